@@ -1,4 +1,4 @@
-//! One thing that is wrong, where, and what to do about it.
+//! A problem found in the tree: its file and line, what is wrong and what to do about it.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// `line` counts from 1.
+    /// Makes a finding; `line` counts from 1.
     pub(crate) fn new(path: &str, line: usize, says: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, says: says.into() }
     }

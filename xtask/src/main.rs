@@ -1,9 +1,9 @@
-//! `cargo xtask`: the checks that no compiler makes, and the files that are written from types.
+//! `cargo xtask`: checks that no compiler makes, and files generated from types.
 //!
 //! - `cargo xtask tidy` checks the tree; `cargo test` makes the same checks.
 //! - `cargo xtask generate` writes the generated files; with `--check` it only says which are stale.
 //!
-//! Nothing here ships. What it refuses to do: change a file that a person writes.
+//! Nothing here ships. It never changes a file that a person writes.
 
 mod builtin;
 mod finding;

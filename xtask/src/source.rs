@@ -1,20 +1,20 @@
-//! Rust source as the checks search it: comments and literals blanked, every byte where it was.
+//! Rust source as the checks search it: comments and literals blanked, positions unchanged.
 //!
-//! This is a lexer for four things (comments, strings, raw strings, characters) and not a parser: it knows
-//! what is code and what is text, so that a search for a name is not fooled by a doc line about it.
+//! This is a lexer for four things (comments, strings, raw strings, characters) and not a parser: it tells
+//! code from text, so that a doc line about a name is not mistaken for its use.
 
 use std::iter;
 use std::ops::Range;
 
-/// The source with comments and the contents of literals turned to spaces. Line breaks stay, so positions
-/// and line numbers hold.
+/// The source with comments and the contents of literals replaced by spaces. Line breaks stay, so positions
+/// and line numbers are the same.
 pub(crate) fn code(source: &str) -> String {
     let mut blanker = Blanker { source: source.as_bytes(), at: 0, out: source.as_bytes().to_vec() };
     blanker.run();
     String::from_utf8_lossy(&blanker.out).into_owned()
 }
 
-/// The same with every item under `#[cfg(test)]` blanked too.
+/// The same, with every item under `#[cfg(test)]` blanked too.
 pub(crate) fn production(source: &str) -> String {
     let mut code = code(source).into_bytes();
     for item in test_items(&code) {
@@ -23,7 +23,7 @@ pub(crate) fn production(source: &str) -> String {
     String::from_utf8_lossy(&code).into_owned()
 }
 
-/// The modules that a file declares for tests alone and that are files of their own.
+/// The modules that a file declares for tests only and that have their own files.
 pub(crate) fn test_modules(source: &str) -> Vec<String> {
     let code = code(source);
     let items = test_items(code.as_bytes());
@@ -46,8 +46,8 @@ fn test_items(code: &[u8]) -> Vec<Range<usize>> {
     items
 }
 
-/// Where `word` stands in `code` as a whole word: no part of a longer name. `word` may be a path or end in
-/// punctuation.
+/// The positions of `word` in `code` as a whole word, not part of a longer name. `word` may be a path or end
+/// in punctuation.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     let mut from = 0;
@@ -65,7 +65,7 @@ pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = us
     })
 }
 
-/// The position after the bracket that closes the one at `open`; the end where none does.
+/// The position after the bracket that closes the one at `open`; the end if none does.
 pub(crate) fn closing(code: &[u8], open: usize) -> usize {
     let mut depth = 0usize;
     for (at, byte) in code.iter().enumerate().skip(open) {
@@ -86,7 +86,7 @@ pub(crate) fn line(text: &str, position: usize) -> usize {
     1 + text.bytes().take(position).filter(|b| *b == b'\n').count()
 }
 
-/// Where an item ends that starts at `from`: after its `;` or its closing brace.
+/// Returns the end of the item that starts at `from`: after its `;` or its closing brace.
 fn item_end(code: &[u8], from: usize) -> usize {
     let mut at = from;
     while at < code.len() {
@@ -143,7 +143,7 @@ impl Blanker<'_> {
         }
     }
 
-    /// Blanks up to `end`, but for `kept` bytes at either side, and goes on from there.
+    /// Blanks up to `end`, except for `kept` bytes at either side, and continues from there.
     fn blank_to(&mut self, end: usize, kept: usize) {
         let end = end.min(self.source.len());
         let (first, last) = (self.at + kept, end.saturating_sub(kept));
@@ -153,7 +153,8 @@ impl Blanker<'_> {
         self.at = end.max(self.at + 1);
     }
 
-    /// Whether the byte here goes on a name, where `b` and `c` before a raw string do not count.
+    /// Returns whether the current byte continues a name; `b` and `c` before a raw string do not count as
+    /// one.
     fn inside_name(&self) -> bool {
         let before = |back: usize| self.at.checked_sub(back).map(|at| self.source[at]);
         match before(1) {

@@ -1,4 +1,4 @@
-//! The files of the repository that people write, read once and handed to every check.
+//! The files of the repository that people write, read once for all checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::source;
 
-/// Directories that hold no file of ours.
+/// Directories without files of ours.
 const SKIPPED: &[&str] = &["target", "node_modules", ".git", ".cache", ".clawsmith"];
 
 /// The repository's root: the parent of this package.
@@ -22,11 +22,11 @@ pub(crate) struct Tree {
     files: Vec<File>,
 }
 
-/// One file, its path relative to the root with `/` between the parts.
+/// A file of the tree.
 pub(crate) struct File {
-    /// Where it is.
+    /// Path relative to the root, with `/` between the parts.
     pub(crate) path: String,
-    /// All of it.
+    /// The whole content.
     pub(crate) text: String,
     test: bool,
 }
@@ -76,18 +76,19 @@ impl File {
         Self { path, text, test: false }
     }
 
-    /// Whether it is there for tests alone: a test, a bench, the test kit, a module under `#[cfg(test)]`.
+    /// Returns whether the file is for tests only: a test, a bench, the test kit, a module under
+    /// `#[cfg(test)]`.
     pub(crate) const fn is_test(&self) -> bool {
         self.test
     }
 
-    /// Whether it is in `src/` of the crate `name`.
+    /// Returns whether the file is in `src/` of the crate `name`.
     pub(crate) fn in_crate(&self, name: &str) -> bool {
         let rest = self.path.strip_prefix("crates/").and_then(|path| path.strip_prefix(name));
         rest.is_some_and(|rest| rest.starts_with("/src/"))
     }
 
-    /// Its code without comments, literals and test items; nothing for a test file.
+    /// The code without comments, literals and test items; empty for a test file.
     pub(crate) fn production(&self) -> String {
         if self.is_test() { String::new() } else { source::production(&self.text) }
     }
@@ -105,7 +106,7 @@ fn is_test(path: &str) -> bool {
         || path.starts_with("crates/claw-testkit/")
 }
 
-/// The modules that `file` declares for tests alone, as paths without `.rs`.
+/// The modules that `file` declares for tests only, as paths without `.rs`.
 fn test_modules(file: &File) -> Vec<String> {
     let Some(path) = file.path.strip_suffix(".rs") else { return Vec::new() };
     let directory = match path.rsplit_once('/') {
@@ -115,7 +116,7 @@ fn test_modules(file: &File) -> Vec<String> {
     source::test_modules(&file.text).into_iter().map(|name| format!("{directory}/{name}")).collect()
 }
 
-/// Whether the file is that module or below it.
+/// Returns whether the file is that module or below it.
 fn is_in(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Anthropic's messages API.
 
 mod request;
 mod stream;
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::wire::{Reader, Wire, below};
 
-/// The name of its seals.
+/// The provider's name in seals.
 const SEAL: &str = "anthropic";
-/// What a seal begins with whose thought is kept from us.
+/// Prefix of the seal of a redacted thought.
 const REDACTED: &str = "redacted:";
 
-/// How its models are told to think.
+/// The messages format, with how its models are told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Anthropic {
-    /// As they see fit, instead of within a number of tokens.
+    /// The model decides how much it thinks; otherwise it is given a number of tokens.
     pub(crate) adaptive: bool,
 }
 

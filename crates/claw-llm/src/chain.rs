@@ -1,4 +1,4 @@
-//! Models that stand in for each other, in order.
+//! Fallback chains: models that replace each other, in order.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use claw_core::port::{Answer, Ear, Fault, Model, ModelCard, ModelError, Question
 
 use crate::remote::Listening;
 
-/// A model and those that are asked where it fails. Its card is the first one's; the answer says who gave it.
+/// A model and its fallbacks. Its card is the first one's; the answer names the model that gave it.
 pub(crate) struct Chain {
     first: Arc<dyn Model>,
     others: Vec<Arc<dyn Model>>,
 }
 
 impl Chain {
-    /// The model alone where nothing stands in for it.
+    /// Returns the model alone if it has no fallbacks.
     pub(crate) fn of(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Arc<dyn Model> {
         if others.is_empty() { first } else { Arc::new(Self { first, others }) }
     }
@@ -34,7 +34,8 @@ impl Model for Chain {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            // What is too long is made shorter by who asks; another model would only hide it for a while.
+            // The caller shortens a conversation that is too long; another model would only hide the problem
+            // for a while.
             let ends = error.fault == Fault::TooLong;
             failed = Some(match failed {
                 Some(mut first) => {

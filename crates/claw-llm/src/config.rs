@@ -1,4 +1,4 @@
-//! Which models there are, as configuration says it.
+//! `[models]` of the configuration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,37 +6,36 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Models and who provides them.
+/// Models and their providers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelsConfig {
-    /// The provider that answers where an agent names none. Left out: the first that has a key, and the demo where
-    /// none has.
+    /// The provider if an agent names none. Left out: the first that has a key, else the demo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model that answers where an agent names none. Left out: the provider's.
+    /// The model if an agent names none. Left out: the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Who is asked where a model fails, in order, each as `provider/model`.
+    /// Models to try when a model fails, in order, each as `provider/model`.
     pub fallback: Vec<String>,
-    /// Providers, by name. Those that are known by name (`anthropic`, `openai`, `gemini`, `openrouter`, `ollama` and
-    /// others) need no entry: setting their variable is enough.
+    /// Providers, by name. Those that are known by name (`anthropic`, `openai`, `gemini`, `openrouter`,
+    /// `ollama` and others) need no entry: setting their environment variable is enough.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// How many times a request that failed is made again.
+    /// Number of times a failed request is retried.
     #[schemars(range(max = 20))]
     pub retries: u32,
-    /// About how long the first wait before that is, in milliseconds; each is twice the one before.
+    /// Approximate wait before the first retry, in milliseconds; doubles each time.
     #[schemars(range(min = 1))]
     pub retry_wait_ms: u32,
-    /// The longest wait, in seconds. A provider that asks for more time is not waited for.
+    /// The longest wait, in seconds. If a provider asks for a longer one, the request is not retried.
     pub longest_wait_secs: u32,
-    /// How long connecting may take, in seconds.
+    /// Timeout for connecting, in seconds.
     #[schemars(range(min = 1))]
     pub connect_secs: u32,
-    /// How long it may take until an answer begins, in seconds.
+    /// Timeout until an answer begins, in seconds.
     #[schemars(range(min = 1))]
     pub first_byte_secs: u32,
-    /// How long it may take until an answer goes on, in seconds.
+    /// Timeout between two pieces of an answer, in seconds.
     #[schemars(range(min = 1))]
     pub idle_secs: u32,
 }
@@ -58,88 +57,89 @@ impl Default for ModelsConfig {
     }
 }
 
-/// One provider.
+/// A provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// How it is spoken to. May be left out for a provider that is known by name.
+    /// Wire format. May be left out for a provider that is known by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ProviderKind>,
-    /// Where it is, such as `http://localhost:11434/v1`. May be left out for a provider that is known by name.
+    /// Base URL, such as `http://localhost:11434/v1`. May be left out for a provider that is known by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Environment variables that hold its keys; one after the other is used where one is refused or used up.
+    /// Environment variables that hold its keys; the next is used if one is refused or exhausted.
     pub key_env: Vec<String>,
     /// Sealed secrets that hold its keys, used after those of the environment.
     pub key_secret: Vec<String>,
-    /// Whether it may be at an address that is not public. An address or `localhost` in `base_url` says so already.
+    /// Allows an address that is not public. An IP address or `localhost` in `base_url` implies it.
     pub private: bool,
-    /// The model that answers where none is named.
+    /// The default model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What is known of its models, by name. Models that are not listed can be used too.
+    /// Properties of its models, by name. Models that are not listed can be used too.
     pub models: BTreeMap<String, ModelConfig>,
     /// Headers to send with every request. No keys: they would be shown with the configuration.
     pub headers: BTreeMap<String, String>,
-    /// The script that is played, for the kind `scripted`. Left out: the demo.
+    /// The script to play, for the kind `scripted`. Left out: the demo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
 }
 
-/// How a provider is spoken to.
+/// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// Chat completions, as OpenAI has them and many others do.
+    /// Chat completions of OpenAI and compatible servers.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
     /// Google's Gemini.
     Gemini,
-    /// A script that is played, without any network.
+    /// A script, played without any network.
     Scripted,
 }
 
-/// What is known of a model. What is left out is taken from a table of common models.
+/// Properties of a model. Those left out come from a table of common models.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// How many tokens it can read and write together.
+    /// Size of the context window, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub context: Option<u64>,
-    /// How many it can write in one answer.
+    /// Largest answer, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub output: Option<u64>,
-    /// Whether it sees pictures.
+    /// The model reads images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// What it costs.
+    /// Prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<PricesConfig>,
-    /// Whether it thinks as much as it sees fit, instead of within a number of tokens. Newer models of Anthropic do.
+    /// The model decides how much it thinks, instead of being given a number of tokens, as newer Anthropic
+    /// models do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptive_thinking: Option<bool>,
-    /// Who is asked where this model fails, in place of `models.fallback`.
+    /// Models to try when this one fails, instead of `models.fallback`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Vec<String>>,
 }
 
-/// What a million tokens cost, in US dollars.
+/// Prices of a million tokens, in US dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PricesConfig {
-    /// Read anew.
+    /// Input that is not cached.
     #[schemars(range(min = 0.0))]
     pub input: f64,
-    /// Written.
+    /// Output.
     #[schemars(range(min = 0.0))]
     pub output: f64,
-    /// Read from the provider's cache.
+    /// Input read from the provider's cache.
     #[schemars(range(min = 0.0))]
     pub cache_read: f64,
-    /// Put into it.
+    /// Input written to the cache.
     #[schemars(range(min = 0.0))]
     pub cache_write: f64,
 }

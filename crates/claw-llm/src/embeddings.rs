@@ -1,8 +1,8 @@
-//! Models that turn texts into vectors: OpenAI's `/embeddings` (which Ollama, LM Studio, vLLM and others speak too),
-//! Gemini, Voyage, and a static model in this process.
+//! Embedding models: OpenAI's `/embeddings` (which Ollama, LM Studio, vLLM and others speak too), Gemini,
+//! Voyage, and a static model in this process.
 //!
-//! A batch comes back whole and of one length, or not at all: what is missing, too short or of another length than the
-//! configuration says is an error, never a vector.
+//! A batch is complete and its vectors have the same length, or it fails: missing or short vectors, and those
+//! of another length than configured, are errors.
 
 mod local;
 mod wire;
@@ -28,48 +28,48 @@ use crate::fault::{self, Trouble};
 use crate::keys::{KeyPlace, Keys};
 use crate::providers::{ConfigError, resolve};
 
-/// An answer longer than this is none.
+/// Longest response, in bytes.
 const MOST_BYTES: u64 = 128 * 1024 * 1024;
-/// How often passages are sent again where that may help; a question is asked once.
+/// Number of retries for passages after a transient error; a query is sent once.
 const RETRIES: u32 = 3;
-/// The first wait before that; each is twice the one before.
+/// The first wait before a retry; each is twice the one before.
 const WAIT: Duration = Duration::from_millis(500);
-/// The longest wait. What takes longer is tried again by the indexer.
+/// The longest wait. Past it, the indexer tries again later.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// The model that makes vectors of memory.
+/// The embedding model for memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingsConfig {
-    /// The format that it speaks.
+    /// The format that the server speaks.
     pub kind: EmbeddingsKind,
-    /// Its name, such as `text-embedding-3-small` or `nomic-embed-text`.
+    /// The model's name, such as `text-embedding-3-small` or `nomic-embed-text`.
     pub model: String,
     /// The directory of a `local` model, from that of the configuration file: `model.safetensors` and `tokenizer.json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Where it is, such as `http://localhost:11434/v1`. Left out: the public address of the kind.
+    /// Base URL, such as `http://localhost:11434/v1`. Left out: the public address of the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Environment variables that may hold its key; the first that is set counts.
+    /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, looked for after those of the environment.
+    /// Sealed secrets that may hold its key, read after the environment variables.
     pub key_secret: Vec<String>,
-    /// Whether it may be at an address that is not public. An address or `localhost` in `base_url` says so already.
+    /// Allows an address that is not public. An IP address or `localhost` in `base_url` implies it.
     pub private: bool,
-    /// The length of its vectors, for models that can make several. Left out: the model's own.
+    /// Length of the vectors, for models that support several. Left out: the model's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16_384))]
     pub dimensions: Option<u32>,
-    /// How many texts are sent together at most.
+    /// Largest number of texts in one request.
     #[schemars(range(min = 1, max = 2048))]
     pub batch: u32,
-    /// How long one request may take, in seconds.
+    /// Timeout of one request, in seconds.
     #[schemars(range(min = 1, max = 600))]
     pub seconds: u32,
 }
 
-/// The format that a model of vectors speaks.
+/// The format of an embeddings server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbeddingsKind {
@@ -130,7 +130,7 @@ impl Default for EmbeddingsConfig {
     }
 }
 
-/// The model of a configuration; a path is taken from `directory`. A local model is read here.
+/// The embedding model of a configuration; `path` is relative to `directory`. A local model is loaded here.
 pub fn embedder(
     config: &EmbeddingsConfig,
     directory: &Path,
@@ -145,11 +145,11 @@ pub fn embedder(
     Ok(Arc::new(LocalEmbedder::open(&directory.join(path)).map_err(refuse)?))
 }
 
-/// A model of vectors that is asked over HTTP.
+/// An embedding model behind HTTP.
 pub struct RemoteEmbedder {
-    /// The name that vectors are kept by: the format, where the model is, which one, and a length that was chosen.
+    /// The name under which vectors are stored: format, address, model, and a configured length.
     model: String,
-    /// The name that requests carry.
+    /// The model's name in requests.
     sent: String,
     format: Format,
     base: Url,
@@ -249,7 +249,7 @@ impl RemoteEmbedder {
         self.checked(self.format.vectors(&answer)?, texts.len())
     }
 
-    /// As many vectors as texts, all of the right length and each at length 1.
+    /// Checks that there are as many vectors as texts, all of the right length, and normalises them.
     fn checked(&self, vectors: Vec<Vec<f32>>, texts: usize) -> Result<Vec<Vec<f32>>, Trouble> {
         if vectors.len() != texts {
             let message = format!("it returned {} vectors for {texts} texts", vectors.len());
@@ -314,7 +314,7 @@ impl Embedder for RemoteEmbedder {
     }
 }
 
-/// Whether trying again later may help.
+/// Returns whether a retry may help.
 fn is_transient(fault: Fault) -> bool {
     matches!(
         fault,

@@ -1,8 +1,9 @@
-//! Endpoints that speak JSON over HTTP and are no models of a conversation: ranking, moderation, embedding, a model with
-//! a request format of its own. Configuration names each, with its path, headers, body and the field to read.
+//! Configured endpoints: services that speak JSON over HTTP and are no chat models, such as ranking,
+//! moderation, embedding, or a model with a request format of its own. Configuration names each, with its
+//! path, headers, body and the field to read.
 //!
-//! A request goes where the configuration says, follows no redirect, and its body has the places that the
-//! configuration gave it: what a call brings is put into them once, as values, and never read as a template again.
+//! A request goes to the configured address and follows no redirect. Values of a call are put into the
+//! placeholders of the configured body once, and are never read as a template again.
 
 mod template;
 
@@ -24,41 +25,41 @@ use smol_str::SmolStr;
 use crate::keys::{KeyPlace, Keys};
 use crate::providers::{ConfigError, resolve};
 
-/// An answer longer than this is none.
+/// Longest response, in bytes.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
-/// How much of a refusal is told.
+/// Longest part of an error response that the model is shown.
 const MOST_REFUSAL: usize = 2_000;
 
-/// One endpoint.
+/// A configured endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EndpointConfig {
-    /// What it is for: the model reads this.
+    /// Purpose of the endpoint, as the model reads it.
     pub about: String,
-    /// Where it is, such as `https://api.example.com/v1`.
+    /// Base URL, such as `https://api.example.com/v1`.
     pub base_url: String,
-    /// What comes after that.
+    /// Path below the base URL.
     pub path: String,
-    /// What is sent. A text `{{name}}` is a place for a value that the call brings. Left out: the call brings the whole
-    /// body.
+    /// The request body. `{{name}}` stands for a value that the call passes. Left out: the call passes the
+    /// whole body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Map<String, Value>>,
-    /// The field of the answer that is read, as a JSON pointer such as `/choices/0/message/content`. Left out: all of
-    /// it.
+    /// The field of the answer to return, as a JSON pointer such as `/choices/0/message/content`. Left out:
+    /// all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// Headers to send with every request. No keys: they would be shown with the configuration.
     pub headers: BTreeMap<String, String>,
-    /// Environment variables that may hold its key; the first that is set counts.
+    /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, looked for after those of the environment.
+    /// Sealed secrets that may hold its key, read after the environment variables.
     pub key_secret: Vec<String>,
     /// The header that carries the key. Left out: `authorization`, after the word `Bearer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_header: Option<String>,
-    /// Whether it may be at an address that is not public. An address or `localhost` in `base_url` says so already.
+    /// Allows an address that is not public. An IP address or `localhost` in `base_url` implies it.
     pub private: bool,
-    /// How long it may take, in seconds.
+    /// Timeout, in seconds.
     #[schemars(range(min = 1, max = 600))]
     pub seconds: u32,
 }
@@ -82,7 +83,7 @@ impl Default for EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// Where it is; `None` where that does not read.
+    /// The endpoint's origin; `None` if `base_url` is invalid.
     pub fn origin(&self) -> Option<Origin> {
         resolve::base_url(&self.base_url).ok().map(|base| origin(&base))
     }
@@ -228,7 +229,7 @@ impl EndpointHost for ConfiguredEndpoints {
     }
 }
 
-/// What is sent.
+/// Builds the request body.
 fn body(endpoint: &Endpoint, request: &EndpointRequest) -> Result<Map<String, Value>, ToolError> {
     let name = &endpoint.card.name;
     match (&endpoint.body, &request.body) {
@@ -251,7 +252,7 @@ fn body(endpoint: &Endpoint, request: &EndpointRequest) -> Result<Map<String, Va
     }
 }
 
-/// What an answer is made of, at its root.
+/// Describes the root of an answer: its fields, or its length.
 fn parts(whole: &Value) -> String {
     match whole {
         Value::Object(members) => {
@@ -321,7 +322,7 @@ fn endpoint(
     ))
 }
 
-/// Where a URL leads, as a plan says it.
+/// The origin of a URL, as plans name it.
 fn origin(url: &Url) -> Origin {
     Origin {
         scheme: url.scheme().into(),

@@ -1,4 +1,4 @@
-//! What a provider's refusal means.
+//! Interprets the errors of providers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use claw_net::NetError;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// A failure, before it is known whose.
+/// A failure, not yet attributed to a provider and model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) fault: Fault,
@@ -19,7 +19,7 @@ impl Trouble {
         Self { fault, message: message.into() }
     }
 
-    /// What it sent is not what its protocol says.
+    /// The server violated its protocol.
     pub(crate) fn garbled(message: impl Into<String>) -> Self {
         Self::new(Fault::Garbled, message)
     }
@@ -42,7 +42,7 @@ impl From<NetError> for Trouble {
     }
 }
 
-/// What a status other than success means.
+/// Interprets a status other than success.
 pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Trouble {
     let text = String::from_utf8_lossy(body);
     let error = serde_json::from_str::<Value>(&text).ok();
@@ -57,7 +57,7 @@ pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         500.. => Fault::Unavailable,
         _ => of_words(&said).unwrap_or(Fault::BadRequest),
     };
-    // An overlong conversation is refused with many a status.
+    // A conversation that is too long is refused with various statuses.
     let fault = match fault {
         Fault::Unavailable if of_words(&said) == Some(Fault::TooLong) => Fault::TooLong,
         fault => fault,
@@ -72,7 +72,7 @@ pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
     Trouble::new(fault, format!("status {status}: {said}{advice}"))
 }
 
-/// What an error in the middle of a stream means.
+/// Interprets an error in the middle of a stream.
 pub(crate) fn of_error(error: &Value) -> Trouble {
     let said = message_of(error).unwrap_or_else(|| beginning(&error.to_string()));
     let inner = error.get("error").unwrap_or(error);
@@ -95,7 +95,7 @@ pub(crate) fn of_error(error: &Value) -> Trouble {
     Trouble::new(fault, format!("in the middle of its answer: {said}"))
 }
 
-/// Failures that providers tell by words alone.
+/// Recognises failures that providers tell only by words.
 fn of_words(said: &str) -> Option<Fault> {
     const TOO_LONG: [&str; 9] = [
         "context length",
@@ -116,7 +116,7 @@ fn of_words(said: &str) -> Option<Fault> {
     WRONG_KEY.iter().any(|words| said.contains(words)).then_some(Fault::Unauthorised)
 }
 
-/// The message in an error's body; providers put it at one of these places.
+/// The message in an error's body, from the places where providers put it.
 fn message_of(body: &Value) -> Option<String> {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = body.get("error").unwrap_or(body);
@@ -125,7 +125,7 @@ fn message_of(body: &Value) -> Option<String> {
     Some(beginning(message))
 }
 
-/// When Google says to try again.
+/// The retry delay in an error of Google.
 fn retry_delay(body: &Value) -> Option<Duration> {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let details = body.get("error")?.get("details")?.as_array()?;
@@ -133,7 +133,7 @@ fn retry_delay(body: &Value) -> Option<Duration> {
     seconds(delay.strip_suffix('s')?)
 }
 
-/// When a server says to try again: in milliseconds, in seconds, or at a time.
+/// The retry delay in a server's headers: milliseconds, seconds, or a point in time.
 pub(crate) fn retry_after(
     header: impl Fn(&'static str) -> Option<String>,
     now: Timestamp,
@@ -152,7 +152,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
-/// The first words: bodies may be whole web pages.
+/// The beginning of a text: bodies may be whole web pages.
 fn beginning(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(400) {

@@ -1,4 +1,4 @@
-//! An answer as it comes together from the pieces of a stream.
+//! Builds an answer from the pieces of a stream.
 
 use claw_core::CallId;
 use claw_core::message::{Args, Part, Seal, Wanted};
@@ -7,7 +7,7 @@ use claw_core::store::Tokens;
 use serde_json::{Map, Value};
 use smol_str::{SmolStr, format_smolstr};
 
-/// Collects pieces, and tells them on.
+/// Collects pieces and passes them on to a listener.
 pub(crate) struct Gather<'a> {
     ear: &'a dyn Ear,
     parts: Vec<Open>,
@@ -22,7 +22,7 @@ enum Open {
 }
 
 struct OpenCall {
-    /// What the provider calls it by while it streams.
+    /// The provider's key for the call while it streams.
     key: u64,
     id: String,
     tool: String,
@@ -58,7 +58,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// What the provider wants back with the thought that came last; a thought of its own where none did.
+    /// Adds a seal to the last thought, to be sent back to the provider; starts an empty thought if the last
+    /// part is none.
     pub(crate) fn seal_thinking(&mut self, new: Seal) {
         match self.parts.last_mut() {
             Some(Open::Thinking { seal: Some(seal), .. }) if seal.provider == new.provider => {
@@ -69,12 +70,12 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// A thought that is nothing but sealed.
+    /// Adds a thought that is only a seal.
     pub(crate) fn sealed(&mut self, seal: Seal) {
         self.parts.push(Open::Thinking { text: String::new(), seal: Some(seal) });
     }
 
-    /// A call begins.
+    /// Begins a call.
     pub(crate) fn call(&mut self, key: u64, id: &str, tool: &str, seal: Option<Seal>) {
         let (id, tool) = (id.to_owned(), tool.to_owned());
         let heard = !tool.is_empty();
@@ -92,7 +93,7 @@ impl<'a> Gather<'a> {
         })
     }
 
-    /// The name of a call that began without one.
+    /// Sets the name of a call that began without one.
     pub(crate) fn name(&mut self, key: u64, tool: &str) {
         let ear = self.ear;
         if let Some((call, _)) = self.find(key)
@@ -105,12 +106,12 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// More of a call's arguments; `false` where there is no such call.
+    /// Adds to a call's arguments; returns `false` if there is no such call.
     pub(crate) fn args(&mut self, key: u64, piece: &str) -> bool {
         let ear = self.ear;
         let Some((call, last)) = self.find(key) else { return false };
         call.args.push_str(piece);
-        // Who listens knows only the last call.
+        // The listener knows only the last call.
         if last && call.heard && !piece.is_empty() {
             ear.hear(Piece::Args(piece));
         }
@@ -125,14 +126,14 @@ impl<'a> Gather<'a> {
         })
     }
 
-    /// The parts, why it stopped, and the tokens.
+    /// The parts, the stop reason, and the tokens.
     pub(crate) fn finish(self) -> (Vec<Part>, Stop, Tokens) {
         let said = self.stop.unwrap_or(Stop::Done);
         let calls = self.parts.iter().any(|part| matches!(part, Open::Call(_)));
         let stop = match said {
             Stop::Length => Stop::Length,
             Stop::Refused => Stop::Refused,
-            // Some providers say that they are done where calls are wanted, and some the other way round.
+            // Some providers stop with "done" although there are calls, and some the other way round.
             Stop::Done | Stop::Calls if calls => Stop::Calls,
             Stop::Done | Stop::Calls => Stop::Done,
         };
@@ -155,7 +156,8 @@ impl OpenCall {
     }
 }
 
-/// The arguments of a call. Some models send nothing for none, and some write their JSON as a text in JSON.
+/// Parses the arguments of a call. Some models send nothing instead of `{}`, and some write their JSON as a
+/// JSON string.
 fn read(text: String, cut: bool) -> Args {
     if text.trim().is_empty() && !cut {
         return Args::Json(Value::Object(Map::new()));

@@ -1,4 +1,4 @@
-//! Gemini's content.
+//! Gemini's content API.
 
 mod request;
 mod stream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::wire::{Reader, Wire, below};
 
-/// The name of its seals.
+/// The provider's name in seals.
 const SEAL: &str = "gemini";
 
 pub(crate) struct Gemini;

@@ -1,9 +1,9 @@
-//! The conversation in the one order that every provider takes.
+//! Brings the conversation into the order that every provider accepts.
 //!
-//! - Every call is followed by its result, and by nothing else before all results of that answer. A call without one
-//!   gets one that says so; a result without its call is left out.
-//! - A user speaks first and last, and nobody twice in a row.
-//! - Nothing is empty.
+//! - Every call is followed by its result, and the results of one answer are not interrupted. A call without
+//!   a result gets one that says so; a result without its call is left out.
+//! - The first message is the user's, the last one is not the model's, and no role follows itself.
+//! - No message is empty.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,13 +16,13 @@ use claw_core::store::Role;
 use claw_core::tool::Block;
 use serde_json::{Map, Value, json};
 
-/// What is said at one go.
+/// A message of the request.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message<'a> {
     User(Vec<Content<'a>>),
-    /// Words, thoughts and calls of a model.
+    /// Text, thoughts and calls of a model.
     Model(Vec<&'a Part>),
-    /// What came of the calls just before, in their order.
+    /// The results of the preceding calls, in their order.
     Results(Vec<Outcome<'a>>),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Outcome<'a> {
 
 const UNSEEN: &str = "[a picture; this model does not see pictures]";
 
-/// The turns as messages. Pictures become words for a model that does not see them.
+/// The turns as messages. Images become text for a model that does not read images.
 pub(crate) fn messages(turns: &[Turn], sees: bool) -> Vec<Message<'_>> {
     let told: HashMap<CallId, &Told> = turns
         .iter()
@@ -60,7 +60,7 @@ pub(crate) fn messages(turns: &[Turn], sees: bool) -> Vec<Message<'_>> {
             Role::User => user(&mut messages, contents(turn, sees, "")),
             Role::System => user(&mut messages, contents(turn, sees, "[System] ")),
             Role::Assistant => model(&mut messages, turn, &told, sees),
-            // Results stand where they belong already.
+            // Results are already in their places.
             Role::Tool => {}
         }
     }
@@ -104,7 +104,7 @@ fn model<'a>(messages: &mut Vec<Message<'a>>, turn: &'a Turn, told: &HashMap<Cal
         Part::Image(_) | Part::Result(_) => false,
     });
     let said: Vec<&Part> = said.collect();
-    // A thought alone says nothing to anyone.
+    // A message with only a thought is left out.
     if said.iter().all(|part| matches!(part, Part::Thinking { .. })) {
         return;
     }
@@ -151,7 +151,7 @@ fn outcome(told: &Told, sees: bool) -> Outcome<'_> {
     Outcome { call: told.call, tool: &told.tool, text, images, failed: told.failed }
 }
 
-/// The type and bytes of an image; the text that stands in its place where it cannot be shown.
+/// The type and bytes of an image, or the text in its place if it cannot be shown.
 fn shown(image: &Image, sees: bool) -> Result<(&str, &[u8]), String> {
     match image.data() {
         _ if !sees => Err(UNSEEN.to_owned()),
@@ -160,12 +160,12 @@ fn shown(image: &Image, sees: bool) -> Result<(&str, &[u8]), String> {
     }
 }
 
-/// Bytes as every provider takes them.
+/// Encodes bytes as every provider accepts them.
 pub(crate) fn base64(data: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(data)
 }
 
-/// The arguments of a call as an object: no provider takes anything else back.
+/// The arguments of a call as an object, which all providers require.
 pub(crate) fn arguments(args: &Args) -> Map<String, Value> {
     match args {
         Args::Json(Value::Object(map)) => map.clone(),
@@ -174,14 +174,14 @@ pub(crate) fn arguments(args: &Args) -> Map<String, Value> {
     }
 }
 
-/// The id of a call as it is sent. Models repeat theirs and providers disagree about their form, so that it is made
-/// of ours.
+/// The id of a call in requests. Models repeat their ids and providers disagree about the form, so it is
+/// derived from ours.
 pub(crate) fn call_id(call: CallId) -> String {
     let hex: String = call.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("call_{hex}")
 }
 
-/// The same in nine letters and digits, which is what Mistral takes.
+/// The same in nine letters and digits, as Mistral requires.
 pub(crate) fn short_call_id(call: CallId) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let [.., a, b, c, d, e, f, g, h] = *call.as_bytes();
@@ -194,7 +194,7 @@ pub(crate) fn short_call_id(call: CallId) -> String {
     digits.collect()
 }
 
-/// A temperature as it was written: `0.7`, not `0.699999988`.
+/// A temperature as it was configured: `0.7`, not `0.699999988`.
 pub(crate) fn decimal(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }

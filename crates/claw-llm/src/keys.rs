@@ -1,27 +1,27 @@
-//! Where keys come from. They are read when a model is asked for, so that a new one holds at once.
+//! Sources of API keys. A key is read each time a model is requested, so that a new key takes effect at once.
 
 use async_trait::async_trait;
 use claw_core::TenantId;
 use secrecy::SecretString;
 
-/// Where a key is.
+/// The source of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// In a variable of the environment. Such keys are the deployment's, whoever asks.
+    /// An environment variable. Its key belongs to the deployment and serves every tenant.
     Env(String),
-    /// Among the sealed secrets, by name.
+    /// A sealed secret, by name.
     Secret(String),
 }
 
 /// Reads keys.
 #[async_trait]
 pub trait Keys: Send + Sync {
-    /// The key at this place, for this tenant; `None` where there is none. The error says in a sentence why it could
-    /// not be read.
+    /// The key of this source for this tenant; `None` if there is none. The error tells in a sentence why it
+    /// could not be read.
     async fn key(&self, tenant: &TenantId, place: &KeyPlace) -> Result<Option<SecretString>, String>;
 }
 
-/// Reads keys from the environment, and knows no secrets.
+/// Reads keys from the environment, and has no sealed secrets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EnvKeys;
 

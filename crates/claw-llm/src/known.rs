@@ -1,4 +1,4 @@
-//! What is known of providers and models without anyone writing it down. Configuration comes first.
+//! Built-in tables of providers and models. Configuration overrides them.
 
 use claw_core::port::Prices;
 
@@ -7,19 +7,20 @@ use crate::config::ProviderKind;
 /// A provider that is known by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Provider {
-    /// Its name.
+    /// The provider's name.
     pub name: &'static str,
-    /// How it is spoken to.
+    /// Wire format.
     pub kind: ProviderKind,
-    /// Where it is; empty for the demo.
+    /// Base URL; empty for the demo.
     pub base_url: &'static str,
-    /// The variables that hold its key. Empty where none is needed: such a provider is used only where it is named.
+    /// Environment variables that may hold its key. Empty if it needs none: such a provider is used only if
+    /// it is named.
     pub key_env: &'static [&'static str],
-    /// The model where none is named. Empty where it depends on what is installed.
+    /// The default model. Empty if it depends on what is installed.
     pub model: &'static str,
 }
 
-/// The providers that are known by name, in the order in which a key decides who answers.
+/// The providers that are known by name, in the order in which one with a key is chosen.
 pub const PROVIDERS: &[Provider] = &[
     known(
         "anthropic",
@@ -54,7 +55,7 @@ pub const PROVIDERS: &[Provider] = &[
     known(DEMO, ProviderKind::Scripted, "", &[], DEMO),
 ];
 
-/// The provider and the model that need nothing.
+/// The provider and the model that need no setup.
 pub(crate) const DEMO: &str = "demo";
 
 const fn known(
@@ -76,7 +77,7 @@ const fn open(
     known(name, ProviderKind::OpenAi, base_url, key_env, model)
 }
 
-/// What is known of a model.
+/// Properties of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Traits {
     pub(crate) context: u64,
@@ -85,8 +86,8 @@ pub(crate) struct Traits {
     pub(crate) prices: Prices,
 }
 
-/// By what a name begins with; the longest wins. Prices are in cents of a US dollar for a million tokens: read
-/// anew, written, read from the cache, put into it.
+/// Models by prefix of their name; the longest prefix wins. Prices are in US cents per million tokens:
+/// uncached input, output, cache reads, cache writes.
 const MODELS: &[(&str, u64, u64, bool, [u64; 4])] = &[
     ("claude-opus-4", 200_000, 32_000, true, [1_500, 7_500, 150, 1_875]),
     ("claude-opus-4-5", 200_000, 64_000, true, [500, 2_500, 50, 625]),
@@ -106,9 +107,9 @@ const MODELS: &[(&str, u64, u64, bool, [u64; 4])] = &[
     ("mistral-", 128_000, 32_000, true, [40, 200, 0, 0]),
 ];
 
-/// What is known of a model with this name. Of one that is not known, little is expected and nothing charged.
+/// Properties of the model with this name. An unknown model gets modest limits and no price.
 pub(crate) fn traits(model: &str) -> Traits {
-    // Routers put the maker's name before it.
+    // Routers prefix the maker's name.
     let name = model.rsplit('/').next().unwrap_or(model);
     let found =
         MODELS.iter().filter(|(prefix, ..)| name.starts_with(prefix)).max_by_key(|(prefix, ..)| prefix.len());

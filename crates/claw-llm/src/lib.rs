@@ -1,8 +1,8 @@
-//! Models behind one face, [`claw_core::port::Model`].
+//! Models behind one interface, [`claw_core::port::Model`].
 //!
-//! What differs between providers ends here: who asks sees turns, pieces, an answer and the kinds of failure, and
-//! nothing of a wire format. [`Providers`] holds all models of a deployment; a model that plays a [`Script`] is one
-//! like the others.
+//! Differences between providers end here: callers see turns, pieces, an answer and the kinds of failure, and
+//! nothing of a wire format. [`Providers`] holds all models of a deployment; a model that plays a [`Script`]
+//! is one like the others.
 
 mod anthropic;
 mod chain;

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and the many that speak them a little differently.
+//! OpenAI's chat completions, and the variants of compatible servers.
 
 mod request;
 mod stream;
@@ -10,25 +10,25 @@ use serde_json::Value;
 
 use crate::wire::{Reader, Wire, below};
 
-/// How a server differs from what most do.
+/// The variant that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenAi {
     pub(crate) dialect: Dialect,
-    /// The limit of an answer is `max_completion_tokens`.
+    /// The limit of an answer is sent as `max_completion_tokens`.
     pub(crate) completion_tokens: bool,
-    /// How it is told to think.
+    /// The setting that controls thinking.
     pub(crate) thinking: Thinking,
-    /// It wants its thoughts back while it calls tools.
+    /// The server wants its thoughts back during tool calls.
     pub(crate) echo: bool,
-    /// Ids of calls have nine letters and digits.
+    /// Call ids have nine letters and digits.
     pub(crate) short_ids: bool,
-    /// It has to be asked for usage in a stream.
+    /// Usage in a stream has to be requested.
     pub(crate) ask_usage: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// It is not told.
+    /// No setting is sent.
     Untold,
     /// `reasoning_effort`: low, medium or high.
     Effort,
@@ -37,7 +37,7 @@ pub(crate) enum Thinking {
 }
 
 impl OpenAi {
-    /// What is known of the server at this host.
+    /// The variant of the server at this host.
     pub(crate) fn at(host: &str) -> Self {
         let most = Self {
             dialect: Dialect::OpenAi,

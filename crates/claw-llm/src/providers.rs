@@ -28,7 +28,7 @@ use crate::scripted::Scripted;
 use crate::wire::Wire;
 use resolve::Provider;
 
-/// How like two names must be for one to be suggested for the other.
+/// Least similarity of two names for one to be suggested for the other.
 const CLOSE: f64 = 0.6;
 
 /// The models of a deployment.
@@ -37,39 +37,39 @@ pub struct Providers {
     providers: BTreeMap<SmolStr, Provider>,
     keys: Arc<dyn Keys>,
     client: Client,
-    /// Which key of a provider worked last.
+    /// Index of the key of a provider that worked last.
     turns: Mutex<BTreeMap<(TenantId, SmolStr), Arc<AtomicUsize>>>,
 }
 
-/// What is wrong with the configuration of models.
+/// An error in the configuration of models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}`: {reason}")]
 pub struct ConfigError {
-    /// Which key of the configuration, below that of models.
+    /// The configuration key, below that of models.
     pub key: String,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub reason: String,
 }
 
-/// A provider, as it is listed.
+/// A provider, as listed to users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderCard {
-    /// Its name.
+    /// The provider's name.
     pub name: SmolStr,
-    /// How it is spoken to.
+    /// Wire format.
     pub kind: ProviderKind,
-    /// Where it is; empty for a script.
+    /// Base URL; empty for a script.
     pub base_url: String,
-    /// The model that answers where none is named.
+    /// The default model.
     pub model: Option<SmolStr>,
-    /// How many keys were found, or why they could not be read.
+    /// Number of keys found, or why they could not be read.
     pub keys: Result<usize, String>,
-    /// Whether it needs a key.
+    /// The provider needs a key.
     pub needs_key: bool,
 }
 
 impl ProviderCard {
-    /// Whether it can be asked.
+    /// Returns whether the provider can be used: it has a key or needs none.
     pub fn is_ready(&self) -> bool {
         !self.needs_key || self.keys.as_ref().is_ok_and(|count| *count > 0)
     }
@@ -82,7 +82,7 @@ impl fmt::Debug for Providers {
 }
 
 impl Providers {
-    /// Takes a configuration. Scripts are read now, relative to a directory; keys when a model is asked for.
+    /// Takes a configuration. Scripts are read now, relative to `directory`; keys when a model is requested.
     pub fn new(config: ModelsConfig, directory: &Path, keys: Arc<dyn Keys>) -> Result<Self, ConfigError> {
         let providers = resolve::providers(&config, directory)?;
         let named: BTreeSet<Origin> = providers.values().filter_map(Provider::near).collect();
@@ -91,7 +91,7 @@ impl Providers {
         Ok(Self { config, providers, keys, client, turns: Mutex::default() })
     }
 
-    /// All providers that could be asked, and whether they are set up for this tenant; those known by name included.
+    /// All usable providers, known ones included, and whether they are set up for this tenant.
     pub async fn list(&self, tenant: &TenantId) -> Vec<ProviderCard> {
         let mut cards = Vec::with_capacity(self.providers.len());
         for provider in self.providers.values() {
@@ -108,7 +108,7 @@ impl Providers {
         cards
     }
 
-    /// The provider that answers where none is named.
+    /// The provider used if none is named.
     async fn usual(&self, tenant: &TenantId) -> SmolStr {
         if let Some(name) = &self.config.provider {
             return name.into();
@@ -117,12 +117,12 @@ impl Providers {
         let known = known::PROVIDERS.iter().map(|known| known.name);
         for name in written.chain(known) {
             let Some(provider) = self.providers.get(name) else { continue };
-            // What needs no key is there for whoever wrote it down: nobody runs a server of every kind.
+            // A provider without a key is used only if it is configured: nobody runs a server of every kind.
             let written = self.config.providers.contains_key(name);
             let ready = match provider.keys(&*self.keys, tenant).await {
                 Ok(keys) if provider.needs_key() => !keys.is_empty(),
                 Ok(_) => written,
-                // To be told about it is better than to get the demo.
+                // An error message is better than the demo.
                 Err(_) => written,
             };
             if ready {
@@ -132,7 +132,7 @@ impl Providers {
         SmolStr::new_static(DEMO)
     }
 
-    /// One model, without those that stand in for it.
+    /// Returns one model, without its fallbacks.
     async fn single(
         &self,
         tenant: &TenantId,
@@ -194,7 +194,7 @@ impl Providers {
         }))
     }
 
-    /// A model is named, and nobody is there who could have it.
+    /// The error for a model that no provider could serve.
     fn unanswered(&self, model: &str, provider: Option<&str>) -> ModelError {
         let message = match provider {
             Some(provider) => self.no_provider(provider),
@@ -211,7 +211,7 @@ impl Providers {
         ModelError { provider: provider.into(), model: model.into(), fault: Fault::NotSetUp, message }
     }
 
-    /// That there is no provider of this name, which one was probably meant, and which there are.
+    /// The message for an unknown provider, with a suggestion and the known names.
     fn no_provider(&self, name: &str) -> String {
         let likeness = |other: &&SmolStr| strsim::normalized_damerau_levenshtein(name, other);
         let near = self.providers.keys().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -243,7 +243,7 @@ impl Providers {
         }
     }
 
-    /// Who stands in for a model.
+    /// The fallbacks of a model.
     fn fallback(&self, card: &ModelCard) -> &[String] {
         let own =
             self.config.providers.get(card.provider.as_str()).and_then(|p| p.models.get(card.model.as_str()));
@@ -261,14 +261,14 @@ impl Models for Providers {
     ) -> Result<Arc<dyn Model>, ModelError> {
         let (provider, model) = match (provider, model) {
             (Some(provider), model) => (SmolStr::from(provider), model),
-            // `provider/model` where the first part is one.
+            // `provider/model`, if the first part is a provider.
             (None, Some(both)) => match both.split_once('/') {
                 Some((provider, model)) if self.providers.contains_key(provider) => {
                     (provider.into(), Some(model))
                 }
                 named => {
                     let usual = self.usual(tenant).await;
-                    // Who names a model does not want the demo to stand in for it.
+                    // A caller that names a model does not want the demo instead.
                     if usual == DEMO && self.config.provider.is_none() {
                         return Err(self.unanswered(both, named.map(|(provider, _)| provider)));
                     }
@@ -288,7 +288,7 @@ impl Models for Providers {
             if (provider, model) == (first.card().provider.as_str(), first.card().model.as_str()) {
                 continue;
             }
-            // One that is not set up does not stand in; `list` and `doctor` tell.
+            // A fallback that is not set up is skipped; `list` and `doctor` tell.
             match self.single(tenant, provider, Some(model)).await {
                 Ok(model) => others.push(model),
                 Err(error) => tracing::warn!(%error, "a fallback is not set up"),

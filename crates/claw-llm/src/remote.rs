@@ -1,4 +1,4 @@
-//! A model that is asked over HTTP: with its keys in turn, again where that may help.
+//! A model behind HTTP: rotates its keys and retries transient failures.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::gather::Gather;
 use crate::sse::Events;
 use crate::wire::Wire;
 
-/// An answer longer than this is none.
+/// Longest response, in bytes.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// How long to wait for what may follow a whole answer, such as what it cost.
+/// Time to wait after a complete answer for more, such as usage.
 const TAIL: Duration = Duration::from_secs(1);
-/// How much of a refusal is read.
+/// Longest part of an error response that is read.
 const MOST_REFUSAL: usize = 64 * 1024;
 
-/// How often and how long a model is waited for.
+/// Retries and timeouts of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// How many times it is asked again.
+    /// Number of retries.
     pub(crate) retries: u32,
-    /// About how long the first wait is; each is about twice the one before.
+    /// Approximate first wait; each is about twice the one before.
     pub(crate) wait: Duration,
-    /// The longest wait. A provider that asks for more is not waited for.
+    /// The longest wait. If a provider asks for a longer one, there is no retry.
     pub(crate) longest: Duration,
     pub(crate) times: Times,
 }
@@ -42,9 +42,9 @@ pub(crate) struct Remote {
     pub(crate) client: Client,
     pub(crate) base: Url,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// Empty where the server asks for none.
+    /// Empty if the server needs no key.
     pub(crate) keys: Vec<SecretString>,
-    /// Which key worked last. Shared by all models of a provider.
+    /// Index of the key that worked last. Shared by all models of a provider.
     pub(crate) turn: Arc<AtomicUsize>,
     pub(crate) patience: Patience,
 }
@@ -60,7 +60,7 @@ impl Model for Remote {
         let keys = self.keys.len().max(1);
         let mut key = self.turn.load(Ordering::Relaxed) % keys;
         let mut again = 0;
-        // Keys that were not tried since the last wait, and what those said that may be tried again later.
+        // Keys not tried since the last wait, and the transient failures of the others.
         let mut fresh = keys;
         let mut limited: Option<Trouble> = None;
         loop {
@@ -98,7 +98,7 @@ impl Model for Remote {
 }
 
 impl Remote {
-    /// Asks once, with one key.
+    /// Sends one request with one key.
     async fn once(&self, body: &str, key: usize, ear: &dyn Ear) -> Result<Answer, Trouble> {
         let request = self.request(body, self.keys.get(key))?;
         let mut response = self.client.send(request).await?;
@@ -173,7 +173,7 @@ impl Remote {
         Ok(request)
     }
 
-    /// Some servers repeat the key that they refuse.
+    /// Removes keys from an error: some servers repeat a refused key.
     fn without_keys(&self, mut trouble: Trouble) -> Trouble {
         for key in &self.keys {
             let key = key.expose_secret().trim();
@@ -191,12 +191,12 @@ impl Remote {
 }
 
 impl Patience {
-    /// How long to wait before asking again; `None` where that would not help.
+    /// Returns the wait before the next retry; `None` if there is none.
     fn wait(self, fault: Fault, again: u32) -> Option<Duration> {
         if !fault.passes() || again >= self.retries {
             return None;
         }
-        // Half of it is chance, so that those who failed together do not come back together.
+        // Half of it is random, so that clients that failed together do not retry together.
         let backoff = self.wait.saturating_mul(1 << again.min(16)).min(self.longest);
         let jitter = (backoff / 2).mul_f64(chance());
         match fault {
@@ -207,7 +207,7 @@ impl Patience {
     }
 }
 
-/// From 0 to 1.
+/// A random number from 0 to 1.
 fn chance() -> f64 {
     // Every state is seeded anew by the system.
     let random = RandomState::new().build_hasher().finish() >> 32;
@@ -219,7 +219,7 @@ async fn refusal(response: &mut Response) -> Trouble {
     let named = |name: &'static str| response.header(name).map(str::to_owned);
     let after = fault::retry_after(named, jiff::Timestamp::now());
     let mut body = Vec::new();
-    // What cannot be read any more is not needed: the status says enough.
+    // An unreadable body is not needed: the status says enough.
     while body.len() < MOST_REFUSAL {
         match response.chunk().await {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
@@ -230,7 +230,7 @@ async fn refusal(response: &mut Response) -> Trouble {
     fault::of_status(status, after, &body)
 }
 
-/// The next bytes of an answer. One that is whole counts, though its connection breaks or stays open.
+/// The next bytes of an answer. If it is complete already, a broken or open connection is no error.
 async fn next(response: &mut Response, is_whole: bool) -> Result<Option<Bytes>, Trouble> {
     if is_whole {
         let next = tokio::time::timeout(TAIL, response.chunk()).await;
@@ -239,17 +239,17 @@ async fn next(response: &mut Response, is_whole: bool) -> Result<Option<Bytes>, 
     Ok(response.chunk().await?)
 }
 
-/// Proxies and wrong paths answer with pages for people.
+/// Returns whether the response is HTML, as from proxies and wrong paths.
 fn is_page(response: &Response) -> bool {
     response.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("text/html"))
 }
 
-/// Some servers do not stream, whatever they are asked.
+/// Returns whether the response is JSON: some servers do not stream.
 fn is_json(response: &Response) -> bool {
     response.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("application/json"))
 }
 
-/// An ear that knows whether it heard anything.
+/// A listener that knows whether it heard anything.
 pub(crate) struct Listening<'a> {
     ear: &'a dyn Ear,
     heard: AtomicBool,
@@ -260,7 +260,7 @@ impl<'a> Listening<'a> {
         Self { ear, heard: AtomicBool::new(false) }
     }
 
-    /// What was heard does not count.
+    /// Tells the listener to discard the pieces heard so far.
     pub(crate) fn again(&self, reason: &str) {
         if self.heard.swap(false, Ordering::Relaxed) {
             self.ear.hear(Piece::Again { reason });

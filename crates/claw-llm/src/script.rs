@@ -18,9 +18,9 @@
 //! assert!(script.is_ok());
 //! ```
 //!
-//! A script that cannot be played as written is refused when it is loaded, with the line and the reason. What fits
-//! is read off the conversation, so that it is the same after a restart; only `time` and `first` are counted, by
-//! this process.
+//! A script that cannot be played as written is refused when it is loaded, with the line and the reason. The
+//! matching turn is derived from the conversation, so that it is the same after a restart; only `time` and
+//! `first` are counted, by this process.
 
 mod file;
 mod fit;
@@ -41,10 +41,10 @@ use smol_str::SmolStr;
 use fit::{Conversation, When};
 use template::{ArgsTemplate, Template};
 
-/// A file larger than this is no script.
+/// Largest script file, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The script of the demo that runs where no provider is set up.
+/// The demo script, played if no provider is set up.
 static DEMO: LazyLock<Result<Arc<Script>, ScriptError>> =
     LazyLock::new(|| Script::parse("demo.toml", include_str!("script/demo.toml")).map(Arc::new));
 
@@ -56,7 +56,7 @@ pub struct Script {
     turns: Vec<Turn>,
 }
 
-/// What a script says of the model that plays it.
+/// Properties of the model that plays the script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     pub(crate) context: u64,
@@ -65,18 +65,18 @@ pub(crate) struct Model {
     pub(crate) prices: Prices,
 }
 
-/// What is played where it fits.
+/// A turn of the script, with the condition under which it is played.
 #[derive(Debug)]
 struct Turn {
     when: When,
     steps: Vec<Written>,
     stop: Option<Stop>,
     tokens: Option<Tokens>,
-    /// How many times it would have fitted, were it not for `time` and `first`.
+    /// Number of times the turn has fitted, apart from `time` and `first`.
     fitted: AtomicU32,
 }
 
-/// A step as it is written, with its blanks.
+/// A step as written, with its placeholders.
 #[derive(Debug)]
 enum Written {
     Say { text: Template, pace: Pace, cut: Option<usize> },
@@ -87,88 +87,88 @@ enum Written {
     Hang,
 }
 
-/// How fast something is said.
+/// The speed of streaming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// How many characters come at once.
+    /// Characters per piece.
     pub piece: usize,
-    /// How long it takes before each piece.
+    /// Delay before each piece.
     pub delay: Duration,
 }
 
-/// One answer, as a script has it played.
+/// An answer that a script plays.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// Why it ends, unless it fails or hangs before.
+    /// Stop reason, unless the answer fails or hangs before.
     pub stop: Stop,
-    /// What the script says was read and written.
+    /// Token usage that the script states.
     pub tokens: Option<Tokens>,
 }
 
-/// One thing that happens in an answer. What is cut has been cut already, and nothing follows it.
+/// A step of an answer. Cut texts are already cut, and nothing follows them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Words.
+    /// Text.
     Say {
-        /// The words.
+        /// The text.
         text: String,
-        /// How fast.
+        /// The speed.
         pace: Pace,
     },
     /// A thought.
     Think {
         /// The thought.
         text: String,
-        /// How fast.
+        /// The speed.
         pace: Pace,
     },
     /// A call of a tool.
     Call {
-        /// Which tool.
+        /// The tool's name.
         tool: String,
-        /// The arguments as text: JSON, or not.
+        /// The arguments as text: JSON, or invalid.
         args: String,
-        /// The model's id of the call, where the script gives one.
+        /// The model's id of the call, if the script gives one.
         id: Option<String>,
-        /// How fast.
+        /// The speed.
         pace: Pace,
-        /// Whether the arguments were cut off.
+        /// The arguments were cut off.
         cut: bool,
     },
-    /// Nothing, for a while.
+    /// Waits.
     Wait(Duration),
     /// The answer fails here.
     Fail {
-        /// How.
+        /// The kind of failure.
         fault: Fault,
-        /// What is said of it.
+        /// The error message.
         message: String,
     },
-    /// The answer never goes on.
+    /// The answer never continues.
     Hang,
 }
 
-/// No turn of a script fits a conversation.
+/// No turn of a script matches a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no turn of the script `{script}` fits; the last words were `{said}`: add a turn without `when`")]
 pub struct NoTurn {
-    /// Which script.
+    /// The script's name.
     pub script: SmolStr,
     /// The beginning of the user's last words.
     pub said: String,
 }
 
-/// Why a script is refused.
+/// An error in a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", self.place())]
 pub struct ScriptError {
-    /// Which script.
+    /// The script's name.
     pub script: SmolStr,
-    /// In which line, where one is at fault.
+    /// The line at fault, counted from 1, if there is one.
     pub line: Option<usize>,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub reason: String,
 }
 
@@ -201,23 +201,23 @@ impl Script {
         Self::parse(&name, &text)
     }
 
-    /// The demo: greets, says that it is one, and can read, change and run things where the tools are offered.
+    /// The demo: it greets, says that it is a demo, and can read, change and run things if the tools are
+    /// offered.
     pub fn demo() -> Result<Arc<Self>, ScriptError> {
         DEMO.clone()
     }
 
-    /// Its name.
+    /// The script's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it says of the model that plays it.
+    /// Properties of the model that plays the script.
     pub(crate) fn about(&self) -> &Model {
         &self.about
     }
 
-    /// What is played in answer to a question. Asking counts: a turn that is for the first time only is not
-    /// played twice.
+    /// Returns the answer to a question. Each call counts: a turn with `first = 1` is not played twice.
     pub fn play(&self, question: &Question) -> Result<Scene, NoTurn> {
         let conversation = Conversation::of(question);
         for turn in &self.turns {
@@ -256,7 +256,7 @@ impl Turn {
 }
 
 impl Written {
-    /// The step with its blanks filled, and whether it was cut.
+    /// The step with its placeholders filled, and whether it was cut.
     fn fill(&self, found: &fit::Found<'_>) -> (Step, bool) {
         match self {
             Self::Say { text, pace, cut } => {
@@ -280,7 +280,7 @@ impl Written {
     }
 }
 
-/// The text up to a number of characters. What is shorter is cut at its end: the answer is cut all the same.
+/// Cuts a text after a number of characters. A shorter text stays whole, but still counts as cut.
 fn cut_at(mut text: String, at: Option<usize>) -> (String, bool) {
     let Some(at) = at else { return (text, false) };
     if let Some((end, _)) = text.char_indices().nth(at) {

@@ -42,7 +42,7 @@ impl Scripted {
         ModelError { provider: self.card.provider.clone(), model: self.card.model.clone(), fault, message }
     }
 
-    /// What is heard and what the answer is made of.
+    /// Plays a scene to the listener and returns the parts of the answer.
     async fn perform(&self, scene: &Scene, ear: &dyn Ear) -> Result<Vec<Part>, ModelError> {
         let mut parts = Vec::with_capacity(scene.steps.len());
         for step in &scene.steps {
@@ -100,7 +100,7 @@ impl Model for Scripted {
     }
 }
 
-/// A timer that is due at once would still wait for the next tick.
+/// Sleeps, but not for zero: a timer that is due at once would still wait for the next tick.
 async fn pause(time: std::time::Duration) {
     if !time.is_zero() {
         tokio::time::sleep(time).await;
@@ -117,7 +117,7 @@ fn wanted(tool: &str, args: &str, id: Option<&str>, cut: bool) -> Wanted {
     Wanted { call, model_id, tool: tool.to_owned(), args, seal: None }
 }
 
-/// About what a provider would count: four bytes a token.
+/// Estimates tokens as four bytes each.
 fn estimate(question: &Question, answer: &[Part]) -> Tokens {
     let tools = question.tools.iter().map(|spec| spec.name.as_str().len() + spec.description.len());
     let turns = question.turns.iter().flat_map(|turn| &turn.parts).map(length);
@@ -133,7 +133,7 @@ fn estimate(question: &Question, answer: &[Part]) -> Tokens {
 fn length(part: &Part) -> usize {
     match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.len(),
-        // What a picture costs depends on its size in pixels; about a thousand tokens is common.
+        // The cost of an image depends on its size in pixels; about a thousand tokens is common.
         Part::Image(_) => 4_000,
         Part::Call(wanted) => match &wanted.args {
             Args::Json(value) => wanted.tool.len() + value.to_string().len(),

@@ -1,20 +1,20 @@
-//! Server-sent events: from bytes, however they are split, to the data of each event.
+//! Parses server-sent events: from bytes, however they are split, to the data of each event.
 
-/// An event longer than this is refused: nothing a provider means to say is.
+/// Longest event, in bytes; providers send shorter ones.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
-/// Takes bytes and gives the data of events. Names, ids and comments are left out: no provider needs them.
+/// Parses bytes into the data of events. Names, ids and comments are dropped: no provider needs them.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     line: Vec<u8>,
-    /// The data so far; `None` where no line of data was there.
+    /// The data so far; `None` before the first data line.
     data: Option<Vec<u8>>,
-    /// The last byte was a carriage return, whose line feed is still to come or not.
+    /// The last byte was a carriage return; a line feed may follow.
     after_return: bool,
     begun: bool,
 }
 
-/// Why a stream is none of events.
+/// The reason why a body is not a valid event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoEvents {
     #[error("an event is longer than {MOST_BYTES} bytes")]
@@ -24,7 +24,7 @@ pub(crate) enum NoEvents {
 }
 
 impl Events {
-    /// Takes bytes, and adds the data of the events that end in them.
+    /// Parses bytes and adds the data of the events that end in them.
     pub(crate) fn take(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), NoEvents> {
         for &byte in bytes {
             let was_return = std::mem::replace(&mut self.after_return, byte == b'\r');
@@ -41,7 +41,7 @@ impl Events {
         Ok(())
     }
 
-    /// What was not ended by an empty line. Some servers leave the last one out.
+    /// The data of a last event without an empty line at its end. Some servers leave it out.
     pub(crate) fn rest(&mut self) -> Result<Option<String>, NoEvents> {
         if !self.line.is_empty() {
             self.end_line()?;

@@ -1,4 +1,4 @@
-//! What a wire format is asked: how a question is written, and how the stream of an answer is read.
+//! The interface of a wire format: writes requests and reads the stream of an answer.
 
 use claw_core::port::{ModelCard, Question};
 use claw_net::Url;
@@ -9,7 +9,7 @@ use crate::gather::Gather;
 
 /// A wire format.
 pub(crate) trait Wire: Send + Sync {
-    /// Where a question to this model is sent.
+    /// The URL for requests to this model.
     fn url(&self, base: &Url, model: &str) -> Url;
     /// The header that carries a key, and its value.
     fn key(&self, key: &str) -> (&'static str, String);
@@ -17,21 +17,21 @@ pub(crate) trait Wire: Send + Sync {
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
-    /// The question as it is sent. The same question gives the same bytes.
+    /// The request body. The same question gives the same bytes.
     fn body(&self, question: &Question, card: &ModelCard) -> Value;
-    /// Who reads the answer.
+    /// A reader for one answer.
     fn reader(&self) -> Box<dyn Reader>;
 }
 
 /// Reads one answer.
 pub(crate) trait Reader: Send {
-    /// Takes the data of one event, or a whole answer that came without a stream.
+    /// Reads the data of one event, or a whole answer that came without a stream.
     fn event(&mut self, data: &str, gather: &mut Gather<'_>) -> Result<(), Trouble>;
-    /// Whether the answer was whole when the stream ended.
+    /// Returns whether the answer was complete when the stream ended.
     fn is_whole(&self) -> bool;
 }
 
-/// The URL with more segments. The base may or may not end in a slash.
+/// Appends segments to a URL. The base may or may not end in a slash.
 pub(crate) fn below(base: &Url, segments: &[&str]) -> Url {
     let mut url = base.clone();
     if let Ok(mut path) = url.path_segments_mut() {

@@ -1,4 +1,4 @@
-//! How long a decision takes: 500 tools, 100 rules over all lists.
+//! Time of a decision: 500 tools, 100 rules over all lists.
 //!
 //! Prints `name<TAB>value<TAB>unit`, the best of many runs.
 

@@ -1,4 +1,4 @@
-//! How fast the scrubber is, on 64 MiB of made-up logs and code in pieces of 16 KiB, one thread.
+//! Throughput of the scrubber on 64 MiB of made-up logs and code in pieces of 16 KiB, one thread.
 //!
 //! Prints lines of `name<TAB>value<TAB>unit`; each time is the best of several.
 
@@ -31,13 +31,13 @@ static ALLOCATOR: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are the ones that are needed.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are the ones that are needed.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -77,7 +77,7 @@ fn main() {
     });
     print("memory_copy", rate(copied), "MB/s");
 
-    // One pattern after the other, as the figure to compare with; a part of the corpus is enough.
+    // All patterns one after the other, for comparison; a part of the corpus is enough.
     let patterns = patterns();
     let part = &planted[..SIZE / 8];
     let naive = best(part, |part| part.chunks(PIECE).map(|piece| replace_all(&patterns, piece)).sum());
@@ -99,7 +99,7 @@ fn rate(time: Duration) -> f64 {
 
 /// The time of `work` on every part of `text`, each the best of several rounds.
 ///
-/// Parts are small so that a busy machine disturbs few of them.
+/// Parts are small, so that a busy machine disturbs few of them.
 fn best(text: &[u8], mut work: impl FnMut(&[u8]) -> usize) -> Duration {
     let mut times = vec![Duration::MAX; text.len().div_ceil(PART)];
     for _ in 0..ROUNDS {

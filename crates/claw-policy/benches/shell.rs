@@ -1,4 +1,4 @@
-//! How long a verdict takes: a command of 100 bytes, a script of 4 KB.
+//! Time of a verdict: a command of 100 bytes, a script of 4 KB.
 //!
 //! Prints `name<TAB>value<TAB>unit`, the best of many runs.
 
@@ -12,7 +12,7 @@ const COMMAND: &str = "find . -name '*.rs' -not -path './target/*' -print0 | xar
 fn main() {
     let rules = Rules::default();
     let mut script = String::new();
-    // Nothing that stops the walk: lines of everyday work.
+    // Everyday lines that do not stop the walk.
     let lines: Vec<String> = corpus::harmless().filter(|line| !line.contains('\n')).collect();
     for line in lines.iter().cycle() {
         if script.len() + line.len() >= 4096 {

@@ -1,7 +1,7 @@
-//! Whether a planned call may run: allow, ask or deny.
+//! Decides whether a planned call may run: allow, ask or deny.
 //!
-//! The caller is already authorised to use the tool; this judges what one call of it would do. It decides
-//! from the plan and from what the ports saw, and does nothing itself.
+//! The caller is already authorised to use the tool; this judges the effects of one call. It decides from the
+//! plan and from what the ports saw, and does nothing itself.
 
 mod address;
 mod command;
@@ -18,41 +18,43 @@ use serde::{Deserialize, Serialize};
 pub use self::address::WebApprovals;
 pub use self::command::{AnalysedAsk, Analysis, Security, command, programs};
 
-/// When a person is asked before a call runs.
+/// Settings that decide whether a person is asked before a call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalConfig {
-    /// Whether people are asked at all. What would be asked is refused under `off`.
+    /// Mode of asking people. With `off`, calls that would be asked about are refused.
     pub ask: AskMode,
-    /// Which commands run that no rule of `shell` denies: none, those that somebody allowed for good, or all.
+    /// Commands that run if no rule of `shell` denies them: none, those that somebody allowed for good, or
+    /// all.
     pub security: Security,
-    /// What to do with calls that have an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
+    /// Rules for calls with an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
     pub effects: BTreeMap<Effect, EffectRule>,
-    /// What to do with fetched addresses of hosts that are new to the session.
+    /// Rules for fetching addresses of hosts that are new to the session.
     pub web: WebApprovals,
-    /// What to do when an agent publishes a skill: `allow`, `ask` or `deny`.
+    /// Rule for agents that publish a skill: `allow`, `ask` or `deny`.
     pub publish: EffectRule,
-    /// How long a question waits for an answer, in seconds.
+    /// Time to wait for an answer, in seconds.
     pub wait_secs: u32,
-    /// How many hours an approval stays open where nobody watches: its run is parked meanwhile and holds up nobody.
+    /// Hours that an approval stays open if nobody watches; its run is parked meanwhile and blocks nobody.
     #[schemars(range(min = 1, max = 8760))]
     pub park_hours: u32,
-    /// Set by a front end for its own calls; no file has it.
+    /// Set by a front end for its own calls; not part of the configuration file.
     #[serde(skip)]
     pub narrowing: Option<Narrowing>,
 }
 
-/// Stricter rules of a mode that a person chose. The stricter of a mode's rule and the configured one holds.
+/// Stricter rules of a mode that a person chose. The stricter of the mode's rule and the configured one
+/// applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowing {
     /// The mode's name.
     pub mode: &'static str,
-    /// Its rules.
+    /// The mode's rules.
     pub effects: BTreeMap<Effect, EffectRule>,
 }
 
 impl ApprovalConfig {
-    /// The rule of an effect, and what says so; `None` where nothing does.
+    /// The rule of an effect, and where it comes from; `None` if there is none.
     pub fn of_effect(&self, effect: Effect) -> Option<(EffectRule, String)> {
         let configured = self.effects.get(&effect).copied();
         let narrowed = self.narrowing.as_ref().and_then(|narrowing| narrowing.effects.get(&effect).copied());
@@ -81,20 +83,20 @@ impl Default for ApprovalConfig {
     }
 }
 
-/// Whether people are asked.
+/// The setting for asking people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskMode {
-    /// Never: what would be asked is refused.
+    /// Never: calls that would be asked about are refused.
     Off,
-    /// When a rule says so, or nothing shows that the call is harmless.
+    /// If a rule says so, or nothing shows that the call is harmless.
     #[default]
     OnMiss,
     /// Before every call that does more than read.
     Always,
 }
 
-/// What to do with calls that have an effect; the later, the stricter.
+/// The rule for calls with an effect, in the order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EffectRule {
@@ -106,7 +108,7 @@ pub enum EffectRule {
     Deny,
 }
 
-/// What is to become of a call, with the rule that says so.
+/// The decision on a call, with the rule behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
     /// It may run.
@@ -120,7 +122,7 @@ pub enum Judgement {
     Deny {
         /// The rule that denies, and why.
         reason: String,
-        /// What to try instead.
+        /// Advice on what to try instead.
         advice: Option<String>,
     },
 }
@@ -134,24 +136,24 @@ impl Judgement {
 /// The circumstances a plan is judged in.
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
-    /// The most the tool may do.
+    /// Effects that the tool may have at most.
     pub ceiling: Effects,
-    /// What the policy left of that for this caller.
+    /// Effects of these that the policy allows this caller.
     pub left: Effects,
     /// The directory that the plan's paths start from.
     pub directory: &'a Path,
-    /// What files the caller may reach.
+    /// The files that the caller may reach.
     pub scope: &'a Scope,
-    /// Whether commands of this caller run in a sandbox.
+    /// Commands of this caller run in a sandbox.
     pub sandboxed: bool,
-    /// The plan's asks, each with everything that is known of it.
+    /// The plan's asks, each with its analysis.
     pub analysis: &'a Analysis,
-    /// What was seen of what the plan names.
+    /// Observations of the plan's targets.
     pub sights: &'a [Sight],
 }
 
 impl Circumstances<'_> {
-    /// Effects that only a sandbox could keep away, and that the policy has taken.
+    /// Effects that the policy has removed and that only a sandbox could prevent.
     fn unenforced(&self) -> Effects {
         let kept_away = Effects::of(&[Effect::Write, Effect::Network]).common(self.ceiling);
         if self.sandboxed { Effects::NONE } else { kept_away.without(self.left) }
@@ -163,12 +165,12 @@ impl Circumstances<'_> {
     }
 }
 
-/// What a port should look at before the plan is judged.
+/// The targets that the ports should look at before the plan is judged.
 pub fn targets(analysis: &Analysis) -> Vec<Target> {
     let mut targets = Vec::new();
     for analysed in &analysis.asks {
         match &analysed.ask {
-            // What has credentials is looked at by the place that runs it.
+            // The host of programs with credentials looks at these.
             _ if analysed.login().is_some() => {}
             Ask::Script(script) => {
                 targets.push(Target::Sandbox);
@@ -186,7 +188,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
                     targets.push(Target::Program { name: name.clone(), directory });
                 }
             }
-            // The programs in it are those of a sandbox that is there already.
+            // Its programs are those of an existing sandbox.
             Ask::Input(input) => targets.push(Target::Process { process: input.process.clone() }),
             Ask::Write { path } => targets.push(Target::File { path: path.clone() }),
             Ask::Fetch { origin, .. } => targets.push(Target::Host { host: origin.host.to_string() }),
@@ -198,7 +200,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
     targets
 }
 
-/// Judges a plan. The hardest judgement of any part stands.
+/// Judges a plan. The strictest judgement of any part wins.
 pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judgement {
     let analysis = circumstances.analysis;
     let effects = analysis.stated_effects(circumstances.ceiling);
@@ -298,14 +300,14 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
     }
 }
 
-/// Where a path of the plan really leads, as far as that was seen.
+/// The real path of a path in the plan, if it was seen.
 pub fn leads_to<'a>(path: &str, sights: &'a [Sight]) -> Option<&'a str> {
     let of_path = |sight: &&Sight| matches!(&sight.target, Target::File { path: seen } if seen == path);
     sights.iter().find(of_path)?.path.as_deref()
 }
 
-/// Whether a file is one of a repository's own: its configuration and its hooks name programs that git runs for
-/// whoever uses it next, outside of any sandbox. `.git` itself may be a file that says where they are.
+/// Returns whether a file belongs to a git repository itself: its configuration and hooks name programs that
+/// git runs for the next user, outside of any sandbox. `.git` itself may be a file that says where they are.
 fn is_of_git(path: &str) -> bool {
     Path::new(path).components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }

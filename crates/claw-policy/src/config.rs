@@ -10,7 +10,7 @@ use claw_core::tool::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which tools each agent gets.
+/// The tools of each agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct PolicyConfig {
@@ -26,7 +26,8 @@ pub struct PolicyConfig {
     pub tenants: BTreeMap<TenantId, TenantTools>,
 }
 
-/// The rules of one tenant, over the deployment's: its denies are added to them, its allow lists narrow them.
+/// The rules of one tenant, on top of the deployment's: its deny lists add to them, its allow lists narrow
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct TenantTools {
@@ -40,7 +41,7 @@ pub struct TenantTools {
     pub agents: BTreeMap<String, AgentTools>,
 }
 
-/// The agent that stands for all those a policy does not name.
+/// The name for all agents that a policy does not name.
 pub const ANY_AGENT: &str = "default";
 
 impl PolicyConfig {
@@ -61,11 +62,11 @@ impl PolicyConfig {
     }
 }
 
-/// The tool policy that holds for all agents.
+/// The tool policy of all agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct ToolsPolicy {
-    /// The collection of tools to start from.
+    /// The set of tools to start from.
     pub profile: Profile,
     /// Only these tools are kept. Left out: all of them; an empty list: none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,13 +76,13 @@ pub struct ToolsPolicy {
     pub deny: Vec<String>,
     /// These tools are added whatever profile, `allow` and, unless `deny_wins` is set, `deny` say.
     pub also_allow: Vec<String>,
-    /// Whether `also_allow` may not bring back what a `deny` list names.
+    /// `also_allow` cannot bring back tools that a `deny` list names.
     pub deny_wins: bool,
-    /// What holds where a model of this provider is used, by the provider's name.
+    /// Rules for models of one provider, by the provider's name.
     pub by_provider: BTreeMap<String, ProviderTools>,
-    /// What holds in one group chat, by the chat's id.
+    /// Rules for one group chat, by the chat's id.
     pub groups: BTreeMap<String, GroupTools>,
-    /// What subagents do not get.
+    /// Tools that subagents do not get.
     pub subagents: SubagentTools,
 }
 
@@ -112,12 +113,12 @@ pub struct GroupTools {
 pub struct SubagentTools {
     /// Removed from every subagent.
     pub deny: Vec<String>,
-    /// Removed as well from a subagent that may start no further ones.
+    /// Also removed from a subagent that may not start further ones.
     pub leaf_deny: Vec<String>,
 }
 
 impl SubagentTools {
-    /// Tools about the installation, the parent's session and its memory: none of a subagent's business.
+    /// Tools about the installation, the parent's session and its memory, which subagents should not use.
     pub const DENY: [&'static str; 8] = [
         "gateway",
         "agents_list",
@@ -128,7 +129,7 @@ impl SubagentTools {
         "memory_get",
         "sessions_send",
     ];
-    /// Tools that start agents or look after them.
+    /// Tools that start agents or manage them.
     pub const LEAF_DENY: [&'static str; 6] =
         ["sessions_list", "sessions_history", "sessions_spawn", "spawn", "subagent", "subagents"];
 }
@@ -153,7 +154,7 @@ pub struct AgentTools {
     pub deny: Vec<String>,
     /// These tools are added, besides those in `tools.also_allow`.
     pub also_allow: Vec<String>,
-    /// What holds where this agent uses a model of this provider, by the provider's name.
+    /// Rules for this agent with models of one provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
 }
 

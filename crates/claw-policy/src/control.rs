@@ -1,6 +1,6 @@
-//! Control files: files of a workspace by which other programs are made to run something, outside of any sandbox.
+//! Control files: files of a workspace that make other programs run something, outside of any sandbox.
 //!
-//! A command may write them on its layer; they reach the workspace only if a person agrees.
+//! A command may write them on its layer; they reach the workspace only if a person approves.
 
 use std::path::Path;
 
@@ -52,15 +52,16 @@ pub fn control_reason(
     }
 }
 
-/// Returns whether a git configuration says nothing new that makes git run a program; `None` where it does not parse.
+/// Returns whether a git configuration adds nothing that makes git run a program; `None` if it does not
+/// parse.
 fn harmless_config(before: Option<&[u8]>, after: &[u8]) -> Option<bool> {
     let known = before.and_then(settings).unwrap_or_default();
     let new = settings(after)?;
     Some(new.iter().all(|setting| known.contains(setting) || is_harmless(setting)))
 }
 
-/// Returns the settings of a git configuration that make git run nothing and send nothing elsewhere, as a configuration.
-/// A line that is not plainly one setting, or the header of a section, is left out.
+/// Returns the settings of a git configuration that make git run nothing and send nothing elsewhere, as a
+/// configuration. A line that is not plainly a setting or a section header is left out.
 pub fn harmless_settings(config: &[u8]) -> String {
     let text = String::from_utf8_lossy(config);
     let (mut section, mut kept) = (String::new(), String::new());
@@ -85,14 +86,14 @@ fn is_word(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// Returns whether git reads a value as it is written.
+/// Returns whether git reads a value exactly as written.
 fn is_plain(value: &str) -> bool {
     let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let special: &[char] = if bare.is_some() { &['\\', '"'] } else { &['\\', '"', '#', ';'] };
     !bare.unwrap_or(value).contains(|c: char| c.is_control() || special.contains(&c))
 }
 
-/// The line, if it is the header of a section and nothing else.
+/// The line, if it is only a section header.
 fn header(line: &str) -> Option<&str> {
     let name = line.strip_prefix('[')?.strip_suffix(']')?;
     (!name.contains([']', '[', '#', ';', '\\', '='])).then_some(line)
@@ -112,7 +113,7 @@ fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
             header(line)?.clone_into(&mut section);
             continue;
         }
-        // A line that goes on below could hide anything.
+        // A continued line could hide anything.
         if line.ends_with('\\') || section.is_empty() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a change of policy gives each agent, and takes from it.
+//! The tools that each agent gains and loses by a change of policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,22 +10,22 @@ use smol_str::SmolStr;
 use crate::config::PolicyConfig;
 use crate::pipeline::{Policy, PolicyError, Subject, ToolSet, Verdict};
 
-/// What changes, agent by agent.
+/// Changes by agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Diff(pub Vec<Difference>);
 
-/// What changes for one agent, in one kind of situation.
+/// Changes for one agent, in one kind of situation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// The agent; `default` stands for all that neither policy names.
     pub agent: SmolStr,
-    /// When it changes; what changes anyway is not repeated.
+    /// The situation; changes that apply in general are not repeated.
     pub when: When,
-    /// What changes, by tool.
+    /// Changes by tool.
     pub tools: BTreeMap<SmolStr, Delta>,
 }
 
-/// A kind of situation. Where nothing is set, it is any.
+/// A kind of situation. A field that is not set matches anything.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, schemars::JsonSchema)]
 pub struct When {
     /// The model's provider.
@@ -34,34 +34,34 @@ pub struct When {
     /// The group chat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat_group: Option<SmolStr>,
-    /// The place in a tree of subagents.
+    /// The position in a tree of subagents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent: Option<Subagent>,
 }
 
-/// A place in a tree of subagents.
+/// A position in a tree of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subagent {
-    /// One that may start others.
+    /// May start others.
     Inner,
-    /// One that may not.
+    /// May not.
     Leaf,
 }
 
-/// What changes about one tool.
+/// The change of one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
-    /// It is there now.
+    /// It is available now.
     Gained,
-    /// It is gone now.
+    /// It is no longer available.
     Lost,
-    /// It was there before and is still, with other effects.
+    /// It is still available, with other effects.
     Effects {
-        /// Effects it has now.
+        /// Effects that it has only now.
         gained: Effects,
-        /// Effects it has no more.
+        /// Effects that it no longer has.
         lost: Effects,
     },
 }
@@ -82,7 +82,7 @@ struct Comparison<'t> {
 }
 
 impl Comparison<'_> {
-    /// What changes for an agent in each situation, less what changes in a more general one.
+    /// Changes for an agent in each situation, without those that apply in a more general one.
     fn agent(&self, agent: &str, situations: &[When]) -> Vec<Difference> {
         let mut found: Vec<Difference> = Vec::new();
         for when in situations {
@@ -152,7 +152,7 @@ impl When {
             + usize::from(self.subagent.is_some())
     }
 
-    /// Whether everything that `general` asks for holds here too.
+    /// Returns whether every condition of `general` holds here too.
     fn is_case_of(&self, general: &Self) -> bool {
         (general.provider.is_none() || general.provider == self.provider)
             && (general.chat_group.is_none() || general.chat_group == self.chat_group)

@@ -1,8 +1,8 @@
-//! One entry of a list, and the lists they stand in.
+//! Entries of policy lists, and the lists.
 //!
-//! An entry that cannot be read is refused when the policy is compiled: a deny list that silently lost an
-//! entry would open what it was written to close. An entry that names nothing known is read all the same,
-//! since MCP servers and custom tools come and go; `policy lint` reports it.
+//! An entry that cannot be parsed is refused when the policy is compiled: a deny list that silently lost an
+//! entry would allow what it was written to deny. An entry that names nothing known is accepted, since MCP
+//! servers and custom tools come and go; `policy lint` reports it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,54 +15,54 @@ use crate::group;
 use crate::nearest::nearest;
 use crate::pipeline::ToolSet;
 
-/// One entry, as written and as understood.
+/// An entry, as written and as parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     text: SmolStr,
     target: Target,
 }
 
-/// What an entry speaks of.
+/// The tools that an entry names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The tool of this name or alias.
     Tool(SmolStr),
-    /// Tools of whose names one fits.
+    /// Tools whose name or alias matches.
     Tools(Pattern),
     /// The members of the group of this name.
     Group(SmolStr),
-    /// The members of groups whose name fits.
+    /// The members of groups whose name matches.
     Groups(Pattern),
-    /// Tools by what they may do.
+    /// Tools with this effect.
     Effect(Effect),
-    /// Nothing: what a message sent cannot be read, and an unreadable entry allows nothing.
+    /// Nothing: an entry of a message's list that cannot be parsed allows nothing.
     Unreadable,
 }
 
-/// Whether a list gives tools or takes them; effects mean different things in the two.
+/// The kind of list: it gives tools or takes them. Effects mean different things in the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The list gives.
+    /// The list gives tools.
     Allow,
-    /// The list takes.
+    /// The list takes tools.
     Deny,
 }
 
-/// Why an entry cannot be read.
+/// The reason why an entry cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("an entry is empty; name a tool, a `group:` or an `effect:`, or remove it")]
     Empty,
     /// `group:` and nothing after it.
     #[error("`{0}` names no group; write one after the colon, such as `group:fs`")]
     NoGroup(SmolStr),
-    /// `effect:` and a word that is none.
+    /// `effect:` and a word that is not an effect.
     #[error("`{text}` is not an effect; {}", hint(.near, "use read, write, execute, network, spend, message, spawn or admin"))]
     NotAnEffect {
         /// The entry as written.
         text: SmolStr,
-        /// What was probably meant.
+        /// The probable intention.
         near: Option<String>,
     },
     /// A colon after a word that is neither `group` nor `effect`.
@@ -70,10 +70,10 @@ pub enum EntryError {
     NoSuchKind {
         /// The entry as written.
         text: SmolStr,
-        /// What was probably meant.
+        /// The probable intention.
         near: Option<String>,
     },
-    /// Characters that no name has.
+    /// Characters that no name contains.
     #[error("`{0}` can match no name; use letters, digits, `_` and `-`, and `*` for any characters")]
     BadName(SmolStr),
 }
@@ -83,7 +83,7 @@ fn hint(near: &Option<String>, otherwise: &str) -> String {
 }
 
 impl Entry {
-    /// Reads an entry.
+    /// Parses an entry.
     pub fn parse(text: &str) -> Result<Self, EntryError> {
         let target = match text.split_once(':') {
             None => Self::tool(text)?,
@@ -126,18 +126,18 @@ impl Entry {
         &self.text
     }
 
-    /// Whether it names an effect.
+    /// Returns whether the entry names an effect.
     pub fn is_effect(&self) -> bool {
         matches!(self.target, Target::Effect(_))
     }
 
-    /// What it speaks of.
+    /// The tools that the entry names.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Gives `hit` the place of each tool that the entry speaks of, in a list that is used so and whose
-    /// entries name these effects altogether.
+    /// Calls `hit` with the index of each tool that the entry names, in a list of this use whose entries name
+    /// these effects altogether.
     pub(crate) fn each(&self, tools: &ToolSet, list: (Use, Effects), mut hit: impl FnMut(usize)) {
         match (&self.target, list) {
             (Target::Tool(name), _) => tools.place(name).into_iter().for_each(hit),
@@ -185,9 +185,9 @@ impl Serialize for Entry {
 /// Text in which each `*` stands for any characters, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// What stands before the first star.
+    /// The text before the first star.
     head: SmolStr,
-    /// What stands between stars, and after the last one.
+    /// The texts between stars, and after the last one.
     rest: Vec<SmolStr>,
 }
 
@@ -197,12 +197,12 @@ impl Pattern {
         Self { head: parts.next().unwrap_or_default(), rest: parts.collect() }
     }
 
-    /// What every name that fits begins with.
+    /// The prefix of every matching name.
     pub fn head(&self) -> &str {
         &self.head
     }
 
-    /// Whether a name fits.
+    /// Returns whether a name matches.
     pub fn fits(&self, name: &str) -> bool {
         let Some(mut left) = name.strip_prefix(self.head()) else { return false };
         let Some((tail, middle)) = self.rest.split_last() else { return left.is_empty() };
@@ -214,7 +214,7 @@ impl Pattern {
     }
 }
 
-/// A list of entries, and where in the configuration it stands.
+/// A list of entries, and its configuration key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
     at: SmolStr,
@@ -231,7 +231,7 @@ impl List {
         Self { at: at.into(), effects: effects.collect(), entries }
     }
 
-    /// Reads a list. What cannot be read is added to `bad`.
+    /// Parses a list. Invalid entries are added to `bad`.
     pub(crate) fn parse(at: &str, entries: &[String], bad: &mut Vec<BadEntry>) -> Self {
         let good = entries.iter().filter_map(|text| {
             let refuse = |why| bad.push(BadEntry { list: at.into(), entry: text.into(), why });
@@ -240,19 +240,19 @@ impl List {
         Self::new(at, good.collect())
     }
 
-    /// Reads an allow list that came with a message, in which an unreadable entry allows nothing.
+    /// Parses an allow list that came with a message; an invalid entry allows nothing.
     pub(crate) fn of_request(entries: &[String]) -> Self {
         let unreadable = |text| Entry { text: SmolStr::new(text), target: Target::Unreadable };
         let entries = entries.iter().map(|text| Entry::parse(text).unwrap_or_else(|_| unreadable(text)));
         Self::new("request.allow", entries.collect())
     }
 
-    /// Where it stands, such as `tools.by_provider.openai.allow`.
+    /// The list's configuration key, such as `tools.by_provider.openai.allow`.
     pub fn at(&self) -> &str {
         &self.at
     }
 
-    /// Its entries, as written.
+    /// The entries, as written.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -262,7 +262,7 @@ impl List {
         self.effects
     }
 
-    /// Where the tools stand that one of its entries speaks of.
+    /// Indices of the tools that one of its entries names.
     pub(crate) fn places(&self, entry: &Entry, how: Use, tools: &ToolSet) -> BTreeSet<usize> {
         let mut places = BTreeSet::new();
         entry.each(tools, (how, self.effects), |place| {
@@ -277,7 +277,7 @@ impl List {
         if effects.is_empty() { None } else { self.entries.iter().position(names).map(|rule| rule as u32) }
     }
 
-    /// For each tool the first entry that speaks of it.
+    /// For each tool, the first entry that names it.
     pub(crate) fn hits(&self, tools: &ToolSet, how: Use) -> Vec<Option<u32>> {
         let mut hits = vec![None; tools.known()];
         for (rule, entry) in self.entries.iter().enumerate().rev() {
@@ -287,15 +287,15 @@ impl List {
     }
 }
 
-/// An entry that cannot be read, and the list it stands in.
+/// An entry that cannot be parsed, and its list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{list}`: {why}")]
 pub struct BadEntry {
-    /// Where the list stands.
+    /// The list's configuration key.
     pub list: SmolStr,
     /// The entry as written.
     pub entry: SmolStr,
-    /// What is wrong with it.
+    /// The problem.
     pub why: EntryError,
 }
 

@@ -1,6 +1,6 @@
-//! Why a caller has a tool or has it not, and what would have to change.
+//! Explains why a caller has or lacks a tool, and what would have to change.
 //!
-//! Everything here is read off the [`Trace`] of the decision itself.
+//! Everything here is derived from the [`Trace`] of the decision itself.
 
 use std::fmt;
 
@@ -13,34 +13,34 @@ use crate::nearest::nearest;
 use crate::pipeline::{Kind, Mark, Policy, Rule, Step, Subject, ToolSet, Trace, Verdict};
 use crate::profile;
 
-/// Why a caller has a tool or has it not.
+/// The reason why a caller has or lacks a tool.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// The tool's name; for an unknown one, as it was asked for.
+    /// The tool's name; for an unknown one, the requested name.
     pub tool: SmolStr,
-    /// The agent that was asked about.
+    /// The agent in question.
     pub agent: SmolStr,
-    /// Whether there is such a tool.
+    /// Tells whether the tool exists.
     pub presence: Presence,
-    /// What the policy says; of a tool that is not in this build, what it would say.
+    /// The policy's verdict; for a tool that is not in this build, the hypothetical one.
     pub verdict: Verdict,
-    /// Ways to turn the verdict around. Each is complete by itself.
+    /// Ways to reverse the verdict. Each is complete by itself.
     pub ways: Vec<Vec<Change>>,
-    /// What would give the effects back that the policy takes away.
+    /// Changes that would restore the effects that the policy removes.
     pub restore: Vec<Change>,
 }
 
-/// Whether there is such a tool.
+/// The existence of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// It is there.
+    /// It exists.
     Here,
-    /// It is known, but this build does not have it.
+    /// It is in the catalogue, but not in this build.
     NotInThisBuild,
-    /// Nobody knows it.
+    /// It is unknown.
     Unknown {
-        /// What was probably meant.
+        /// The probable intention.
         near: Option<SmolStr>,
     },
 }
@@ -53,28 +53,28 @@ pub enum Change {
     Add {
         /// The entry.
         entry: SmolStr,
-        /// Where the list stands.
+        /// The list's configuration key.
         list: SmolStr,
     },
     /// Remove an entry from a list.
     Remove {
         /// The entry.
         entry: SmolStr,
-        /// Where the list stands.
+        /// The list's configuration key.
         list: SmolStr,
     },
     /// Set another profile.
     SetProfile {
-        /// Where it is set.
+        /// The profile's configuration key.
         at: SmolStr,
-        /// Which one.
+        /// The new profile.
         profile: Profile,
     },
     /// Set `tools.deny_wins`.
     DenyWins,
 }
 
-/// Explains what a policy says of the tool of this name or alias.
+/// Explains a policy's verdict on the tool of this name or alias.
 pub fn explain(policy: &Policy, tools: &ToolSet, subject: &Subject<'_>, tool: &str) -> Explanation {
     let agent = subject.agent.into();
     let verdict = policy.view(tools, subject).suppose(tool);
@@ -102,7 +102,7 @@ pub fn explain(policy: &Policy, tools: &ToolSet, subject: &Subject<'_>, tool: &s
     }
 }
 
-/// Reads off a trace what would have to change.
+/// Derives from a trace what would have to change.
 struct Advice<'a> {
     tools: &'a ToolSet,
     tool: &'a str,
@@ -111,7 +111,8 @@ struct Advice<'a> {
 }
 
 impl Advice<'_> {
-    /// Mend each step that removes the tool, or have `also_allow` add it and mend only what that cannot undo.
+    /// Either fixes each step that removes the tool, or adds it with `also_allow` and fixes only what that
+    /// cannot undo.
     fn to_allow(&self) -> Vec<Vec<Change>> {
         let (early, late): (Vec<_>, Vec<_>) =
             Step::ALL.into_iter().partition(|step| *step < Step::GlobalAlsoAllow);
@@ -126,7 +127,7 @@ impl Advice<'_> {
             added.push(self.add("tools.also_allow"));
         }
         let direct = self.mend(early);
-        // The shorter way alone, where the other one only adds to it.
+        // Only the shorter way, if the other one just adds to it.
         let within = |a: &[Change], b: &[Change]| a.iter().all(|change| b.contains(change));
         let ways = match (within(&direct, &added), within(&added, &direct)) {
             (true, _) => vec![direct],
@@ -150,7 +151,7 @@ impl Advice<'_> {
         Step::ALL.into_iter().flat_map(takes).collect()
     }
 
-    /// What would keep these steps from removing the tool.
+    /// Changes that would keep these steps from removing the tool.
     fn mend(&self, steps: Vec<Step>) -> Vec<Change> {
         let mend = |step| match (self.trace.mark(step), self.trace.rule(step)) {
             (Mark::Drops, Rule::Profile { at, profile }) => vec![self.widen(at, *profile)],
@@ -176,7 +177,7 @@ impl Advice<'_> {
         list.entries().iter().filter(|entry| matches(entry)).map(remove).collect()
     }
 
-    /// The narrowest profile that includes the tool and gives more than the present one.
+    /// The narrowest profile that includes the tool and gives more than the current one.
     fn widen(&self, at: &str, from: Profile) -> Change {
         let wider = Profile::ALL.into_iter().take_while(|profile| *profile != from);
         let meta = self.tools.place(self.tool).map(|place| self.tools.meta(place));

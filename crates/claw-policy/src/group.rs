@@ -1,5 +1,5 @@
-//! Groups as policies name them. Who is in a group is said by each tool's [`Meta`] and nowhere else, so a
-//! `group:` entry can never be inert while its tools are there.
+//! Groups as policies name them. Membership is stated by each tool's [`Meta`] and nowhere else, so a `group:`
+//! entry always covers the tools that are there.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ pub const MCP: &str = "mcp";
 /// Older names, which policies may still use.
 const ALIASES: [(&str, &str); 2] = [("goclaw", CLAWSMITH), ("team", "teams")];
 
-/// The name that a group goes by today.
+/// The current name of a group.
 pub fn canonical(name: &str) -> &str {
     ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
 }
 
-/// The names of all groups that a tool is in, the composite ones too.
+/// The names of all groups that a tool is in, including composite ones.
 pub fn names_of(meta: &Meta) -> impl Iterator<Item = Cow<'static, str>> {
     let core = (meta.source == Source::Core).then_some(Cow::Borrowed(CLAWSMITH));
     let mcp = meta.groups().any(|g| matches!(g, Group::Mcp(_))).then_some(Cow::Borrowed(MCP));
@@ -26,12 +26,12 @@ pub fn names_of(meta: &Meta) -> impl Iterator<Item = Cow<'static, str>> {
     meta.groups().map(Group::name).filter(|name| name != CLAWSMITH).chain(core).chain(mcp)
 }
 
-/// The names that always mean something, whatever tools there are.
+/// The names that are always valid, whatever tools there are.
 pub fn known() -> impl Iterator<Item = Cow<'static, str>> {
     Group::BUILT_IN.iter().chain(&[Group::Custom]).map(Group::name).chain([CLAWSMITH.into(), MCP.into()])
 }
 
-/// Whether a name always means something.
+/// Returns whether a group name is always valid.
 pub fn is_known(name: &str) -> bool {
     known().any(|known| known == name)
 }

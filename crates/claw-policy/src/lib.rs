@@ -1,15 +1,15 @@
 //! Pure decisions: no clock, no I/O, no state, no async.
 //!
-//! - [`pipeline`]: which tools a caller gets, with the trace that decided; [`explain`], [`lint`] and [`diff`]
-//!   put that into words.
-//! - [`approval`]: whether a planned call may run, must be asked about or is denied.
-//! - [`control`]: which files of a workspace make other programs run something.
-//! - [`rate`]: how many calls a session may make.
-//! - [`scrub`]: what is secret.
-//! - [`shell`]: what a shell command would do.
-//! - [`skill`]: which lines of a skill look like an attack.
+//! - [`pipeline`] decides which tools a caller gets, with a trace; [`explain`], [`lint`] and [`diff`] put it
+//!   into words.
+//! - [`approval`] decides whether a planned call may run, must be asked about or is denied.
+//! - [`control`] finds files of a workspace that make other programs run something.
+//! - [`rate`] limits the calls of a session.
+//! - [`scrub`] removes secrets from text.
+//! - [`shell`] judges shell commands.
+//! - [`skill`] finds lines of a skill that look like an attack.
 //!
-//! Same input, same answer: whoever asks twice may compare.
+//! Deterministic: the same input gives the same answer.
 
 pub mod approval;
 pub mod config;

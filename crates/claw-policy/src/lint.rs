@@ -1,8 +1,8 @@
-//! What is probably wrong with a policy: entries that cannot be read, name nothing known, change nothing,
-//! or bring back what another list denies.
+//! Finds probable mistakes in a policy: entries that cannot be parsed, name nothing known, change nothing, or
+//! bring back what another list denies.
 //!
-//! Whether an entry changes anything is not guessed from its text. The policy decides for every kind of
-//! caller it can tell apart, and an entry that no decision needed is reported.
+//! The effect of an entry is not guessed from its text. The policy decides for every kind of caller that it
+//! can tell apart, and an entry that no decision needed is reported.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,32 +20,32 @@ mod survey;
 
 use survey::Surveyed;
 
-/// Something that is probably wrong.
+/// A probable mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where the list stands.
+    /// The list's configuration key.
     pub list: SmolStr,
-    /// The entry as written; empty where the list as a whole is meant.
+    /// The entry as written; empty if the finding is about the whole list.
     pub entry: SmolStr,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub message: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The policy does not do what it says: an entry cannot be read, or a deny list names nothing known.
+    /// The policy does not do what it says: an entry cannot be parsed, or a deny list names nothing known.
     Error,
-    /// The policy may not do what was meant.
+    /// The policy may not do what was intended.
     Warning,
-    /// The entry could go without changing anything.
+    /// The entry could be removed without any change.
     Note,
 }
 
-/// Everything that is probably wrong with a policy, the worst first.
+/// All probable mistakes in a policy, the worst first.
 pub fn lint(config: &PolicyConfig, tools: &ToolSet) -> Vec<Finding> {
     let policy = match Policy::compile(config) {
         Ok(policy) => policy,
@@ -58,7 +58,7 @@ pub fn lint(config: &PolicyConfig, tools: &ToolSet) -> Vec<Finding> {
     findings
 }
 
-/// The lists for subagents that nobody wrote speak of tools that a build may well be without.
+/// Returns whether a list is a default for subagents: such a list may name tools that a build does not have.
 fn is_default(list: &List) -> bool {
     let is = |default: &[&str]| list.entries().iter().map(Entry::text).eq(default.iter().copied());
     match list.at() {
@@ -68,7 +68,7 @@ fn is_default(list: &List) -> bool {
     }
 }
 
-/// One list under scrutiny.
+/// Lints one list.
 struct ListLint<'a> {
     tools: &'a ToolSet,
     surveyed: &'a Surveyed,
@@ -84,7 +84,7 @@ impl ListLint<'_> {
         entries.filter_map(|(i, entry)| self.judge(i, entry)).collect()
     }
 
-    /// The first thing that is wrong with an entry.
+    /// The first problem of an entry.
     fn judge(&self, place: usize, entry: &Entry) -> Option<Finding> {
         let matched = self.matched(entry);
         if matched.is_empty() {
@@ -96,7 +96,7 @@ impl ListLint<'_> {
             .or_else(|| self.changes_nothing(entry, &here))
     }
 
-    /// The tools an entry speaks of, those that it would only narrow too.
+    /// The tools that an entry names, including those that it would only narrow.
     fn matched(&self, entry: &Entry) -> BTreeSet<usize> {
         match (entry.target(), self.surveyed.kind) {
             (Target::Effect(effect), Kind::Deny) => {
@@ -137,9 +137,9 @@ impl ListLint<'_> {
         Some(format!("group:{near}"))
     }
 
-    /// Another entry of the same list already speaks of all its tools.
+    /// Finds another entry of the same list that already names all its tools.
     fn covered(&self, place: usize, entry: &Entry, matched: &BTreeSet<usize>) -> Option<Finding> {
-        // In an allow list effects count together, so none of them covers another.
+        // In an allow list, effects count together, so none of them covers another.
         let together = |other: &Entry| {
             self.surveyed.kind != Kind::Deny && entry.is_effect() && other.is_effect() && entry != other
         };
@@ -194,7 +194,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// Where it is and what it says, for those who say themselves how bad it is.
+    /// The finding without its severity, for callers that show that themselves.
     pub fn without_severity(&self) -> impl fmt::Display {
         fmt::from_fn(|f| {
             write!(f, "`{}`", self.list)?;

@@ -1,16 +1,17 @@
-//! What a misspelt word was probably meant to be.
+//! Suggests the word that a misspelt one was probably meant to be.
 
-/// How like two words must be for one to be suggested for the other.
+/// Least similarity of two words for one to be suggested for the other.
 const CLOSE: f64 = 0.6;
-/// The same for words shorter than [`LONG`]: two slips in five letters leave another word.
+/// The same for words shorter than [`LONG`]: two slips in five letters make another word.
 const CLOSE_SHORT: f64 = 0.65;
 const LONG: usize = 8;
-/// What is shorter is a part of too many words to say anything, and so is what makes up less than a third of one.
+/// Shortest word that counts as a part of another; it must also make up a third of that.
 const SHORTEST_PART: usize = 3;
-/// Words longer than this are no slip of a name.
+/// Longest word that can be a misspelt name.
 const LONGEST: usize = 128;
 
-/// The candidate that was probably meant: another spelling, a close one, or the only one it is a part of.
+/// The probable intention: another spelling, a close one, or the only candidate that contains the word or is
+/// a part of it.
 pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
     let wanted = folded(word);
     if wanted.is_empty() || word.len() > LONGEST {
@@ -18,7 +19,7 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
     }
     let mut candidates: Vec<(String, S)> = candidates.into_iter().map(|c| (folded(c.as_ref()), c)).collect();
     let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
-    // Of two that are equally like it, the first by name: the same slip always has the same answer.
+    // Of equally similar candidates, the first by name: the same slip always gets the same answer.
     let best = (0..candidates.len()).max_by(|a, b| {
         let (a, b) = (&candidates[*a], &candidates[*b]);
         likeness(&a.0).total_cmp(&likeness(&b.0)).then_with(|| b.1.as_ref().cmp(a.1.as_ref()))
@@ -41,7 +42,7 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
     }
 }
 
-/// Letters and digits alone, in lower case.
+/// Only letters and digits, in lower case.
 fn folded(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

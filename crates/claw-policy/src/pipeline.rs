@@ -1,9 +1,10 @@
-//! Which tools a caller gets, and why: profile, allow lists, deny lists, `also_allow`, subagents, request.
+//! Decides which tools a caller gets, and why: profile, allow lists, deny lists, `also_allow`, subagents,
+//! request.
 //!
 //! [`Policy::compile`] checks the configuration, [`Policy::view`] prepares it for one caller, and
-//! [`View::judge`] decides on a tool. The decision is folded from the very marks that the trace shows, so an
-//! explanation cannot differ from what is enforced. Within a list the order of entries decides nothing but
-//! which of several matching entries the trace names: the first.
+//! [`View::judge`] decides on a tool. The decision is computed from the same marks that the trace shows, so
+//! an explanation cannot differ from what is enforced. The order of entries in a list only decides which of
+//! several matching entries the trace names: the first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub use tool_set::ToolSet;
 pub use trace::{Mark, Reason, Rule, Trace};
 pub use view::View;
 
-/// A checked policy. It knows no tools: they are given with each question.
+/// A compiled policy. It holds no tools: they are passed with each question.
 #[derive(Debug, Clone)]
 pub struct Policy {
     profile: Profile,
@@ -66,7 +67,7 @@ struct Tenant {
     agents: BTreeMap<String, Agent>,
 }
 
-/// Entries that cannot be read. A policy with one is no policy: nothing is allowed until it is mended.
+/// Entries that cannot be parsed. Such a policy is not used: nothing is allowed until it is fixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct PolicyError(pub Vec<BadEntry>);
@@ -75,20 +76,20 @@ fn lines(bad: &[BadEntry]) -> String {
     bad.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Who asks for tools, as far as a policy can tell callers apart.
+/// A caller, as far as a policy can tell callers apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Subject<'a> {
     /// The tenant that the agent belongs to; `None` for the deployment's own.
     pub tenant: Option<&'a TenantId>,
-    /// Which agent acts.
+    /// The agent.
     pub agent: &'a str,
-    /// Whose model it uses.
+    /// The provider of its model.
     pub provider: Option<&'a str>,
-    /// The chat, where several people are in it.
+    /// The chat, if it is a group chat.
     pub chat_group: Option<&'a str>,
-    /// Its place in a tree of subagents.
+    /// Position in a tree of subagents.
     pub subagent: SubagentDepth,
-    /// The tools that the message itself allows; `None` where it says nothing.
+    /// The tools that the message itself allows; `None` for no restriction.
     pub request_allow: Option<&'a [String]>,
 }
 
@@ -106,7 +107,7 @@ impl<'a> From<&'a Caller> for Subject<'a> {
 }
 
 impl Policy {
-    /// Checks a configuration. All entries that cannot be read are reported at once.
+    /// Compiles a configuration. All invalid entries are reported at once.
     pub fn compile(config: &PolicyConfig) -> Result<Self, PolicyError> {
         let mut reader = Reader::default();
         let tools = &config.tools;
@@ -133,22 +134,22 @@ impl Policy {
         if reader.bad.is_empty() { Ok(policy) } else { Err(PolicyError(reader.bad)) }
     }
 
-    /// Whether `also_allow` may not bring back what a deny list names.
+    /// Returns whether `also_allow` cannot bring back tools that a deny list names.
     pub fn deny_wins(&self) -> bool {
         self.deny_wins
     }
 
-    /// The policy as one caller meets it, ready to judge many tools.
+    /// The policy for one caller, ready to judge many tools.
     pub fn view<'t>(&self, tools: &'t ToolSet, subject: &Subject<'_>) -> View<'t> {
         View::new(tools, self.rules(subject), self.deny_wins)
     }
 
-    /// What becomes of every tool there is, sorted by name.
+    /// Decides on every tool, sorted by name.
     pub fn decide(&self, tools: &ToolSet, subject: &Subject<'_>) -> Decision {
         self.view(tools, subject).decide()
     }
 
-    /// What becomes of one tool. One that is not in the set is refused.
+    /// Decides on one tool. One that is not in the set is refused.
     pub fn judge(&self, tools: &ToolSet, subject: &Subject<'_>, meta: &Meta) -> Verdict {
         let known = tools.find(meta.name.as_str()).is_some_and(|tool| tool.name == meta.name);
         let view = self.view(tools, subject);
@@ -202,18 +203,18 @@ impl Policy {
     }
 }
 
-/// What a policy says of one tool, and why.
+/// A policy's verdict on one tool, and its reasons.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// Whether the caller gets it.
+    /// The caller gets the tool.
     pub allowed: bool,
-    /// The most a call of it may still do; nothing where it is not allowed.
+    /// Effects that a call may have; none if the tool is not allowed.
     pub effects: Effects,
-    /// How this came about. Its `Display` gives the deciding step in words.
+    /// The steps that led to the verdict. Its `Display` gives the deciding step in words.
     pub trace: Trace,
 }
 
-/// What becomes of every tool, sorted by name.
+/// The verdicts on all tools, sorted by name.
 #[derive(Debug, Clone)]
 pub struct Decision(Vec<(Arc<Meta>, Verdict)>);
 
@@ -223,12 +224,12 @@ impl Decision {
         self.0.iter().map(|(meta, verdict)| (meta, verdict))
     }
 
-    /// The tools the caller gets.
+    /// The tools that the caller gets.
     pub fn allowed(&self) -> impl Iterator<Item = (&Arc<Meta>, &Verdict)> {
         self.iter().filter(|(_, verdict)| verdict.allowed)
     }
 
-    /// The names of the tools the caller gets.
+    /// The names of the tools that the caller gets.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.allowed().map(|(meta, _)| meta.name.as_str())
     }
@@ -240,7 +241,7 @@ impl Decision {
     }
 }
 
-/// Reads lists and keeps what it could not read.
+/// Parses lists and collects invalid entries.
 #[derive(Default)]
 struct Reader {
     bad: Vec<BadEntry>,
@@ -260,7 +261,7 @@ impl Reader {
         Provider { profile: tools.profile, allow: self.optional(&at, tools.allow.as_deref()) }
     }
 
-    /// Reads the rules of an agent, which stand at `at`.
+    /// Parses the rules of an agent, at the key `at`.
     fn agent(&mut self, at: &str, tools: &AgentTools) -> Agent {
         Agent {
             allow: self.optional(&format!("{at}.allow"), tools.allow.as_deref()),

@@ -1,8 +1,9 @@
-//! Profiles: the collections of tools that a policy starts from.
+//! Profiles: the sets of tools that a policy starts from.
 
 use claw_core::tool::{Group, Meta, Profile};
 
-/// Whether a profile includes a tool: by its group, by its name, or because the tool says so.
+/// Returns whether a profile includes a tool: by its group, by its name, or because the tool's metadata says
+/// so.
 pub fn includes(profile: Profile, meta: &Meta) -> bool {
     profile == Profile::Full
         || meta.groups().any(|group| groups(profile).contains(group))

@@ -1,8 +1,8 @@
-//! Which arguments a credentialed program may be given.
+//! Rules for the arguments of a credentialed program.
 //!
-//! A pattern is tried from the start of each argument, over that argument and those after it, with a blank between
-//! them: `auth\s+` finds `gh auth login`, and not the words "auth flow" inside one argument, whose own blanks do
-//! not count as blanks.
+//! A pattern is tried from the start of each argument, over that argument and those after it, joined by
+//! spaces: `auth\s+` finds `gh auth login`, but not the words "auth flow" inside one argument, whose own
+//! spaces do not count.
 
 mod presets;
 mod route;
@@ -13,28 +13,28 @@ use serde::Serialize;
 pub use presets::{OPEN_VARIABLES, PRESETS, Preset, preset};
 pub use route::{Route, as_script};
 
-/// How much memory a pattern may take once it is compiled.
+/// Largest compiled size of a pattern, in bytes.
 const PATTERN_BYTES: usize = 256 * 1024;
 
-/// What stands for a blank inside an argument: nothing that a pattern's `\s` finds.
+/// Replaces white space inside an argument: a pattern's `\s` does not match it.
 const INNER_BLANK: char = '\u{fffe}';
 
-/// Which arguments are refused, ready to be asked.
+/// Compiled patterns of refused arguments.
 #[derive(Debug, Clone)]
 pub struct ArgumentRules(Vec<(Which, Regex)>);
 
-/// Which list of a program's settings a pattern stands in.
+/// The list of a program's settings that a pattern is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
-    /// What the program may not do.
+    /// Actions that are forbidden.
     DenyArgs,
-    /// What would make it tell its credentials.
+    /// Arguments that would make the program print its credentials.
     DenyVerbose,
 }
 
 impl Which {
-    /// The list as it is written.
+    /// The list's name in the settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DenyArgs => "deny_args",
@@ -43,36 +43,37 @@ impl Which {
     }
 }
 
-/// A pattern that is none. Nothing of its program can be used.
+/// An invalid pattern. Its program cannot be used at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pattern {} of `{}`, `{pattern}`, cannot be used: {why}", at + 1, which.name())]
 pub struct BadPattern {
-    /// In which list.
+    /// The list.
     pub which: Which,
-    /// At which place in it, counted from 0.
+    /// Index in the list.
     pub at: usize,
-    /// As it is written.
+    /// The pattern as written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The problem.
     pub why: String,
 }
 
-/// Why arguments are refused.
+/// The refusal of arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeniedArguments {
-    /// By which list.
+    /// The list.
     pub which: Which,
-    /// By which pattern, as it is written.
+    /// The pattern as written.
     pub pattern: String,
-    /// From which argument on, counted from 1.
+    /// The first matching argument, counted from 1.
     pub at: usize,
 }
 
-/// How many options are taken both with and without the word behind them; of further ones it is taken for a value.
+/// Number of options that are tried both with and without the following word; for further ones it counts as
+/// their value.
 const UNCLEAR: u32 = 8;
 
-/// The arguments as they are, and without their options. Whether the word behind an option is its value only the
-/// program knows, so both are looked at.
+/// The arguments as they are, and without their options. Only the program knows whether the word after an
+/// option is its value, so both readings are returned.
 fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
     let is_option =
         |at: usize| arguments.get(at).is_some_and(|(_, word)| word.len() > 1 && word.starts_with('-'));
@@ -88,7 +89,7 @@ fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
             if !is_option(at) {
                 reading.push(arguments[at]);
             } else if unclear(at) {
-                // A bit that is set leaves the word; what has no bit is a value.
+                // A set bit keeps the word as an operand; otherwise it counts as the option's value.
                 at += usize::from(seen >= UNCLEAR || choice >> seen & 1 == 0);
                 seen += 1;
             }
@@ -100,7 +101,7 @@ fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
 }
 
 impl ArgumentRules {
-    /// Reads the patterns.
+    /// Compiles the patterns.
     pub fn compile(deny_args: &[String], deny_verbose: &[String]) -> Result<Self, BadPattern> {
         let lists = [(Which::DenyArgs, deny_args), (Which::DenyVerbose, deny_verbose)];
         let mut rules = Vec::new();
@@ -110,10 +111,10 @@ impl ArgumentRules {
                 if pattern.is_empty() {
                     return Err(bad("it is empty, and would refuse everything".to_owned()));
                 }
-                // The group keeps an alternation together.
+                // The group keeps alternations together.
                 let anchored = format!("^(?:{pattern})");
                 let rule = RegexBuilder::new(&anchored).size_limit(PATTERN_BYTES).build();
-                // The pattern alone must be one too: `a)(b` would be made whole by the group.
+                // The pattern must be valid by itself: the group would complete `a)(b`.
                 let alone = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
                 let rule = alone.and(rule).map_err(|error| bad(last_line(&error.to_string())))?;
                 rules.push((which, rule));
@@ -122,8 +123,8 @@ impl ArgumentRules {
         Ok(Self(rules))
     }
 
-    /// Why these arguments are refused; `None` where they are not. They are looked at as they are and, since a program
-    /// finds its words wherever its options stand, without their options too.
+    /// Returns why these arguments are refused; `None` if they are not. They are checked as they are and also
+    /// without their options, since a program finds its words wherever its options are.
     pub fn check<A: AsRef<str>>(&self, arguments: &[A]) -> Option<DeniedArguments> {
         let masked = |argument: &A| argument.as_ref().replace(char::is_whitespace, &INNER_BLANK.to_string());
         let masked: Vec<String> = arguments.iter().map(masked).collect();
@@ -131,7 +132,8 @@ impl ArgumentRules {
         readings(&whole).iter().find_map(|reading| self.denies(reading))
     }
 
-    /// Whether a pattern is found from the start of one of these arguments on; each has its place.
+    /// Finds the first pattern that matches from the start of one of these arguments on; each comes with its
+    /// index.
     fn denies(&self, arguments: &[(usize, &str)]) -> Option<DeniedArguments> {
         let words: Vec<&str> = arguments.iter().map(|(_, word)| *word).collect();
         let joined = words.join(" ");
@@ -147,13 +149,13 @@ impl ArgumentRules {
     }
 }
 
-/// The pattern without what was put around it.
+/// The pattern without the added anchor and group.
 fn written(rule: &Regex) -> String {
     let pattern = rule.as_str();
     pattern.strip_prefix("^(?:").and_then(|rest| rest.strip_suffix(')')).unwrap_or(pattern).to_owned()
 }
 
-/// A regex error draws a picture; its last line says what is wrong.
+/// A regex error includes a drawing; its last line tells the problem.
 fn last_line(error: &str) -> String {
     let line = error.lines().last().unwrap_or(error);
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

@@ -1,6 +1,6 @@
-//! How many calls a session may make in a minute: the arithmetic of one sliding window.
+//! The rate limit of a session: the arithmetic of one sliding window.
 //!
-//! Pure: who asks, and when, comes from outside, and so does the place where windows are kept.
+//! Pure: the caller passes the time and stores the windows.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use claw_core::tool::Cost;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The span that limits speak of.
+/// The length of the window that limits apply to.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
-/// The window is counted in slots. One more than it holds is looked at, so that a slot which is only partly
-/// inside counts whole: never too few calls are counted, and a call is forgotten after 60 to 65 seconds.
+/// The window is counted in slots. One more slot than it holds is counted, so that a slot partly inside
+/// counts whole: calls are never undercounted, and a call is forgotten after 60 to 65 seconds.
 const SLOT_MILLIS: u64 = 5_000;
 const SLOTS: u64 = 13;
 
-/// A window that is still counted is idle after this much time at the latest, wherever its clock was.
+/// Time after which any counted window is idle, wherever its clock was.
 pub const IDLE_AFTER: Duration = Duration::from_millis(2 * SLOTS * SLOT_MILLIS);
 
-/// How many calls one session may make in any 60 seconds; 0 means without limit.
+/// Calls that one session may make in any 60 seconds; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateConfig {
@@ -54,19 +54,19 @@ impl RateConfig {
     }
 }
 
-/// A call that came too soon.
+/// A refused call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{by}: at most {limit} in {} s; try again in {} s", WINDOW.as_secs(), whole_secs(*.retry_after))]
 pub struct Limited {
-    /// Which limit was met.
+    /// The limit that was reached.
     pub by: LimitedBy,
-    /// How many it lets pass in [`WINDOW`].
+    /// Number of calls that it allows in [`WINDOW`].
     pub limit: usize,
-    /// When the call would pass, if nobody else calls before.
+    /// Time after which the call would pass, if nobody else calls before.
     pub retry_after: Duration,
 }
 
-/// Which limit a call met.
+/// A limit that a call can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitedBy {
     /// The session's limit for all calls.
@@ -75,12 +75,12 @@ pub enum LimitedBy {
     /// The session's limit for calls of one class.
     #[error("too many {} calls in this session", .0.name())]
     Class(Cost),
-    /// As many sessions are active as can be counted.
+    /// Too many sessions are active to be counted.
     #[error("too many sessions are active")]
     Sessions,
 }
 
-/// The calls of one session that passed lately, by slot of time and class.
+/// The recent calls of one session, by slot of time and class.
 #[derive(Debug, Clone, Default)]
 pub struct Window {
     /// The slot of the last call that passed.
@@ -89,13 +89,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Lets a call pass and counts it, or says when to try again. One that is refused does not count.
+    /// Counts a call and lets it pass, or returns when to try again. A refused call does not count.
     pub fn check(&mut self, config: &RateConfig, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
         if self.is_ahead(now) {
             *self = Self::default();
         }
         let now = millis(now);
-        // A clock that was set back a little counts as standing still.
+        // A clock that was set back a little counts as stopped.
         let slot = (now / SLOT_MILLIS).max(self.last);
         let limits = [(LimitedBy::Session, config.total), (LimitedBy::Class(cost), config.of(cost))];
         for (by, limit) in limits {
@@ -114,18 +114,18 @@ impl Window {
         Ok(())
     }
 
-    /// Whether nothing counts any more, so that the window can be dropped.
+    /// Returns whether no call counts any more, so that the window can be dropped.
     pub fn is_idle(&self, now: UnixMillis) -> bool {
         self.idle_at() <= now || self.is_ahead(now)
     }
 
-    /// When nothing counts any more, if no other call passes.
+    /// The time from which no call counts any more, if no other call passes.
     pub fn idle_at(&self) -> UnixMillis {
         UnixMillis::default().plus(Duration::from_millis((self.last + SLOTS) * SLOT_MILLIS))
     }
 
-    /// Whether the last call is further ahead than a window: the clock was wrong when it passed, and waiting
-    /// for it to come true would lock the session out.
+    /// Returns whether the last call is further ahead than a window: the clock was wrong when it passed, and
+    /// waiting for it would lock the session out.
     fn is_ahead(&self, now: UnixMillis) -> bool {
         self.last > millis(now) / SLOT_MILLIS + SLOTS
     }
@@ -141,7 +141,7 @@ impl Window {
             .unwrap_or(slot + SLOTS)
     }
 
-    /// The calls that count when it is `slot`.
+    /// The number of calls that count at `slot`.
     fn count(&self, by: LimitedBy, slot: u64) -> usize {
         let oldest = (slot + 1).saturating_sub(SLOTS);
         (oldest..=self.last)

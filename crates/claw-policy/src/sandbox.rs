@@ -1,25 +1,25 @@
-//! Whose commands run in a sandbox.
+//! Selects the commands that run in a sandbox.
 
 use claw_core::tool::{Caller, PeerKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-/// Whose commands run in a sandbox. Where one is needed and does not work, nothing runs.
+/// Commands that run in a sandbox. If a sandbox is needed and does not work, nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// Nobody's: commands reach all that the program reaches, its own store and keys too.
+    /// None: commands reach all that the program reaches, including its store and keys.
     Off,
-    /// Everybody's but those of the owner's own conversation at the terminal.
+    /// All but those of the owner's own session at the terminal.
     NonMain,
-    /// Everybody's.
+    /// All.
     #[default]
     All,
 }
 
 impl SandboxMode {
-    /// Whether the commands of this caller run in one.
+    /// Returns whether the commands of this caller run in a sandbox.
     pub fn holds(self, caller: &Caller) -> bool {
         match self {
             Self::Off => false,
@@ -28,7 +28,7 @@ impl SandboxMode {
         }
     }
 
-    /// The mode as it is written.
+    /// The mode as written in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -38,11 +38,11 @@ impl SandboxMode {
     }
 }
 
-/// Which commands share a sandbox, where one outlives a command. Tenants never do.
+/// Commands that share a sandbox, if it outlives a command. Tenants never do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxScope {
-    /// Those of one conversation.
+    /// Those of one session.
     #[default]
     Session,
     /// Those of one agent.
@@ -52,11 +52,11 @@ pub enum SandboxScope {
 }
 
 impl SandboxScope {
-    /// Which sandbox the commands of this caller share.
+    /// The key of the sandbox that the commands of this caller share.
     pub fn key(self, caller: &Caller) -> SmolStr {
         let tenant = &caller.tenant;
         match self {
-            // The same conversation with another agent is not the same.
+            // The same session with another agent is not the same.
             Self::Session => format_smolstr!("{tenant}/session/{}/{}", caller.agent, caller.session),
             Self::Agent => format_smolstr!("{tenant}/agent/{}", caller.agent),
             Self::Shared => format_smolstr!("{tenant}/shared"),
@@ -64,19 +64,19 @@ impl SandboxScope {
     }
 }
 
-/// Whose commands run in a sandbox, and in which: what a deployment says of all of them.
+/// The sandbox settings of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sandboxing {
-    /// Whose.
+    /// The commands that run in a sandbox.
     pub mode: SandboxMode,
-    /// In which.
+    /// The commands that share one.
     pub scope: SandboxScope,
-    /// The path of the workspace inside, where that is another than outside.
+    /// The path of the workspace inside the sandbox, if it differs from the one outside.
     pub workspace: Option<&'static str>,
 }
 
 impl Sandboxing {
-    /// Says it of a caller who is otherwise complete.
+    /// Sets the sandbox of a caller whose other fields are complete.
     pub fn apply(self, caller: &mut Caller) {
         caller.sandboxed = self.mode.holds(caller);
         caller.sandbox_key = self.scope.key(caller);
@@ -84,7 +84,8 @@ impl Sandboxing {
     }
 }
 
-/// The owner's own direct conversation: at the terminal, with nobody else in it and no agent between.
+/// Returns whether this is the owner's own direct session: at the terminal, with nobody else in it and no
+/// agent between.
 fn is_main(caller: &Caller) -> bool {
     let alone = caller.peer_kind == PeerKind::Direct && caller.chat_id.is_none();
     let session = caller.session.as_str();

@@ -1,30 +1,30 @@
-//! Lines of a skill that look like an attack on whoever follows it.
+//! Finds lines of a skill that look like an attack on its user.
 //!
-//! The scan names what a person should read before they agree. It proves nothing: a skill without findings can be
-//! hostile, and one with findings can be about security.
+//! The scan lists lines that a person should read before approving. It proves nothing: a skill without
+//! findings can be hostile, and one with findings can be about security.
 
 use std::fmt;
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder};
 
-/// The longest line that a finding shows, in characters.
+/// The longest part of a line that a finding shows, in characters.
 const SHOWN: usize = 160;
-/// The most findings of one text.
+/// Most findings of one text.
 const MOST: usize = 100;
 
 /// The kind of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SuspectKind {
-    /// Keeps something from the user or a log.
+    /// Hides something from the user or a log.
     Hide,
     /// Sends data or secrets elsewhere.
     Exfiltrate,
     /// Puts itself above other instructions or rules.
     Override,
-    /// Runs code that came from a network, or that cannot be read.
+    /// Runs code from a network, or code that cannot be read.
     Run,
-    /// Holds text that people do not see.
+    /// Contains text that people do not see.
     Invisible,
 }
 
@@ -43,11 +43,11 @@ impl fmt::Display for SuspectKind {
 /// A line that looks like an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
-    /// Its number, from 1 on.
+    /// Line number, from 1 on.
     pub line: usize,
     /// The kind of attack.
     pub kind: SuspectKind,
-    /// The line, cut and without characters that do not show.
+    /// The line, shortened and without invisible characters.
     pub text: String,
 }
 
@@ -109,7 +109,7 @@ static COMPILED: LazyLock<Vec<(SuspectKind, Regex)>> = LazyLock::new(|| {
     patterns.filter_map(compile).collect()
 });
 
-/// Returns the lines of a text that look like an attack, each once for each kind.
+/// Returns the lines of a text that look like an attack, each once per kind.
 pub fn scan(text: &str) -> Vec<Suspect> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -120,7 +120,7 @@ pub fn scan(text: &str) -> Vec<Suspect> {
         if line.chars().any(is_invisible) {
             kinds.push(SuspectKind::Invisible);
         }
-        // What is hidden between letters does not hide a word.
+        // Invisible characters between letters do not hide a word.
         let plain: String = line.chars().filter(|c| !is_invisible(*c)).collect();
         for (kind, pattern) in COMPILED.iter() {
             if !kinds.contains(kind) && pattern.is_match(&plain) {
@@ -133,7 +133,7 @@ pub fn scan(text: &str) -> Vec<Suspect> {
     found
 }
 
-/// Characters that show nothing, or that turn the direction of text.
+/// Returns whether a character is invisible, or changes the direction of text.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

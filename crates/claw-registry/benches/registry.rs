@@ -1,4 +1,4 @@
-//! Reading the registry while writers churn, against reading one that stands still.
+//! Reading the registry during writes, compared with reading one that does not change.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
 

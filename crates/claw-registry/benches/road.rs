@@ -1,4 +1,4 @@
-//! Measures the road: a no-op tool with a 1 KB result, called directly and down the road, by parts.
+//! Measures the road: a no-op tool with a 1 KB result, called directly and through the executor, by parts.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
 
@@ -29,7 +29,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Gives back a kilobyte.
+/// Returns a kilobyte.
 struct Noop(String);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -49,7 +49,7 @@ impl Tool for Noop {
     }
 }
 
-/// Remembers nothing, to see what the rest costs.
+/// Stores nothing, to measure the cost of the rest.
 struct NoStore(Bells);
 
 #[async_trait]
@@ -129,7 +129,7 @@ fn executor(store: Arc<dyn CallStore>, scrubbers: Scrubbers) -> Executor {
     let registry = Registry::new(World::new(Arc::new(SystemClock)));
     registry.register(erase(Noop(kilobyte()))).unwrap();
     let policy = Policy::compile(&PolicyConfig::default()).unwrap();
-    // The limit counts like any other and is out of reach.
+    // The limiter counts as usual, but its limit is out of reach.
     let rate = RateConfig { normal: u16::MAX, ..RateConfig::UNLIMITED };
     Executor::builder(Arc::new(registry), store, policy)
         .limiter(Limiter::new(rate, 100_000))
@@ -137,7 +137,7 @@ fn executor(store: Arc<dyn CallStore>, scrubbers: Scrubbers) -> Executor {
         .build()
 }
 
-/// The median over batches, in microseconds a call.
+/// The median over batches, in microseconds per call.
 fn measure(name: &str, batches: usize, calls: usize, mut call: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..=batches)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! What schemas cost: 100 tools written for each provider, one small call checked.
+//! Cost of schemas: 100 tools rendered for each provider, and one small call checked.
 //!
 //! Prints `name<TAB>value<TAB>unit`, the best of several rounds.
 
@@ -42,7 +42,7 @@ fn report(name: &str, seconds: f64) {
     println!("{name}\t{:.0}\tns", seconds * 1e9);
 }
 
-/// Seconds for one run, of the best round.
+/// Seconds per run, of the best round.
 fn best<T>(runs: u32, mut work: impl FnMut() -> T) -> f64 {
     let round = |_| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What a new secret costs, with one tenant and with a thousand, against compiling all of them.
+//! Cost of a new secret, with one tenant and with a thousand, compared with compiling all of them.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are the best of several rounds.
 
@@ -45,7 +45,7 @@ fn best(mut work: impl FnMut(usize), mut undo: impl FnMut(usize)) -> f64 {
     (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
 }
 
-/// What each thing costs, in microseconds.
+/// Cost of each operation, in microseconds.
 fn measure(scrubbers: &Scrubbers) -> [(&'static str, f64); 4] {
     let new = |at: usize| value(TENANTS + 1, at);
     let known = best(

@@ -1,7 +1,8 @@
-//! Asking a person, and waiting for the answer.
+//! Asks a person for approval and waits for the answer.
 //!
-//! The question is a row; waiting is watching the store. A program that dies while it waits leaves the row
-//! behind, and the same call with the same digest finds it again. Waiting is not the tool's time.
+//! The approval is a row, and waiting is watching the store. If a program dies while it waits, the row
+//! remains, and the same call with the same digest finds it again. Waiting does not count as the tool's run
+//! time.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::reply::{Refusal, Step, Waiting};
 use crate::{Executor, Offer};
 
-/// Puts the question, or finds it again, and waits until it is over. Only a yes is `Ok`.
+/// Requests the approval, or finds it again, and waits until it is decided. Only an approved call is `Ok`.
 pub(crate) async fn ask(
     executor: &Executor,
     offer: &Offer,
@@ -23,7 +24,7 @@ pub(crate) async fn ask(
     let store = &executor.0.store;
     let caller = offer.caller();
     let call = question.call;
-    // Subscribed before the row is read, so that no answer falls between.
+    // Subscribed before the row is read, so that no answer is missed.
     let mut changes = store.changes(Topic::Approvals);
     let mut row = store.request(question).await.map_err(|error| unasked(&error))?;
     if row.state == ApprovalState::Pending {
@@ -39,7 +40,7 @@ pub(crate) async fn ask(
             () = tokio::time::sleep(left) => Some(ApprovalState::Expired),
         };
         row = match ended {
-            // An answer that came at the same moment stands: `close` leaves what is over as it is.
+            // An answer given at the same moment stands: `close` does not change a decided approval.
             Some(state) => store.close(&caller.tenant, row.id, state).await,
             None => reread(executor, offer, &row).await,
         }
@@ -49,7 +50,7 @@ pub(crate) async fn ask(
     answer(&row, cancel)
 }
 
-/// Puts the question, or finds it again, and does not wait: an approval that is still open ends the call as waiting.
+/// Requests the approval, or finds it again, without waiting: a pending approval ends the call as waiting.
 pub(crate) async fn find_answer(
     executor: &Executor,
     offer: &Offer,
@@ -60,7 +61,7 @@ pub(crate) async fn find_answer(
     let row = executor.0.store.request(question).await.map_err(|error| unasked(&error))?;
     if row.state == ApprovalState::Pending {
         let waiting = Waiting { approval: row.id, expires: row.request.expires };
-        // A question that was put before is not put to a person again.
+        // An approval that was requested before is not announced to a person again.
         if row.request.asked == asked {
             let shown = Box::new(row);
             executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
@@ -118,7 +119,7 @@ fn in_words(duration: Duration) -> String {
     }
 }
 
-/// A call that nobody can be asked about.
+/// The refusal if nobody can be asked.
 pub(crate) fn nobody_to_ask(reason: &str, call: CallId) -> Refusal {
     tracing::debug!(%call, reason, "nobody can be asked");
     Refusal::at(Step::Judge, format!("this call needs an approval ({reason}), and nobody can be asked here"))

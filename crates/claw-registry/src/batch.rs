@@ -1,16 +1,16 @@
-//! Several calls of one turn: reading ones together, others in order.
+//! Executes several calls of one turn: those that only read in parallel, others in order.
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
 use crate::{Executor, Offer, Reply, Request};
 
-/// How many reading calls run at the same time.
+/// Number of reading calls that run in parallel.
 const TOGETHER: usize = 8;
 
 impl Executor {
-    /// Takes several calls down the road. Neighbours that only read run together; every other call waits for
-    /// those before it and is waited for. The replies come in the order of the requests.
+    /// Executes several calls. Adjacent calls that only read run in parallel; every other call waits for
+    /// those before it and runs alone. The replies come in the order of the requests.
     pub async fn execute_batch(&self, offer: &Offer, requests: Vec<Request>) -> Vec<Reply> {
         let mut replies = Vec::with_capacity(requests.len());
         let mut reading: Vec<Request> = Vec::new();

@@ -1,4 +1,4 @@
-//! A tool in the hand: what resolving gives, and what calling it means.
+//! A resolved tool, bound to its offer and executor.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use claw_core::tool::{Meta, Spec, Unavailable};
 use crate::execute::Request;
 use crate::{Executor, Offer, Reply};
 
-/// A tool bound to the offer of one caller. Its `execute` takes the road like every other call.
+/// A tool bound to the offer of one caller. Its `execute` takes the same road as every other call.
 #[derive(Clone)]
 pub struct BoundTool {
     executor: Executor,
@@ -20,19 +20,19 @@ impl BoundTool {
         Self { executor, offer, meta }
     }
 
-    /// What is known of it.
+    /// The tool's metadata.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// What a model is sent of it, or why it cannot be made.
+    /// The spec that models are sent, or why the tool cannot be made.
     pub fn spec(&self) -> Result<Spec, Unavailable> {
         let gone = || Unavailable::because("it is no longer in the offer");
         let tool = self.offer.find(self.meta.name.as_str()).ok_or_else(gone)?;
         Ok(self.offer.built(tool)?.spec.clone())
     }
 
-    /// Calls it. The request's tool name is set to this tool's.
+    /// Calls the tool. The request's tool name is replaced by this tool's.
     pub async fn execute(&self, mut request: Request) -> Reply {
         request.tool = self.meta.name.to_string();
         self.executor.execute(&self.offer, request).await

@@ -1,4 +1,4 @@
-//! How shell commands are judged: by which rules, and whether they reach other machines unasked.
+//! Settings for shell commands: their rules, their network access, and the handling of their changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use claw_core::tool::Caller;
 use claw_core::{AgentId, TenantId};
 use claw_policy::shell::Rules;
 
-/// How the commands of all agents are judged. Changeable while calls run.
+/// Settings for the shell commands of all agents. Can be replaced while calls run.
 #[derive(Debug, Clone, Default)]
 pub struct CommandRules {
-    /// What holds where nothing is said about an agent.
+    /// Settings of agents without their own.
     pub all: Arc<AgentCommands>,
-    /// What holds for one agent instead.
+    /// Settings of single agents, in place of `all`.
     pub agents: HashMap<(TenantId, AgentId), Arc<AgentCommands>>,
 }
 
-/// How the commands of one agent are judged.
+/// Settings for the shell commands of one agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentCommands {
-    /// What is denied or asked.
+    /// Rules that deny commands or ask about them.
     pub rules: Rules,
-    /// Whether they reach other machines without asking for it.
+    /// Commands have network access without requesting it.
     pub network: bool,
-    /// When their changes are brought into the workspace.
+    /// The time at which changes are applied to the workspace.
     pub apply: ApplyMode,
 }
 

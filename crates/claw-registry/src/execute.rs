@@ -4,8 +4,8 @@
 //! 4. [`Trip::validate`] the arguments  5. [`Trip::judge`] what it would do, asking a person if need be
 //! 6. [`Trip::record`] the intent  7. [`Trip::run`] it  8. [`Trip::finish`]: scrub, cap, record the outcome
 //!
-//! Nothing outside happens before step 6 is done, so a call that was turned away, or whose program died
-//! while it waited for an answer, can be made again.
+//! Nothing outside changes before step 6 is done, so a call that was refused, or whose program died while it
+//! waited for an answer, can be repeated.
 
 mod abandoned;
 mod bounded;
@@ -47,42 +47,42 @@ use crate::scrub::CallScrubber;
 use crate::validate::Checked;
 use crate::{Executor, Offer, output, validate};
 
-/// A call that someone wants to make.
+/// A request to call a tool.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The name the model used.
     pub tool: String,
     /// The arguments.
     pub args: Arguments,
-    /// Our id of the call. The same id is given again to attach to a question put before a restart.
+    /// Our id of the call. Repeat the id to continue with an approval requested before a restart.
     pub call: CallId,
-    /// The model's id of it, kept beside ours.
+    /// The model's id of the call, stored with ours.
     pub model_id: Option<SmolStr>,
-    /// The agent's run that it is part of: what it changes can be undone with the rest of the run.
+    /// The agent's run that the call is part of: its changes can be undone with the rest of the run.
     pub run: Option<JobId>,
-    /// Rings when the caller gives up.
+    /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,
-    /// Who hears how far the tool is.
+    /// Receives the tool's progress.
     pub progress: Progress,
-    /// How long the tool may run; the tool's or the deployment's limit where none is given.
+    /// Time limit of the tool; `None` uses the tool's or the deployment's limit.
     pub timeout: Option<Duration>,
-    /// How much time its caller has left: the tool may not run for longer, whatever its own limit is.
+    /// Time that the caller has left; the tool may not run longer, whatever its own limit is.
     pub within: Option<Duration>,
-    /// Whether a person can be asked.
+    /// The way to get an approval, if the call needs one.
     pub asking: Asking,
 }
 
 /// Arguments as a front end has them.
 #[derive(Debug, Clone)]
 pub enum Arguments {
-    /// Read already.
+    /// Parsed.
     Json(Value),
     /// As the model wrote them.
     Text(String),
 }
 
 impl Arguments {
-    /// Drops arguments that nobody has measured yet: a value nested deeply enough would overflow the stack.
+    /// Drops arguments whose depth was not checked yet: a deeply nested value would overflow the stack.
     fn discard(self) {
         if let Self::Json(args) = self {
             validate::dismantle(args);
@@ -90,24 +90,24 @@ impl Arguments {
     }
 }
 
-/// How a call that needs an approval gets it.
+/// The way in which a call gets an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asking {
-    /// The call waits for the answer, `approvals.wait_secs` at most.
+    /// The call waits for the answer, at most `approvals.wait_secs`.
     #[default]
     Possible,
     /// Nobody can be asked: the call is refused.
     Impossible,
-    /// The call does not wait: it ends as [`CallError::Waiting`] until the approval is answered. Somebody watches, so it
-    /// stays open for `approvals.wait_secs`.
+    /// The call does not wait: it ends as [`CallError::Waiting`] until the approval is answered. Somebody
+    /// watches, so the approval stays open for `approvals.wait_secs`.
     Watched,
-    /// The same where nobody watches: it stays open for `approvals.park_hours`.
+    /// The same if nobody watches: the approval stays open for `approvals.park_hours`.
     Unwatched,
 }
 
 impl Asking {
-    /// Whether the call ends while its approval is open.
+    /// Returns whether the call ends while its approval is pending.
     pub(crate) const fn parks(self) -> bool {
         matches!(self, Self::Watched | Self::Unwatched)
     }
@@ -141,7 +141,7 @@ struct Ran {
 }
 
 impl Executor {
-    /// Takes one call down the road.
+    /// Executes one call.
     pub async fn execute(&self, offer: &Offer, mut request: Request) -> Reply {
         let call = request.call;
         let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
@@ -168,8 +168,8 @@ impl Executor {
         Reply { call, tool, outcome, notes, took }
     }
 
-    /// Says what a call would do and whether it may, as the road would decide it now: steps 1 to 5, without asking anybody.
-    /// Nothing is recorded and nothing runs; it counts in the rate limit.
+    /// Tells what a call would do and whether it may, as the road would decide it now: steps 1 to 5, without
+    /// asking anybody. Nothing is recorded and nothing runs, but it counts in the rate limit.
     pub async fn rehearse(&self, offer: &Offer, mut request: Request) -> Result<Rehearsal, Refusal> {
         let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
@@ -184,7 +184,7 @@ impl Executor {
         rehearsed.map_err(|refusal| output::refusal(refusal, &scrubber))
     }
 
-    /// Finds the tool; whoever asks for what is not there is held to the rate limit too.
+    /// Finds the tool; requests for unknown tools count in the rate limit too.
     fn set_out<'a>(
         &'a self,
         offer: &'a Offer,
@@ -214,7 +214,7 @@ impl Executor {
         })
     }
 
-    /// Writes down that a call was turned away, and tells whoever listens.
+    /// Records a refusal and tells the listener.
     async fn note_refusal(&self, offer: &Offer, call: CallId, tool: &str, refusal: &Refusal) {
         let (step, reason) = (refusal.step.name(), refusal.reason.clone());
         let event = EntryEvent::Refused { step: step.to_owned(), reason: reason.clone() };
@@ -241,7 +241,7 @@ impl Executor {
     }
 }
 
-/// 1. Is there such a tool? If not, which is nearest?
+/// Step 1: finds the tool, or suggests the nearest name.
 fn find<'a>(
     offer: &'a Offer,
     name: &str,
@@ -273,26 +273,26 @@ fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
     }
 }
 
-/// Why a result says nothing.
+/// The text in place of a result that cannot be scrubbed.
 const WITHHELD: &str = "what the call gave is withheld: a credential it ran with is too short to be told from \
                         ordinary text; a person has to give it a longer one";
 
-/// One call on its way, once its tool is found.
+/// A call in execution, once its tool is found.
 struct Trip<'a> {
     executor: &'a Executor,
     offer: &'a Offer,
     tool: &'a Offered,
     built: Arc<Built>,
     request: Request,
-    /// The skills that are in use.
+    /// The skills in use.
     skills: Arc<ActiveSkills>,
 }
 
 /// A tool that the caller may use now.
 struct Authorised {
-    /// What the policy left of its ceiling.
+    /// The tool's effects that the policy allows.
     left: Effects,
-    /// The tool that is registered now.
+    /// The tool as registered now.
     built: Arc<Built>,
 }
 
@@ -304,9 +304,9 @@ type Ended = (Result<Output, ToolError>, Duration);
 pub struct Rehearsal {
     /// The verdict.
     pub verdict: RehearsedVerdict,
-    /// The rule that asks or denies, and why; `None` where the call may run.
+    /// The rule that asks or denies, and why; `None` if the call may run.
     pub reason: Option<String>,
-    /// Advice, where the call is denied.
+    /// Advice, if the call is denied.
     pub advice: Option<String>,
     /// Effects of the call.
     pub effects: Effects,
@@ -394,10 +394,10 @@ impl Trip<'_> {
         Ok(self.finish(ran, notes).await)
     }
 
-    /// 2. Is it in the offer, and in today's decision? What is left of its ceiling?
+    /// Step 2: checks that the tool is in the offer and in the current decision, and which effects are left.
     ///
-    /// A tool that was registered anew with the same definition is the same tool, and the call goes to the one that is
-    /// registered now.
+    /// A tool that was registered again with the same definition is the same tool, and the call goes to the
+    /// one registered now.
     async fn authorise(&self) -> Result<Authorised, Refusal> {
         let meta = &self.tool.entry.meta;
         let name = &meta.name;
@@ -449,7 +449,7 @@ impl Trip<'_> {
         Ok(Authorised { left: verdict.effects, built })
     }
 
-    /// 4. Do the arguments fit? (3, the rate limit, is the executor's.)
+    /// Step 4: validates the arguments. (Step 3, the rate limit, is the executor's.)
     fn validate(&self, args: Arguments, scrubber: &CallScrubber) -> Result<Checked, Refusal> {
         let limit = self.executor.0.limits.argument_bytes;
         let args = match args {
@@ -472,7 +472,7 @@ impl Trip<'_> {
         })
     }
 
-    /// 6. Writes down what is about to happen. A call id that was begun is never run again.
+    /// Step 6: records the intent. A call id that was begun is never run again.
     async fn record(&self, judged: &Judged, args: &Value, scrubber: &CallScrubber) -> Result<(), Refusal> {
         if self.request.cancel.is_cancelled() {
             return Err(Refusal::at(Step::Record, "the call was cancelled before it began"));
@@ -500,7 +500,7 @@ impl Trip<'_> {
         })
     }
 
-    /// 7. Runs it: over guarded ports, for so long, and a panic is an error.
+    /// Step 7: runs the tool, over guarded ports and within its time limit; a panic is an error.
     async fn run(&self, judged: Judged, args: Value) -> Ran {
         let meta = &self.tool.entry.meta;
         let secrets = Secrets::default();
@@ -544,7 +544,7 @@ impl Trip<'_> {
         Ran { result, secrets, grant, abandoned, took }
     }
 
-    /// 8. Scrubs, caps, writes down how it ended and tells whoever listens.
+    /// Step 8: scrubs, caps, records the outcome and tells the listener.
     async fn finish(&self, ran: Ran, notes: &mut Vec<String>) -> Ended {
         let (executor, call) = (self.executor, self.request.call);
         let tool = &self.tool.entry.meta.name;
@@ -557,9 +557,9 @@ impl Trip<'_> {
         if scrubber.withholds() {
             notes.push(WITHHELD.into());
         }
-        // What it was given it may have written somewhere, for a later call to read.
+        // The tool may have written its secrets somewhere, for a later call to read.
         for value in ran.secrets.reveal() {
-            // One too short to be told from ordinary text withheld the result of this call already.
+            // A value too short to be scrubbed has already withheld the result of this call.
             let _ = executor.0.scrubbers.add_for(tenant, &value);
         }
         if let Err(error) = &ran.result {

@@ -1,7 +1,7 @@
-//! What the road runs on: registry, policy, limits, scrubber, stores.
+//! The executor: registry, policy, limits, scrubbers and stores that calls run on.
 //!
-//! Policy, overlays and secret values can change while calls run: each call takes what holds at the moment,
-//! and an offer made before a change is checked against the decision of today.
+//! Policy, overlays and secret values can change while calls run: each call uses the current ones, and an
+//! offer made before a change is checked against the current decision.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,19 +31,19 @@ use crate::registry::{Context, Registry};
 use crate::scrub::Scrubbers;
 use crate::settings::StoredLayers;
 
-/// How many sessions the rate limiter counts at a time.
+/// Number of sessions that the rate limiter tracks at a time.
 const SESSIONS: usize = 100_000;
 
-/// How far a call may go.
+/// Limits of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a call may run where neither the tool nor the request says.
+    /// Time limit of a call if neither the tool nor the request has one.
     pub timeout: Duration,
-    /// How long a tool may take to clean up once it was told to stop.
+    /// Time for a tool to clean up after it was told to stop.
     pub grace: Duration,
-    /// How many bytes of a result the model is sent; the whole is kept as an artifact.
+    /// Bytes of a result that the model is sent; the whole result is kept as an artifact.
     pub output_bytes: usize,
-    /// How many bytes of arguments a call may have.
+    /// Largest arguments of a call, in bytes.
     pub argument_bytes: usize,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Parts {
     pub(crate) processes: ProcessTable,
 }
 
-/// What to build an [`Executor`] from; everything but registry, store and policy has a default.
+/// Builds an [`Executor`]; everything but registry, store and policy has a default.
 pub struct ExecutorBuilder {
     registry: Arc<Registry>,
     store: Arc<dyn CallStore>,
@@ -101,86 +101,86 @@ pub struct ExecutorBuilder {
 }
 
 impl ExecutorBuilder {
-    /// When a person is asked.
+    /// Sets the conditions under which a person is asked.
     #[must_use]
     pub fn approvals(mut self, approvals: ApprovalConfig) -> Self {
         self.approvals = approvals;
         self
     }
 
-    /// How many calls a session may make.
+    /// Sets the rate limiter.
     #[must_use]
     pub fn limiter(mut self, limiter: Limiter) -> Self {
         self.limiter = limiter;
         self
     }
 
-    /// What is secret.
+    /// Sets the scrubbers.
     #[must_use]
     pub fn scrubbers(mut self, scrubbers: Scrubbers) -> Self {
         self.scrubbers = scrubbers;
         self
     }
 
-    /// Where settings of tools are stored. They lie over those of the caller, and what is written there holds
-    /// from the next call on.
+    /// Sets the store of tool settings. Stored settings override the caller's, and a change takes effect with
+    /// the next call.
     #[must_use]
     pub fn settings(mut self, settings: Arc<dyn SettingsStore>) -> Self {
         self.settings = Some(settings);
         self
     }
 
-    /// Where rules are remembered that people give with a yes. Without it every question is put anew.
+    /// Sets the store of remembered rules. Without it, every approval is asked for anew.
     #[must_use]
     pub fn rules(mut self, rules: Arc<dyn Rules>) -> Self {
         self.rules = Some(rules);
         self
     }
 
-    /// Who hears of what happens.
+    /// Sets the listener for events.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// How far a call may go.
+    /// Sets the limits of a call.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Which files agents may reach beyond their workspaces, and which not.
+    /// Sets the files that agents may reach beyond their workspaces, and those they may not.
     #[must_use]
     pub fn files(mut self, rules: FileRules) -> Self {
         self.files = rules;
         self
     }
 
-    /// How shell commands are judged.
+    /// Sets the rules for shell commands.
     #[must_use]
     pub fn commands(mut self, rules: CommandRules) -> Self {
         self.commands = rules;
         self
     }
 
-    /// Lets commands run on in the background; without it they are refused. They end with this executor.
+    /// Allows commands in the background; without it they are refused. They end with this executor.
     #[must_use]
     pub fn keeping(mut self, keeping: Keeping) -> Self {
         self.keeping = Some(keeping);
         self
     }
 
-    /// Adds a source of tools that differ by caller. Where two sources have a tool of the same name, the source that was
-    /// added first has it.
+    /// Adds a source of tools that differ by caller. If two sources have a tool of the same name, the source
+    /// added first wins.
     #[must_use]
     pub fn caller_tools(mut self, source: Arc<dyn CallerTools>) -> Self {
         self.caller_tools.push(source);
         self
     }
 
-    /// The executor.
+    /// Builds the executor.
     pub fn build(self) -> Executor {
         Executor(Arc::new(Parts {
             registry: self.registry,
@@ -205,7 +205,7 @@ impl ExecutorBuilder {
 }
 
 impl Executor {
-    /// Starts building one over these tools and this store, under this policy.
+    /// Starts building an executor over these tools and this store, under this policy.
     pub fn builder(registry: Arc<Registry>, store: Arc<dyn CallStore>, policy: Policy) -> ExecutorBuilder {
         ExecutorBuilder {
             registry,
@@ -225,7 +225,7 @@ impl Executor {
         }
     }
 
-    /// Ends all commands that run in the background, and waits for it; gives how many there were.
+    /// Ends all background commands and waits for them; returns how many there were.
     pub async fn end_processes(&self) -> usize {
         self.0.processes.end_all().await
     }
@@ -235,76 +235,76 @@ impl Executor {
         &self.0.registry
     }
 
-    /// Where calls and approvals are remembered; front ends answer questions here.
+    /// The store of calls and approvals; front ends answer approvals here.
     pub fn store(&self) -> &Arc<dyn CallStore> {
         &self.0.store
     }
 
-    /// Where rules are remembered, if they are.
+    /// The store of remembered rules, if there is one.
     pub fn rules(&self) -> Option<&Arc<dyn Rules>> {
         self.0.rules.as_ref()
     }
 
-    /// What is secret; values are added and removed here.
+    /// The scrubbers; secret values are added and removed here.
     pub fn scrubbers(&self) -> &Scrubbers {
         &self.0.scrubbers
     }
 
-    /// The policy of now.
+    /// The current policy.
     pub fn policy(&self) -> Arc<Policy> {
         self.0.policy.load_full()
     }
 
-    /// Puts another policy in place. Offers made before are held to it.
+    /// Replaces the policy. Existing offers are checked against it.
     pub fn set_policy(&self, policy: Policy) {
         self.0.policy.store(Arc::new(policy));
         self.0.policy_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The rules by which people are asked.
+    /// The rules for asking people.
     pub fn approvals(&self) -> Arc<ApprovalConfig> {
         self.0.approvals.load_full()
     }
 
-    /// Puts another rule for asking people in place.
+    /// Replaces the rules for asking people.
     pub fn set_approvals(&self, approvals: ApprovalConfig) {
         self.0.approvals.store(Arc::new(approvals));
     }
 
-    /// Puts other rules for shell commands in place.
+    /// Replaces the rules for shell commands.
     pub fn set_commands(&self, rules: CommandRules) {
         self.0.commands.store(Arc::new(rules));
     }
 
-    /// Puts another rate limit in place. Counting starts anew.
+    /// Replaces the rate limit. Counting starts anew.
     pub fn set_limiter(&self, limiter: Limiter) {
         self.0.limiter.store(Arc::new(limiter));
     }
 
-    /// Which files agents may reach, and which not.
+    /// The files that agents may reach, and those they may not.
     pub fn file_rules(&self) -> Arc<FileRules> {
         self.0.files.load_full()
     }
 
-    /// Puts other rules for files in place. They hold from the next call on.
+    /// Replaces the rules for files. They apply from the next call on.
     pub fn set_file_rules(&self, rules: FileRules) {
         self.0.files.store(Arc::new(rules));
     }
 
-    /// Gives a tenant, or one agent of it, tools on top of the common ones; `None` takes them away. An agent's tools
-    /// stand in front of its tenant's: make both with [`Registry::over`] the common registry.
+    /// Gives a tenant, or one of its agents, tools on top of the common ones; `None` removes them. An agent's
+    /// tools shadow its tenant's: make both with [`Registry::over`] the common registry.
     pub fn set_overlay(&self, scope: &OverlayScope, overlay: Option<Arc<Registry>>) {
         self.0.overlays.set(&self.0.registry, scope, overlay.as_ref());
     }
 
-    /// The tools of this caller as they are now: the common ones, the overlays of its tenant and agent, and those that
-    /// the sources of [`CallerTools`] give it.
+    /// The tools of this caller now: the common ones, the overlays of its tenant and agent, and those from
+    /// sources of [`CallerTools`].
     pub async fn registry_for(&self, caller: &Caller) -> Arc<Registry> {
         let base = self.0.overlays.of(&self.0.registry, caller);
         self.0.layers.over(base, caller).await
     }
 
-    /// What this caller may call now.
+    /// Returns the tools that this caller may call now.
     pub async fn offer(&self, caller: Caller) -> Offer {
         self.offer_with(caller, OfferOptions::default()).await
     }
@@ -328,7 +328,7 @@ impl Executor {
                 entry.meta.standing && !(something_to_read && entry.meta.needs.contains(&Need::Artifacts));
             let state = if dormant { State::Dormant } else { State::Listed };
             let tool = Offered::new(entry, verdict.effects, state);
-            // A factory that failed before is tried at once; others make their tools when those are first wanted.
+            // A factory that failed before is tried at once; others make their tools at first use.
             if tool.entry.last_failure().is_some() {
                 let context = Context { caller: &caller, world: registry.world() };
                 if let Err(why) = tool.make(&context) {
@@ -347,8 +347,8 @@ impl Executor {
         }
     }
 
-    /// One tool, to be called by hand: its `execute` takes the road. Says why where the offer has none of this name
-    /// or the tool cannot be made.
+    /// Returns a tool of the offer, to be called directly: its `execute` takes all steps. Fails with the
+    /// reason if the offer has no tool of this name or the tool cannot be made.
     pub fn resolve(&self, offer: &Offer, name: &str) -> Result<BoundTool, Unavailable> {
         let Some(tool) = offer.find(name).filter(|tool| tool.state() == State::Listed) else {
             let named = |meta: &Meta| meta.name.as_str() == name || meta.aliases.contains(name);
@@ -360,7 +360,7 @@ impl Executor {
         Ok(self.bind(offer, &tool.entry.meta))
     }
 
-    /// Every tool of the offer. One that cannot be made is left out and told to `observe`.
+    /// Returns every tool of the offer. One that cannot be made is left out and reported to `observe`.
     pub fn resolve_all(&self, offer: &Offer, mut observe: impl FnMut(&Meta, &Unavailable)) -> Vec<BoundTool> {
         let mut tools = Vec::new();
         for meta in offer.metas() {
@@ -388,7 +388,7 @@ impl Executor {
         tools
     }
 
-    /// What a decision made now would be made from.
+    /// The versions that a decision made now would be based on.
     pub(crate) fn state(&self, registry: &Arc<Registry>) -> MadeFrom {
         MadeFrom {
             executor: Arc::as_ptr(&self.0).addr(),
@@ -402,7 +402,7 @@ impl Executor {
         self.0.listener.is_some()
     }
 
-    /// Tells whoever listens. A listener that panics hears no more of this, and harms no call.
+    /// Tells the listener. If it panics, it misses this event, and the call is not affected.
     pub(crate) fn emit(&self, caller: &Caller, call: CallId, what: impl FnOnce() -> What) {
         if let Some(listener) = &self.0.listener {
             let (tenant, session) = (caller.tenant.clone(), caller.session.clone());
@@ -423,8 +423,8 @@ impl Executor {
         artifacts.list(&owner).await.is_ok_and(|list| !list.is_empty())
     }
 
-    /// What the session was told of and may no longer call stays listed, so that the prompt does not change;
-    /// calls of it are refused.
+    /// Keeps tools listed that the session was offered before and may no longer call, so that the prompt does
+    /// not change; calls of them are refused.
     fn keep_withdrawn(&self, registry: &Registry, offered: &mut Vec<Offered>, previous: &[ToolName]) {
         for name in previous {
             let there = offered.iter().any(|tool| tool.entry.meta.name == *name);
@@ -436,7 +436,7 @@ impl Executor {
     }
 }
 
-/// What was offered before comes first and in that order; the rest by name.
+/// Sorts tools offered before to the front, in their old order; the rest by name.
 fn stable_order(offered: &mut [Offered], previous: &[ToolName]) {
     let rank: HashMap<_, _> = previous.iter().enumerate().map(|(at, name)| (name, at)).collect();
     offered.sort_by(|a, b| {

@@ -1,4 +1,4 @@
-//! Tools that depend on the caller: looked up for each offer and again for each call.
+//! Tools that depend on the caller: looked up for each offer and for each call.
 //!
 //! A [`CallerTools`] answers with a [`ToolLayer`], and the executor lays the layers of all sources over the caller's
 //! registry. Nothing is copied: callers that get the same layers share one registry, which lives as long as it is used.
@@ -12,14 +12,15 @@ use claw_core::tool::{AnyTool, Caller, Unavailable};
 
 use crate::Registry;
 
-/// Registries per generation. Two generations are kept: one that was not wanted while the other filled up is dropped.
+/// Registries per generation. Two generations are kept: one that was not used while the other filled up is
+/// dropped.
 const GENERATION: usize = 256;
 
 /// A source of tools that differ by tenant, agent or user and change while the program runs.
 ///
-/// The road asks it when an offer is made and again at each call, so a tool that it no longer gives is refused from the
-/// next call on. It has to answer at once where nothing changed: keep the layer and compare the number of changes that
-/// the store tells (`Changes::changes`).
+/// The executor asks it when an offer is made and at each call, so a tool that it no longer gives is refused
+/// from the next call on. It must answer at once if nothing changed: keep the layer and compare the store's
+/// change counter (`Changes::changes`).
 #[async_trait]
 pub trait CallerTools: Send + Sync {
     /// The source's name in listings and messages.
@@ -80,7 +81,8 @@ impl Layers {
         Self { sources, stacks: Mutex::default() }
     }
 
-    /// Lays the caller's tools over `base`. Where a source fails, its tools are missing and the registry tells why.
+    /// Lays the caller's tools over `base`. If a source fails, its tools are missing and the registry tells
+    /// why.
     pub(crate) async fn over(&self, base: Arc<Registry>, caller: &Caller) -> Arc<Registry> {
         if self.sources.is_empty() {
             return base;
@@ -109,7 +111,7 @@ impl Layers {
         if let Some(known) = self.stacks().get(&key) {
             return known;
         }
-        // Made without the lock: schemas are compiled here. Of two that are made at once the first is kept.
+        // Made without the lock, since schemas are compiled here. If two are made at once, the first is kept.
         let registry = Arc::new(stack(base, layers, Vec::new()));
         let kept = layers.iter().map(|(_, layer)| Arc::clone(layer)).collect();
         self.stacks().keep(key, Stack { registry, _layers: kept })

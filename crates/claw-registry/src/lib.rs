@@ -4,8 +4,8 @@
 //!  find → authorise → limit → validate → plan, look, judge (ask) → record → run → finish
 //! ```
 //!
-//! [`Registry`] holds tools and answers who they are. [`Executor`] runs them, and nothing else does. An
-//! [`Offer`] is what one caller may call; a [`Request`] against it gives a [`Reply`].
+//! [`Registry`] holds the tools. Only the [`Executor`] runs them. An [`Offer`] is the set of tools that one
+//! caller may call; a [`Request`] against it gives a [`Reply`].
 
 mod approval;
 mod batch;

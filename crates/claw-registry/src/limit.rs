@@ -1,7 +1,7 @@
-//! The windows of all sessions: how many calls each may still make.
+//! The rate limiter's windows of all sessions.
 //!
-//! Holds a bounded number of them and fails closed. An active session is never forgotten to make room for
-//! another, since forgetting would let it start from zero.
+//! Holds a bounded number of them and fails closed. An active session is never dropped to make room for
+//! another, since it would start again from zero.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -13,11 +13,12 @@ use claw_policy::rate::{IDLE_AFTER, Limited, LimitedBy, RateConfig, Window};
 
 const SHARDS: usize = 16;
 
-/// Lets calls pass at the rate that the configuration allows.
+/// Limits calls to the configured rate.
 #[derive(Debug)]
 pub struct Limiter {
     config: RateConfig,
-    // A session is known by a keyed hash of 64 bits: small, and nobody can choose to share another's.
+    // A session is identified by a keyed hash of 64 bits: small, and nobody can choose to collide with
+    // another.
     hasher: RandomState,
     shards: [Mutex<Shard>; SHARDS],
     keys_per_shard: usize,
@@ -26,12 +27,12 @@ pub struct Limiter {
 #[derive(Debug, Default)]
 struct Shard {
     windows: HashMap<u64, Window>,
-    /// Until then a full shard has no idle window, so there is nothing to look for.
+    /// Until then a full shard has no idle window, so no search is needed.
     full_until: UnixMillis,
 }
 
 impl Limiter {
-    /// A limiter that counts about `max_keys` sessions at a time, some hundred bytes each.
+    /// A limiter that tracks about `max_keys` sessions at a time, some hundred bytes each.
     pub fn new(config: RateConfig, max_keys: usize) -> Self {
         Self {
             config,
@@ -41,8 +42,8 @@ impl Limiter {
         }
     }
 
-    /// Lets a call pass and counts it, or says when to try again. `key` is whose calls are counted together:
-    /// the tenant and the session.
+    /// Counts a call and lets it pass, or returns when to try again. `key` identifies the calls that are
+    /// counted together: tenant and session.
     pub fn check<K: Hash + ?Sized>(&self, key: &K, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
         if self.config == RateConfig::UNLIMITED {
             return Ok(());
@@ -56,7 +57,7 @@ impl Limiter {
         shard.windows.entry(key).or_default().check(&self.config, cost, now)
     }
 
-    /// How many sessions are being counted.
+    /// Number of sessions that are tracked.
     pub fn keys(&self) -> usize {
         let count = |shard: &Mutex<Shard>| shard.lock().unwrap_or_else(PoisonError::into_inner).windows.len();
         self.shards.iter().map(count).sum()
@@ -69,7 +70,7 @@ impl Shard {
         if self.windows.len() < most {
             return Ok(());
         }
-        // Further ahead than any window can be idle: the clock was, when that was looked up.
+        // Further ahead than any window can be idle: the clock was wrong when this was computed.
         if now >= self.full_until || self.full_until.since(now) > IDLE_AFTER {
             self.windows.retain(|_, window| !window.is_idle(now));
             self.full_until = self.windows.values().map(Window::idle_at).min().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What one caller may call, as it was told to the model.
+//! An offer: the tools that one caller may call, as the model was told.
 //!
-//! An offer is made from today's decision and kept for a turn. A call must be in it *and* in the decision of
-//! the moment it is made: hidden is forbidden, and so is what was taken away since.
+//! An offer is made from the current decision and kept for a turn. A call must be in the offer *and* in the
+//! decision at the time of the call: hidden tools are forbidden, and so are those removed since.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,18 +21,20 @@ use crate::registry::{Built, Context, Entry, Registry, Version};
 
 use crate::settings;
 
-/// What to make an offer from, beyond the caller.
+/// Options for making an offer.
 #[derive(Default)]
 pub struct OfferOptions {
-    /// What the session was offered before, in that order. It stays first, so that prompts stay the same.
+    /// Tools that the session was offered before, in that order. They stay first, so that prompts stay the
+    /// same.
     pub previous: Vec<ToolName>,
-    /// How often the agent has used each tool; decides who stays when the token budget is short.
+    /// Number of times the agent has used each tool; decides which stay listed when the token budget is
+    /// short.
     pub uses: HashMap<ToolName, u64>,
-    /// How many tokens the listed tools may cost together; `None` for no limit.
+    /// Token budget of the listed tools together; `None` for no limit.
     pub token_budget: Option<usize>,
 }
 
-/// The tools that a caller may call. Cheap to clone; clones share what was found by searching.
+/// The tools that a caller may call. Cheap to clone; clones share the tools found by searching.
 #[derive(Clone)]
 pub struct Offer(pub(crate) Arc<OfferParts>);
 
@@ -43,61 +45,62 @@ pub(crate) struct OfferParts {
     pub(crate) tools: Vec<Offered>,
     /// Every name and alias.
     names: HashMap<String, usize>,
-    /// Positions in the order in which the model was told of them.
+    /// Indices of the listed tools, in order.
     told: Mutex<Vec<usize>>,
-    /// Allowed by the policy and not usable here.
+    /// Allowed by the policy but not usable here.
     unavailable: Vec<(Arc<Meta>, String)>,
 }
 
-/// Which executor, registry and policy an offer was made from.
+/// The versions of executor, registry and policy that an offer was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MadeFrom {
-    /// The executor and the registry, by where they are: they live as long as the offer.
+    /// The addresses of executor and registry, which live as long as the offer.
     pub(crate) executor: usize,
     pub(crate) registry: usize,
     pub(crate) tools: Version,
     pub(crate) policy: u64,
 }
 
-/// One tool of an offer.
+/// A tool of an offer.
 pub(crate) struct Offered {
     pub(crate) entry: Arc<Entry>,
-    /// What the policy left of its ceiling.
+    /// The tool's effects that the policy allows.
     pub(crate) effects: Effects,
     built: OnceLock<Result<Arc<Built>, Unavailable>>,
-    /// The tool that is registered in place of `entry` by now, as the last call found it.
+    /// The tool that has replaced `entry` in the registry, as the last call found it.
     successor: ArcSwapOption<Successor>,
-    /// As the last call had it.
+    /// The place of the last call.
     place: ArcSwapOption<Place>,
     state: AtomicU8,
 }
 
-/// A tool that was registered in place of an offered one.
+/// A tool that has replaced an offered one in the registry.
 struct Successor {
     entry: Arc<Entry>,
     built: Result<Arc<Built>, Unavailable>,
 }
 
-/// Where and for whom a tool's calls run: the same for all calls of one offer, while no settings change.
+/// The circumstances of a tool's calls: the same for all calls of one offer, as long as the settings stay the
+/// same.
 pub(crate) struct Place {
     pub(crate) facts: Arc<Facts>,
-    /// Of the caller and of all the above: an approval binds it.
+    /// Digest of the caller and the facts: an approval is bound to it.
     pub(crate) digest: Digest,
-    /// The stored settings that it was made with.
+    /// The stored settings that the facts were made with.
     stored: Arc<ToolSettings>,
 }
 
-/// Where an offered tool stands.
+/// The state of an offered tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// The model was sent it.
+    /// The model is sent it.
     Listed,
-    /// It can be found by searching.
+    /// It can be found with the search tool.
     Deferred,
-    /// It has nothing to do yet.
+    /// It is left out until there is something for it to do.
     Dormant,
-    /// It was listed before and has been taken away; it stays in the prompt and is refused.
+    /// It was listed before and is no longer allowed; it stays in the prompt and is refused.
     Withdrawn,
 }
 
@@ -141,7 +144,7 @@ impl Offer {
                 names.entry(alias.to_owned()).or_insert(at);
             }
         }
-        // Real names go before aliases.
+        // Names take precedence over aliases.
         for (at, tool) in tools.iter().enumerate() {
             names.insert(tool.name().to_string(), at);
         }
@@ -151,32 +154,32 @@ impl Offer {
         Self(Arc::new(parts))
     }
 
-    /// Who may call.
+    /// The caller.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.0.caller
     }
 
-    /// The tools as the model is told of them, in a stable order: those of before, then new ones.
+    /// The listed tools in a stable order: those offered before, then new ones.
     pub fn names(&self) -> Vec<ToolName> {
         self.told().iter().map(|at| self.0.tools[*at].name().clone()).collect()
     }
 
-    /// How many tools the model is told of.
+    /// Number of listed tools.
     pub fn len(&self) -> usize {
         self.told().len()
     }
 
-    /// Whether there is none.
+    /// Returns whether no tool is listed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is known of each listed tool.
+    /// Metadata of the listed tools.
     pub fn metas(&self) -> Vec<Arc<Meta>> {
         self.told().iter().map(|at| Arc::clone(&self.0.tools[*at].entry.meta)).collect()
     }
 
-    /// What the model is sent of each tool. A tool that cannot be made is left out and told to `observe`.
+    /// Specs of the listed tools. A tool that cannot be made is left out and reported to `observe`.
     pub fn specs(&self, mut observe: impl FnMut(&Meta, &Unavailable)) -> Vec<Spec> {
         let told = self.told();
         let specs = told.iter().filter_map(|at| {
@@ -197,18 +200,18 @@ impl Offer {
         self.specs(|_, _| {}).iter().map(|spec| dialect.tool(spec)).collect()
     }
 
-    /// Whether a tool of this name is in the offer and no call of it does more than read.
+    /// Returns whether the offer has a tool of this name whose calls only read.
     pub fn only_reads(&self, name: &str) -> bool {
         self.find(name).is_some_and(|tool| tool.entry.meta.effects.read_only())
     }
 
-    /// What is known of one tool, by its name or an alias.
+    /// Metadata of a tool, by its name or an alias.
     pub fn meta(&self, name: &str) -> Option<&Arc<Meta>> {
         self.find(name).map(|tool| &tool.entry.meta)
     }
 
-    /// Tools that the policy allows and that cannot be used here, with the reason. A factory that fails while the
-    /// offer is used joins them.
+    /// Tools that the policy allows but that cannot be used here, with the reason. Includes tools whose
+    /// factory has failed since.
     pub fn unavailable(&self) -> Vec<(Arc<Meta>, String)> {
         let failed = self.0.tools.iter().filter_map(|tool| {
             let why = tool.built.get()?.as_ref().err()?;
@@ -217,18 +220,18 @@ impl Offer {
         self.0.unavailable.iter().cloned().chain(failed).collect()
     }
 
-    /// How many tools can be found by searching.
+    /// Number of tools that can be found with the search tool.
     pub fn deferred(&self) -> usize {
         self.0.tools.iter().filter(|tool| tool.state() == State::Deferred).count()
     }
 
-    /// What the listed tools cost in tokens: counted for built-in tools, estimated for others.
+    /// Token cost of the listed tools: counted for built-in tools, estimated for others.
     pub fn tokens(&self) -> usize {
         self.told().iter().map(|at| self.tokens_of(&self.0.tools[*at])).sum()
     }
 
-    /// Keeps listed what fits in `budget`: what was offered before, then the most used, then by name. The
-    /// rest can be found by searching.
+    /// Keeps tools listed that fit in `budget`: first those offered before, then the most used, then by name.
+    /// The others can be found with the search tool.
     pub(crate) fn fit(self, budget: usize, previous: &[ToolName], uses: &HashMap<ToolName, u64>) -> Self {
         if self.tokens() <= budget {
             return self;
@@ -274,7 +277,7 @@ impl Offer {
         self.0.names.get(name).map(|at| &self.0.tools[*at])
     }
 
-    /// Where this tool's calls run now, over these stored settings.
+    /// The circumstances of this tool's calls now, with these stored settings.
     pub(crate) fn place(&self, tool: &Offered, stored: &Arc<ToolSettings>) -> Arc<Place> {
         let last = tool.place.load();
         if let Some(place) = last.as_ref().filter(|place| Arc::ptr_eq(&place.stored, stored)) {
@@ -312,7 +315,7 @@ impl Offer {
         Context { caller: &self.0.caller, world: self.0.registry.world() }
     }
 
-    /// Makes a deferred or dormant tool callable and tells the model of it. It only ever grows.
+    /// Lists a deferred or dormant tool, so that it can be called. The list only grows.
     pub(crate) fn activate(&self, name: &str) -> bool {
         let Some(&at) = self.0.names.get(name) else { return false };
         let tool = &self.0.tools[at];
@@ -325,7 +328,7 @@ impl Offer {
         true
     }
 
-    /// The deferred tools that fit a query best; they become callable.
+    /// The deferred tools that match a query best; they become callable.
     pub(crate) fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let deferred: Vec<_> = self.0.tools.iter().filter(|tool| tool.state() == State::Deferred).collect();
         let texts = deferred.iter().map(|tool| (tool.name().as_str(), tool.entry.meta.about.as_str()));

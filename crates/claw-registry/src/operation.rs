@@ -1,6 +1,7 @@
 //! Operations of people that are recorded like calls: an intent before, an outcome after.
 //!
-//! An operation is not a tool and takes no other step of the road; nobody writes its ledger entries but this.
+//! An operation is not a tool and takes no other step of the road; only this module writes its ledger
+//! entries.
 
 use std::future::Future;
 use std::time::Instant;
@@ -26,11 +27,11 @@ pub struct Operation {
     pub user: Option<UserId>,
     /// The id under which it is recorded.
     pub call: CallId,
-    /// The name that stands in the ledger's `tool` column.
+    /// The name in the ledger's `tool` column.
     pub name: &'static str,
     /// The effects it may have.
     pub effects: Effects,
-    /// Its arguments, without secrets.
+    /// The arguments, without secrets.
     pub args: Value,
 }
 
@@ -46,8 +47,8 @@ pub struct Recorder<'a, S: ?Sized> {
 }
 
 impl<S: CallStore + ?Sized> Recorder<'_, S> {
-    /// Writes the intent, performs the operation and writes its outcome. If the intent cannot be written, nothing is
-    /// performed.
+    /// Records the intent, performs the operation and records its outcome. If the intent cannot be recorded,
+    /// nothing is performed.
     pub async fn perform<T>(
         &self,
         operation: Operation,

@@ -1,8 +1,8 @@
-//! Results of calls: scrubbed first, cut after.
+//! Results of calls: scrubbed first, then cut.
 //!
-//! The whole scrubbed text is kept as an artifact before the model's copy is cut, so nothing is lost and no
-//! secret can slip through where the cut would have split it. Nothing leaves without a limit, and what is
-//! left out is said. Images are stored by their digests before anything names them.
+//! The whole scrubbed text is kept as an artifact before the model's copy is cut, so nothing is lost, and a
+//! cut cannot split a secret and so hide it from the scrubber. Everything has a limit, and omissions are
+//! noted. Images are stored by digest before anything names them.
 
 mod caps;
 mod cut;
@@ -30,7 +30,7 @@ const NAME: usize = 80;
 const LEDGER_ARGS: usize = 16 * 1024;
 const LEDGER_HEAD: usize = 4096;
 
-/// A refusal that may leave.
+/// Scrubs and caps a refusal.
 pub(crate) fn refusal(refusal: Refusal, scrubber: &CallScrubber) -> Refusal {
     Refusal {
         reason: shorten(&scrubber.text(&refusal.reason), REASON),
@@ -40,18 +40,18 @@ pub(crate) fn refusal(refusal: Refusal, scrubber: &CallScrubber) -> Refusal {
     }
 }
 
-/// A note that may leave.
+/// Scrubs and caps a note.
 pub(crate) fn note(text: &str, scrubber: &CallScrubber) -> String {
     shorten(&scrubber.text(text), ADVICE)
 }
 
-/// The name of a tool as someone wrote it, which may be anything.
+/// Scrubs and caps a requested tool name, which may be anything.
 pub(crate) fn name(text: &str, scrubber: &CallScrubber) -> String {
     shorten(&scrubber.text(text), NAME)
 }
 
-/// Arguments as the ledger holds them: whole if they are small, else their size, digest and head. The digest
-/// is that of the scrubbed text, so that nobody can try out secrets on it.
+/// Arguments for the ledger: whole if they are small, else their size, digest and head. The digest is of the
+/// scrubbed text, so that secrets cannot be guessed with it.
 pub(crate) fn ledger_args(args: &Value, scrubber: &CallScrubber) -> Value {
     let args = scrubber.json(args);
     let text = args.to_string();
@@ -67,7 +67,7 @@ pub(crate) struct Capped {
     pub(crate) result: Result<Output, ToolError>,
     /// The bytes of text that the model reads.
     pub(crate) bytes: u64,
-    /// The error as the ledger holds it, scrubbed whatever the deployment decided for model and user.
+    /// The error for the ledger, scrubbed whatever the deployment shows to model and user.
     pub(crate) ledger_error: Option<String>,
 }
 
@@ -106,7 +106,7 @@ async fn finish_output(
 ) -> Output {
     scrub::output(&mut output, scrubber);
     caps::images(&mut output.content, scrubber);
-    // First, so that the newest artifact is what the model reads.
+    // First, so that the newest artifact is the one the model reads.
     if let Some(deliverable) = output.deliverable.take() {
         output.deliverable = Some(shelf.cut(deliverable, limit.saturating_mul(4)).await);
     }
@@ -140,7 +140,7 @@ struct Shelf<'a> {
 }
 
 impl Shelf<'_> {
-    /// A text that fits; the whole of one that does not is kept.
+    /// Cuts a text that does not fit; the whole of it is kept.
     async fn cut(&self, text: String, limit: usize) -> String {
         if text.len() <= limit {
             return text;
@@ -149,7 +149,8 @@ impl Shelf<'_> {
         cut(&text, limit, &kept)
     }
 
-    /// Stores the bytes of images, so that messages can name them. An image that cannot be stored becomes a line.
+    /// Stores the bytes of images, so that messages can name them. An image that cannot be stored becomes a
+    /// line of text.
     async fn store_images(&self, content: &mut [Block]) {
         for block in content {
             let Block::Image(image) = block else { continue };
@@ -178,7 +179,7 @@ impl Shelf<'_> {
         })
     }
 
-    /// Keeps the whole text and says where it is; `result_read` becomes callable.
+    /// Keeps the whole text and tells where; `result_read` becomes callable.
     async fn keep(&self, text: &str) -> String {
         let (offer, call) = (self.offer, self.call);
         let Some(store) = &offer.0.registry.world().artifacts else {

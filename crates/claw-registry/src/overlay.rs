@@ -1,7 +1,7 @@
 //! Tools that a tenant or one of its agents has on top of the common ones.
 //!
-//! An agent's tools stand in front of its tenant's, and those in front of the common ones. Nothing is copied: the
-//! layers are put on top of each other when one of them is set, so that finding a caller's registry is a lookup.
+//! An agent's tools shadow its tenant's, and those shadow the common ones. Nothing is copied: the layers are
+//! stacked when one of them is set, so that finding a caller's registry is a lookup.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::Registry;
 pub enum OverlayScope {
     /// All agents of a tenant.
     Tenant(TenantId),
-    /// One agent of a tenant.
+    /// A single agent of a tenant.
     Agent(TenantId, AgentId),
 }
 
@@ -36,7 +36,7 @@ struct OfTenant {
 /// The overlay of one agent.
 #[derive(Clone)]
 struct OfAgent {
-    /// As it was set, over the common tools.
+    /// As set, over the common tools.
     set: Arc<Registry>,
     /// The same over the tenant's overlay, if there is one.
     stacked: Arc<Registry>,

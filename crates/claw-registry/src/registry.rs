@@ -1,9 +1,8 @@
-//! The shelf of tools: who is on it, under which names, and whether it can be used here.
+//! The registry of tools: their names and aliases, and whether they can be used here.
 //!
-//! Reading is lock-free: a reader holds one immutable shelf while writers put a new one in its place.
-//! Nothing is built to be listed; a tool that lacks what it needs is listed with the reason, never dropped.
-//! The registry runs nothing: whoever wants to call a tool goes through the
-//! [`Executor`](crate::Executor).
+//! Reading is lock-free: a reader holds one immutable shelf while writers replace it. Listing builds nothing;
+//! a tool that lacks what it needs is listed with the reason, never dropped. The registry runs nothing: tools
+//! are called through the [`Executor`](crate::Executor).
 
 mod discover;
 mod entry;
@@ -27,45 +26,45 @@ pub(crate) use entry::{Built, Entry};
 use schemas::Schemas;
 use shelf::{Attached, Reading, Shelf};
 
-/// What a lazy factory is given: for whom the tool is made, and in which world.
+/// The arguments of a lazy factory: the caller and the world that the tool is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// Who would call it.
+    /// The caller that the tool is made for.
     pub caller: &'a Caller,
-    /// What there is to reach.
+    /// The ports that are available.
     pub world: &'a World,
 }
 
-/// Makes a tool when it is first wanted, or says why it cannot.
+/// Makes a tool when it is first needed, or returns why it cannot.
 pub type Factory = dyn Fn(&Context<'_>) -> Result<Arc<dyn AnyTool>, Unavailable> + Send + Sync;
 
-/// Whether a listed tool can be used.
+/// Availability of a listed tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", content = "reason", rename_all = "snake_case")]
 pub enum Status {
-    /// It can.
+    /// It can be used.
     Ready,
-    /// It is registered but cannot work here.
+    /// It is registered but cannot be used here.
     Unavailable(String),
-    /// The catalogue knows it, this build does not have it.
+    /// It is in the catalogue but not in this build.
     NotInBuild,
 }
 
-/// What is said of tools whose files are confined by the guard alone.
+/// The note for tools whose files are confined by the guard alone.
 const BY_TEXT: &str = "files are confined by the text of their paths; a link is followed wherever it leads";
 
-/// One line of a listing.
+/// A line of a listing.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listing {
-    /// What is known of the tool.
+    /// The tool's metadata.
     #[serde(flatten)]
     pub meta: Arc<Meta>,
-    /// Whether it can be used.
+    /// Availability.
     #[serde(flatten)]
     pub status: Status,
     /// The profiles that include it.
     pub profiles: Vec<Profile>,
-    /// What one should know before relying on it.
+    /// A caveat about the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
 }
@@ -77,21 +76,21 @@ impl Listing {
     }
 }
 
-/// A tool that was not put on the shelf.
+/// The reason why a tool was not registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// The name is taken.
     #[error("a tool called `{0}` is registered already; unregister it first or use another name")]
     NameTaken(ToolName),
-    /// The name is another tool's alias; taking it would lead calls and policy entries astray.
+    /// The name is another tool's alias; taking it would redirect calls and policy entries.
     #[error("`{name}` is an alias of `{taken_by}`; use another name")]
     NameIsAlias {
         /// The name.
         name: ToolName,
-        /// Where it leads.
+        /// The tool that has this alias.
         taken_by: ToolName,
     },
-    /// There is a source of that name.
+    /// A source of that name is attached.
     #[error("a source called `{0}` is attached already; detach it first or use another name")]
     SourceTaken(String),
     /// An alias is another tool's name or alias.
@@ -99,12 +98,12 @@ pub enum RegisterError {
     AliasTaken {
         /// The alias.
         alias: String,
-        /// Whose it was to be.
+        /// The tool that was to get the alias.
         tool: ToolName,
-        /// Where it leads.
+        /// The tool that has this name or alias.
         taken_by: ToolName,
     },
-    /// An alias is not of a form that a model could call.
+    /// A model could not call an alias of this form.
     #[error(transparent)]
     BadAlias(#[from] InvalidId),
 }
@@ -116,20 +115,20 @@ pub struct Registry {
     base: Option<Arc<Registry>>,
     /// Compiled schemas, shared with the registry beneath.
     schemas: Arc<Schemas>,
-    /// The policy's view of this shelf and its base, kept until either changes.
+    /// The policy's view of this shelf and its base, cached until either changes.
     tools: ArcSwap<Option<(Version, Arc<ToolSet>)>>,
 }
 
-/// A registry's own tools, apart from what lies beneath.
+/// A registry's own tools, without those beneath.
 #[derive(Default)]
 struct Own {
     shelf: ArcSwap<Shelf>,
     writing: Mutex<()>,
-    /// How many times a source was asked for its tools.
+    /// Number of times that sources were asked for their tools.
     readings: AtomicU64,
 }
 
-/// Which state of a registry (and of the one beneath it) something was computed from.
+/// The version of a registry (and of the one beneath it) that something was computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(u64);
 
@@ -139,14 +138,14 @@ impl Registry {
         Self::with(Arc::default(), world, None, Arc::default())
     }
 
-    /// Tools on top of `base`. Nothing is copied: what is not here is looked up there, and a tool of the same name
-    /// here stands in front.
+    /// Tools on top of `base`. Nothing is copied: other names are looked up there, and a tool here shadows
+    /// one of the same name there.
     pub fn over(base: Arc<Registry>) -> Self {
         let (world, schemas) = (base.world.clone(), Arc::clone(&base.schemas));
         Self::with(Arc::default(), world, Some(base), schemas)
     }
 
-    /// The same tools with `to` wherever `from` lies beneath. What is written to either shows in both.
+    /// The same tools with `from` beneath replaced by `to`. Writes to either show in both.
     pub(crate) fn moved(self: &Arc<Self>, from: &Arc<Registry>, to: &Arc<Registry>) -> Arc<Registry> {
         if Arc::ptr_eq(self, from) {
             return Arc::clone(to);
@@ -160,12 +159,12 @@ impl Registry {
         Self { own, world, base, schemas, tools: ArcSwap::from_pointee(None) }
     }
 
-    /// Puts a tool on the shelf under its own metadata.
+    /// Registers a tool under its own metadata.
     pub fn register(&self, tool: Arc<dyn AnyTool>) -> Result<(), RegisterError> {
         self.register_with(tool, |_| {})
     }
 
-    /// Puts a tool on the shelf with metadata changed by `change`, which overrides what the tool says.
+    /// Registers a tool with metadata modified by `change`.
     pub fn register_with(
         &self,
         tool: Arc<dyn AnyTool>,
@@ -176,7 +175,7 @@ impl Registry {
         self.put(Entry::ready(meta, tool, &self.schemas))
     }
 
-    /// Puts a tool on the shelf that is made for each caller when it is first wanted.
+    /// Registers a tool that is made for each caller at first use.
     pub fn register_factory(
         &self,
         meta: Meta,
@@ -192,25 +191,25 @@ impl Registry {
         self.write(|shelf| shelf.insert(Arc::new(entry)))
     }
 
-    /// Makes a tool of the catalogue known that this build does not have: it is listed, not callable.
+    /// Adds tools of the catalogue that this build does not have: they are listed, but not callable.
     pub fn know(&self, absent: impl IntoIterator<Item = Meta>) {
         let absent: Vec<_> = absent.into_iter().map(Arc::new).collect();
         self.write(|shelf| shelf.absent.extend(absent));
     }
 
-    /// Takes the tool of this name, or else of this alias, off the shelf; says whether it was there. A call that is
-    /// in an offer already still works if a tool of the same definition is registered in its place.
+    /// Removes the tool of this name, or else of this alias; returns whether it was there. A call in an
+    /// existing offer still works if a tool of the same definition is registered in its place.
     pub fn unregister(&self, name: &str) -> bool {
         self.write(|shelf| shelf.remove(name))
     }
 
-    /// Takes everything off the shelf.
+    /// Removes all tools.
     pub fn clear(&self) {
         self.write(Shelf::clear);
     }
 
-    /// Adds a source of tools that changes at run time, and takes what it has now. Tools whose names are
-    /// taken are left out and returned with the reason.
+    /// Adds a source of tools that changes at run time, and registers its current tools. Tools whose names
+    /// are taken are left out and returned with the reason.
     pub fn attach(&self, source: Arc<dyn ToolSource>) -> Vec<RegisterError> {
         let name = source.name().to_owned();
         let added = self.write(|shelf| {
@@ -223,11 +222,12 @@ impl Registry {
         if added { self.refresh(&name) } else { vec![RegisterError::SourceTaken(name)] }
     }
 
-    /// Asks a source for its tools and applies the difference. A tool whose definition is unchanged goes on working
-    /// in offers that were made before, through the implementation that the source has now; one whose definition
+    /// Asks a source for its tools and applies the difference. A tool whose definition is unchanged continues
+    /// to work in existing offers, through the implementation that the source has now; one whose definition
     /// changed is refused there. Tools whose names are taken are left out and returned with the reason.
     ///
-    /// The source is asked, and new schemas are compiled, before anything is locked: a slow source delays nobody.
+    /// The source is asked, and new schemas are compiled, before anything is locked: a slow source delays
+    /// nobody.
     pub fn refresh(&self, source: &str) -> Vec<RegisterError> {
         let sources = self.own.shelf.load();
         let found = sources.sources.iter().find(|attached| attached.source.name() == source);
@@ -239,7 +239,7 @@ impl Registry {
         self.write_if(|shelf| shelf.apply(Reading { source, number, tools }))
     }
 
-    /// Adds the tools of a layer. A tool that would stand in front of another, or take its alias, is left out and
+    /// Adds the tools of a layer. A tool that would shadow another, or take its alias, is left out and
     /// returned with the reason.
     pub(crate) fn lay(&self, source: &str, tools: &[Arc<dyn AnyTool>]) -> Vec<RegisterError> {
         let mut errors = Vec::new();
@@ -257,7 +257,7 @@ impl Registry {
         errors
     }
 
-    /// The reason why a tool may not be added without replacing or misleading: a name of it is known beneath.
+    /// The reason why a tool cannot be added without shadowing: one of its names is known beneath.
     fn taken_beneath(&self, meta: &Meta, absent: &[Arc<Meta>]) -> Option<RegisterError> {
         let base = self.base.as_ref()?;
         let known = |name: &str| {
@@ -277,35 +277,35 @@ impl Registry {
         })
     }
 
-    /// Makes sources known that could not give their tools, with the reason.
+    /// Records sources that failed to give their tools, with the reason.
     pub(crate) fn fail(&self, failed: Vec<(String, String)>) {
         if !failed.is_empty() {
             self.write(|shelf| shelf.failed.extend(failed));
         }
     }
 
-    /// Removes a source and its tools; says whether it was there.
+    /// Removes a source and its tools; returns whether it was there.
     pub fn detach(&self, source: &str) -> bool {
         self.write(|shelf| shelf.detach(source))
     }
 
-    /// Whether a tool answers to this name or alias, here or beneath.
+    /// Returns whether a tool has this name or alias, here or beneath.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// How many tools there are, here and beneath, those of the catalogue not counted.
+    /// Number of tools, here and beneath, without those that only the catalogue has.
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether there is no tool.
+    /// Returns whether there is no tool.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Every tool with what is known of it, by name. Builds nothing; a factory that made no tool when it was last
-    /// asked is listed as unavailable, with its reason.
+    /// Every tool with its metadata, by name. Builds nothing; a tool whose factory failed last time is listed
+    /// as unavailable, with the reason.
     pub fn list(&self) -> Vec<Listing> {
         let mut list: Vec<_> = self
             .entries()
@@ -339,24 +339,25 @@ impl Registry {
         sections
     }
 
-    /// The sources that could not give their tools, with the reason.
+    /// The sources that failed to give their tools, with the reason.
     pub fn failed_sources(&self) -> Vec<(String, String)> {
         self.own.shelf.load().failed.clone()
     }
 
-    /// What there is to reach.
+    /// The ports that are available.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Changes whenever a tool comes or goes.
+    /// A number that changes whenever a tool is added or removed.
     pub fn version(&self) -> Version {
-        // Each only ever rises, so their sum differs whenever one of them does.
+        // Each only increases, so their sum differs whenever one of them does.
         let base = self.base.as_ref().map_or(0, |base| base.version().0);
         Version(self.own.shelf.load().version + base)
     }
 
-    /// What the policy decides over: every tool here and beneath, and the catalogue's absent ones.
+    /// The tools that the policy decides about: every tool here and beneath, and the absent ones of the
+    /// catalogue.
     pub fn tool_set(&self) -> Arc<ToolSet> {
         let version = self.version();
         if let Some((known, tools)) = self.tools.load().as_ref()
@@ -380,14 +381,14 @@ impl Registry {
         self.own_named(name).or_else(|| self.base.as_ref()?.named(name))
     }
 
-    /// The own tool of this name, unless the name is an alias beneath: calls and policy entries that name the alias
-    /// must not be led to another tool.
+    /// The own tool of this name, unless the name is an alias beneath: calls and policy entries with the
+    /// alias must not reach another tool.
     fn own_named(&self, name: &str) -> Option<Arc<Entry>> {
         let entry = self.own.shelf.load().entries.get(name).cloned()?;
         self.alias_beneath(name).is_none().then_some(entry)
     }
 
-    /// The tool beneath that this name leads to as an alias.
+    /// The tool beneath that has this name as an alias.
     fn alias_beneath(&self, name: &str) -> Option<ToolName> {
         let found = self.base.as_ref()?.find(name)?;
         (found.meta.name.as_str() != name).then(|| found.meta.name.clone())
@@ -397,20 +398,20 @@ impl Registry {
         self.own.shelf.load().alias_of(name).cloned().or_else(|| self.base.as_ref()?.alias_of(name))
     }
 
-    /// Why this tool cannot work here.
+    /// The reason why this tool cannot be used here, if there is one.
     pub(crate) fn lacking(&self, entry: &Entry) -> Option<String> {
         let need = entry.meta.needs.iter().find_map(|need| Some((need, self.world.lacks(*need)?)));
         let need = need.map(|(need, reason)| format!("needs `{}`: {reason}", need.name()));
         need.or_else(|| entry.defect()).or_else(|| self.source_failure(entry))
     }
 
-    /// What one should know before relying on a tool.
+    /// A caveat about a tool.
     fn note(&self, entry: &Entry) -> Option<&'static str> {
         let bridge = self.world.bridge.as_ref().filter(|_| entry.meta.needs.contains(&Need::Files))?;
         (bridge.confinement() == Confinement::Text).then_some(BY_TEXT)
     }
 
-    /// Why the source of this tool could not give its tools, if it could not.
+    /// The reason why this tool's source failed, if it did.
     pub(crate) fn source_failure(&self, entry: &Entry) -> Option<String> {
         let here = self.own.shelf.load().failure(entry).map(str::to_owned);
         here.or_else(|| self.base.as_ref()?.source_failure(entry))
@@ -456,7 +457,7 @@ impl Registry {
         self.write_if(|shelf| (change(shelf), true))
     }
 
-    /// Changes the shelf. If `change` says that it changed nothing that anybody can notice, the version stays.
+    /// Changes the shelf. If `change` returns that nothing visible changed, the version stays.
     fn write_if<T>(&self, change: impl FnOnce(&mut Shelf) -> (T, bool)) -> T {
         let _one_writer = self.own.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shelf = Shelf::clone(&self.own.shelf.load());
@@ -467,7 +468,7 @@ impl Registry {
     }
 }
 
-/// Whether a tool answers to this name.
+/// Returns whether a tool has this name or alias.
 fn names(meta: &Meta, name: &str) -> bool {
     meta.name.as_str() == name || meta.aliases.contains(name)
 }

@@ -1,4 +1,4 @@
-//! What comes back from the road.
+//! The result of executing a call.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use claw_core::{ApprovalId, CallId, ToolName};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The end of one call. Everything in it is scrubbed and capped.
+/// The result of a call. Everything in it is scrubbed and capped.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// Which call.
+    /// The call's id.
     pub call: CallId,
-    /// Which tool, by its real name; the name that was asked for where no tool was found.
+    /// The tool's name; the requested name if no tool was found.
     pub tool: String,
-    /// What came of it.
+    /// The tool's output, or why there is none.
     pub outcome: Result<Output, CallError>,
-    /// What was repaired or left out on the way, for the model.
+    /// Repairs and omissions, for the model.
     pub notes: Vec<String>,
-    /// How long the tool ran.
+    /// Run time of the tool.
     pub took: Duration,
 }
 
-/// Why a call gave no output.
+/// The reason why a call has no output.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// It was turned away, and nothing happened.
+    /// It was refused, and nothing happened.
     #[error("{0}")]
     Refused(Refusal),
     /// It ran and failed.
     #[error("{0}")]
     Failed(ToolError),
-    /// It needs an approval that nobody has given yet, and nothing happened. Make the same call, by its id, again once
-    /// the approval is answered.
+    /// It needs an approval that is still pending, and nothing happened. Repeat the call, with the same id,
+    /// once the approval is answered.
     #[error("the call waits for approval `{}`", .0.approval)]
     Waiting(Waiting),
 }
@@ -48,43 +48,43 @@ pub struct Waiting {
     pub expires: UnixMillis,
 }
 
-/// Why a call was turned away.
+/// The refusal of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// At which step of the road.
+    /// The step that refused it.
     pub step: Step,
-    /// Which rule, in words, with the values.
+    /// The rule in words, with the values.
     pub reason: String,
-    /// What to try.
+    /// Advice on what to try.
     pub advice: Option<String>,
-    /// When to try again, where waiting helps.
+    /// Time after which to try again, if waiting helps.
     pub retry_after: Option<Duration>,
-    /// The same as data, for programs: which fields do not fit, what was expected and what came.
+    /// The same as data, for programs: the invalid fields, expected and given values.
     pub details: Option<Box<Value>>,
-    /// The approval that is still open, where the call does not wait for it: then nothing is refused yet.
+    /// The pending approval, if the call does not wait for it: then nothing is refused yet.
     pub(crate) waiting: Option<Waiting>,
 }
 
-/// The steps at which a call can be turned away.
+/// The steps that can refuse a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Step {
     /// No such tool.
     Find,
-    /// Not in the offer, or not in today's decision.
+    /// Not in the offer, or not in the current decision.
     Authorise,
     /// Too many calls.
     Limit,
-    /// The arguments do not fit.
+    /// The arguments are invalid.
     Validate,
-    /// What it would do is denied, or nobody said yes.
+    /// The planned effects are denied, or not approved.
     Judge,
-    /// The intent could not be written, or was written before.
+    /// The intent could not be recorded, or was recorded before.
     Record,
 }
 
 impl Step {
-    /// The step as a word.
+    /// The step's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Find => "find",
@@ -98,12 +98,12 @@ impl Step {
 }
 
 impl Refusal {
-    /// Turned away at this step for this reason.
+    /// A refusal at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
         Self { step, reason: reason.into(), advice: None, retry_after: None, details: None, waiting: None }
     }
 
-    /// Says what to try.
+    /// Sets the advice.
     #[must_use]
     pub fn try_instead(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
@@ -122,7 +122,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Reply {
-    /// What the model reads: the output or the error, then the notes.
+    /// The text that the model reads: the output or the error, then the notes.
     pub fn model_text(&self) -> String {
         let mut text = match &self.outcome {
             Ok(output) => output.model_text(),
@@ -137,12 +137,12 @@ impl Reply {
         text
     }
 
-    /// Whether the call ran and worked.
+    /// Returns whether the call succeeded.
     pub fn is_done(&self) -> bool {
         self.outcome.is_ok()
     }
 
-    /// Why it was turned away, if it was.
+    /// The refusal, if the call was refused.
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.outcome {
             Err(CallError::Refused(refusal)) => Some(refusal),
@@ -150,7 +150,7 @@ impl Reply {
         }
     }
 
-    /// The approval that the call waits for, where it does.
+    /// The approval that the call waits for, if any.
     pub fn waiting(&self) -> Option<Waiting> {
         match &self.outcome {
             Err(CallError::Waiting(waiting)) => Some(*waiting),
@@ -158,7 +158,7 @@ impl Reply {
         }
     }
 
-    /// Why it failed, if it ran and did.
+    /// The error, if the call ran and failed.
     pub fn failure(&self) -> Option<&ToolError> {
         match &self.outcome {
             Err(CallError::Failed(error)) => Some(error),
@@ -166,7 +166,7 @@ impl Reply {
         }
     }
 
-    /// The tool's name, where a tool was found.
+    /// The tool's name, if a tool was found.
     pub fn tool_name(&self) -> Option<ToolName> {
         ToolName::new(&self.tool).ok()
     }

@@ -1,7 +1,7 @@
-//! Scrubbers of secrets in texts: whole ones, and those that come in pieces.
+//! Scrubs secrets from texts, whole ones and those that come in pieces.
 //!
-//! [`Scrubbers`] knows the values of the deployment and of each tenant; a [`CallScrubber`] is what it gives for one
-//! call. No scrubber is changed once it is given out.
+//! [`Scrubbers`] holds the values of the deployment and of each tenant and makes a [`CallScrubber`] for one
+//! call. A scrubber never changes once it is made.
 
 mod scrubbers;
 mod values;
@@ -17,14 +17,14 @@ use serde_json::Value;
 
 pub use self::scrubbers::Scrubbers;
 
-/// A value that cannot be made secret.
+/// The reason why a value cannot be made secret.
 pub type SecretError = ValueError;
 
 fn call_values(secrets: &Secrets) -> Vec<SecretValue> {
     secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value")).collect()
 }
 
-/// Scrubs what one call gives back.
+/// Scrubs the results of one call.
 #[derive(Clone)]
 pub struct CallScrubber {
     /// `None` withholds everything: a guard that cannot decide refuses.
@@ -35,42 +35,42 @@ pub struct CallScrubber {
 const WITHHELD: &str = "[REDACTED]";
 
 impl CallScrubber {
-    /// Whether nothing at all is let through.
+    /// Returns whether all text is withheld.
     pub(crate) fn withholds(&self) -> bool {
         self.scrubber.is_none()
     }
 
-    /// The same for what model and user see, which a deployment may leave open.
+    /// The same for text that model and user see, which a deployment may leave unscrubbed.
     pub(crate) fn for_output(&self) -> OutputScrubber<'_> {
         OutputScrubber { scrubber: self, open: !self.output }
     }
 
-    /// The same, for others to keep.
+    /// The same as an owned redactor.
     pub(crate) fn into_redactor(self) -> Arc<dyn Redactor> {
         Arc::new(OutputRedactor(self))
     }
 
-    /// What may be seen of a file's text, as the tools show it.
+    /// The text of a file as the tools show it, without its secrets.
     pub fn file_text(&self, text: &str) -> String {
         claw_core::text::mask(text, &self.for_output()).text
     }
 
-    /// Whether an image that a person shows may be stored and sent; one whose bytes are not at hand is not judged here.
+    /// Returns whether a person's image may be stored and sent; an image without its bytes passes.
     pub fn passes_image(&self, image: &Image) -> bool {
         image.data().is_none_or(|data| self.for_output().passes(data))
     }
 
-    /// A text without its secrets.
+    /// Removes the secrets from a text.
     pub fn text(&self, text: &str) -> String {
         self.scrubbed(text).into_owned()
     }
 
-    /// Whether a text holds a known value, in any encoding that values are known by.
+    /// Returns whether a text contains a known value, in any encoding that values are known by.
     pub(crate) fn knows(&self, text: &str) -> bool {
         self.scrubber.as_ref().is_none_or(|scrubber| scrubber.knows(text.as_bytes()))
     }
 
-    /// What a model or a person says, as others may read it.
+    /// Scrubs what a model or a person says, unless the deployment leaves that open.
     pub fn said(&self, text: &str) -> String {
         if self.output { self.text(text) } else { text.to_owned() }
     }
@@ -81,12 +81,12 @@ impl CallScrubber {
         Saying { stream, open: !self.output, rest: Vec::new() }
     }
 
-    /// A value without its secrets: each string by itself, then the whole as text, where a key tells that
-    /// what follows is secret.
+    /// Scrubs a value: each string by itself, then the whole as text, in which a key can mark the following
+    /// value as secret.
     pub fn json(&self, value: &Value) -> Value {
         let Some(_) = &self.scrubber else { return Value::String(WITHHELD.to_owned()) };
         let text = value.to_string();
-        // Without an escape every string stands in the text as it is, so a clean text has only clean ones.
+        // Without escapes every string occurs literally in the text, so a clean text has only clean strings.
         if !text.contains('\\') && matches!(self.scrubbed(&text), Cow::Borrowed(_)) {
             return value.clone();
         }
@@ -129,7 +129,7 @@ impl CallScrubber {
     }
 }
 
-/// Scrubs what model and user see, unless the deployment leaves it open.
+/// Scrubs text for model and user, unless the deployment leaves it open.
 #[derive(Clone, Copy)]
 pub(crate) struct OutputScrubber<'a> {
     scrubber: &'a CallScrubber,
@@ -147,8 +147,9 @@ impl OutputScrubber<'_> {
         if self.open { value } else { self.scrubber.json(&value) }
     }
 
-    /// Whether bytes that are not text may be shown. They cannot be scrubbed, so they pass whole or not at all: no
-    /// known value may be in them, and no readable part that would be scrubbed, such as a comment in an image.
+    /// Returns whether bytes that are not text may be shown. They cannot be scrubbed, so they pass whole or
+    /// not at all: they may contain no known value, and no readable part that would be scrubbed, such as a
+    /// comment in an image.
     pub(crate) fn passes(&self, bytes: &[u8]) -> bool {
         let is_clean = |scrubber: &Scrubber| {
             let is_kept = |part: &str| matches!(scrubber.scrub(part), Cow::Borrowed(_));
@@ -158,7 +159,7 @@ impl OutputScrubber<'_> {
     }
 }
 
-/// The shortest run of characters that counts as readable; compressed data has shorter ones everywhere.
+/// The shortest readable run of characters; compressed data has shorter ones everywhere.
 const READABLE: usize = 12;
 
 /// The runs of readable characters in bytes.
@@ -168,7 +169,7 @@ fn readable(bytes: &[u8]) -> impl Iterator<Item = &str> {
     runs.filter_map(|run| std::str::from_utf8(run).ok())
 }
 
-/// What is hidden in a view of a file is what its text would be scrubbed of.
+/// A view of a file hides what scrubbing would remove from its text.
 impl Redactor for OutputScrubber<'_> {
     fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
         match &self.scrubber.scrubber {
@@ -200,7 +201,7 @@ impl Redactor for OutputRedactor {
     }
 }
 
-/// Scrubs what a running call tells, piece by piece; a secret split over pieces is still found.
+/// Scrubs the progress of a running call, piece by piece; a secret split over pieces is still found.
 pub(crate) struct Telling {
     scrubbers: CallScrubber,
     secrets: Secrets,
@@ -214,7 +215,7 @@ impl Telling {
         Self { scrubbers: base, secrets, seen: 0, stream }
     }
 
-    /// Takes a piece and gives what can be shown by now.
+    /// Takes a piece and returns the text that can be shown by now.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         self.learn();
         let mut out = Vec::new();
@@ -224,7 +225,7 @@ impl Telling {
         text(out)
     }
 
-    /// Gives what was held back.
+    /// Returns the text held back.
     pub(crate) fn end(&mut self) -> String {
         self.learn();
         let mut out = Vec::new();
@@ -234,7 +235,7 @@ impl Telling {
         text(out)
     }
 
-    /// The call may have opened new secrets: what was not told yet is scrubbed of them too. Where one cannot
+    /// Adds secrets that the call has opened since: text not told yet is scrubbed of them too. If one cannot
     /// be scrubbed, nothing more is told.
     fn learn(&mut self) {
         if self.secrets.len() == self.seen {
@@ -250,16 +251,16 @@ impl Telling {
     }
 }
 
-/// Scrubs what is being said, piece by piece.
+/// Scrubs text that comes piece by piece.
 pub struct Saying {
     stream: Option<Stream>,
     open: bool,
-    /// The beginning of a character whose end is held back.
+    /// The beginning of a character whose end is still missing.
     rest: Vec<u8>,
 }
 
 impl Saying {
-    /// Takes a piece and gives what can be shown by now.
+    /// Takes a piece and returns the text that can be shown by now.
     pub fn push(&mut self, piece: &str) -> String {
         if self.open {
             return piece.to_owned();
@@ -275,13 +276,13 @@ impl Saying {
         text(std::mem::replace(&mut self.rest, after))
     }
 
-    /// What may be seen of a line that is not finished yet.
+    /// The visible part of a line that is not complete yet.
     pub(crate) fn unfinished(&self) -> String {
         let line = self.stream.as_ref().map(Stream::prompt).unwrap_or_default();
         String::from_utf8_lossy(line).into_owned()
     }
 
-    /// Gives what was held back.
+    /// Returns the text held back.
     pub fn end(mut self) -> String {
         if let Some(stream) = self.stream.take() {
             stream.finish(&mut self.rest);
@@ -290,7 +291,8 @@ impl Saying {
     }
 }
 
-/// Scrubbing never breaks UTF-8 at the end of a text; within, a piece may end inside a character.
+/// Decodes scrubbed bytes. Scrubbing never breaks UTF-8 at the end of a text; a piece may end inside a
+/// character.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -1,8 +1,8 @@
-//! The settings that a call runs with: the caller's, which come from the configuration file, and over them those
-//! of the store.
+//! The settings of a call: the caller's, which come from the configuration file, overridden by those of the
+//! store.
 //!
-//! What was read is kept until the store tells of a change; a call never runs with settings that it knows to be
-//! old, nor with none because they could not be read.
+//! Stored settings are cached until the store reports a change. A call never runs with settings known to be
+//! stale, nor without settings because they could not be read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use claw_core::tool::Facts;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// What the store says of each tenant.
+/// The stored settings of each tenant.
 pub(crate) struct StoredLayers {
     source: Option<Source>,
-    /// What holds where nothing is stored.
+    /// The settings of a tenant with nothing stored.
     nothing: Arc<ToolSettings>,
     known: ArcSwap<HashMap<TenantId, Known>>,
 }
@@ -29,7 +29,7 @@ struct Source {
 
 #[derive(Clone)]
 struct Known {
-    /// The number of changes before it was read.
+    /// The number of changes before the settings were read.
     changes: u64,
     settings: Arc<ToolSettings>,
 }
@@ -40,10 +40,10 @@ impl StoredLayers {
         Self { source, nothing: Arc::default(), known: ArcSwap::default() }
     }
 
-    /// What holds for a tenant now. The same value as before where nothing changed.
+    /// The current settings of a tenant. Returns the same `Arc` as before if nothing changed.
     pub(crate) async fn of(&self, tenant: &TenantId) -> Result<Arc<ToolSettings>, StoreError> {
         let Some(source) = &self.source else { return Ok(Arc::clone(&self.nothing)) };
-        // Looked at before the rows are read: a change in between makes them old, and they are read again.
+        // Read before the rows: a change in between makes them stale, and they are read again.
         let changes = *source.changes.borrow();
         let known = self.known.load().get(tenant).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.changes == changes) {
@@ -64,10 +64,10 @@ impl StoredLayers {
     }
 }
 
-/// Facts with stored settings over those of the caller, key by key.
+/// Merges stored settings over those of the caller, key by key.
 pub(crate) fn lay_over(mut facts: Facts, stored: Option<&Settings>) -> Facts {
     let Some(stored) = stored else { return facts };
-    // What is no object has no keys to keep.
+    // Settings that are not an object have no keys to keep.
     let mut settings = match &*facts.settings {
         Value::Object(settings) => settings.clone(),
         _ => Settings::new(),

@@ -1,4 +1,4 @@
-//! Checks of a skill before it is published or accepted, whoever does it.
+//! Checks of a skill before it is published or accepted.
 
 use claw_core::skill::SkillPackage;
 use claw_core::tool::{ErrorKind, ToolError};
@@ -6,10 +6,11 @@ use claw_policy::skill::scan;
 
 use crate::CallScrubber;
 
-/// The most findings that are kept of one skill.
+/// Most findings kept per skill.
 const MOST_FINDINGS: usize = 50;
 
-/// Refuses a skill with a secret in it; returns the lines that look like an attack, each with its file and number.
+/// Refuses a skill that contains a secret; returns the lines that look like an attack, each with its file and
+/// number.
 pub fn inspect(package: &SkillPackage, scrubber: &CallScrubber) -> Result<Vec<String>, ToolError> {
     for file in &package.files {
         let text = String::from_utf8_lossy(&file.bytes);
@@ -42,7 +43,7 @@ pub fn findings(package: &SkillPackage) -> Vec<String> {
     findings
 }
 
-/// The summary that a person reads before they accept a skill.
+/// The summary that a person reads before accepting a skill.
 pub fn summary(package: &SkillPackage, findings: &[String]) -> String {
     let manifest = &package.manifest;
     let (count, bytes) = (package.files.len(), package.bytes());

@@ -1,15 +1,15 @@
-//! Arguments checked before a tool sees them, for built-in, MCP and custom tools alike.
+//! Validates arguments before a tool sees them, for built-in, MCP and custom tools alike.
 //!
-//! - [`parse`] turns a model's text into JSON, or says where it broke off; [`measure`] holds JSON that was
-//!   read elsewhere to the same limits.
+//! - [`parse`] turns a model's text into JSON, or tells where it broke off; [`measure`] applies the same
+//!   limits to JSON that was read elsewhere.
 //! - A [`Validator`] is compiled once per tool. Arguments that satisfy its schema pass untouched; otherwise
 //!   unambiguous slips are [repaired](mod@self#repairs), and what is still wrong is told field by field.
 //!
-//! Its work is bounded whatever the schema and the arguments, and what it tells of the arguments has been
-//! through `redact` before it was cut to a line.
+//! The work is bounded for any schema and arguments. Quoted arguments are passed through `redact` before they
+//! are shortened.
 //!
-//! It never invents a value, never drops a field that the schema does not know, and never fetches a schema:
-//! a reference that leads out of the schema makes the tool unavailable.
+//! It never invents a value, never drops an unknown field, and never fetches a schema: a reference out of the
+//! schema makes the tool unavailable.
 //!
 //! # Repairs
 //!
@@ -84,21 +84,21 @@ pub struct Validator {
 /// Arguments that satisfy the schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// What the tool gets.
+    /// The arguments for the tool.
     pub args: Value,
-    /// What was repaired, in words for the model. Empty when the arguments are as they were sent.
+    /// Repairs, in words for the model. Empty if the arguments are as they were sent.
     pub notes: Vec<String>,
 }
 
-/// Why a schema cannot be used. The tool that brought it is unavailable, for this reason.
+/// The reason why a schema cannot be used. Its tool is unavailable for this reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// It is not a valid JSON Schema.
     #[error("its schema is not valid at `{at}`: {reason}")]
     Invalid {
-        /// Where in the schema.
+        /// The position in the schema.
         at: String,
-        /// What is wrong there.
+        /// The problem.
         reason: String,
     },
     /// It refers to something outside of itself, or to nothing.
@@ -111,7 +111,7 @@ pub enum SchemaError {
     Excessive(&'static str),
 }
 
-/// Refuses a schema that is too large or too deeply nested to be worked with at all.
+/// Refuses a schema that is too large or too deeply nested to be processed at all.
 pub(crate) fn examine(schema: &Value) -> Result<(), SchemaError> {
     bounds::examine(schema)
 }
@@ -129,8 +129,8 @@ impl Validator {
         Ok(Self { schema: schema.clone(), costs, compiled })
     }
 
-    /// Arguments that satisfy the schema, repaired where that is unambiguous. What the messages show has been
-    /// through `redact`, which takes the secrets out of arguments; of those that fit, nothing is shown.
+    /// Checks arguments and repairs them where that is unambiguous. Quotes in messages are passed through
+    /// `redact`, which removes secrets; valid arguments are not quoted.
     pub fn check(&self, mut args: Value, redact: &dyn Fn(&Value) -> Value) -> Result<Checked, ArgsError> {
         let Some(extent) = Extent::of(&args) else {
             dismantle(args);

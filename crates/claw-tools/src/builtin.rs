@@ -1,4 +1,4 @@
-//! What this build can run, as a list that builds nothing until a tool is asked for.
+//! The tools of this build, as a list that builds a tool only when it is requested.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ static GROUPS: [&[Builtin]; 12] = [
 
 /// A tool of this build.
 pub struct Builtin {
-    /// What is known of it beforehand.
+    /// Metadata, known without building the tool.
     pub meta: Meta,
-    /// Builds it, its schema included.
+    /// Builds the tool with its schema.
     pub make: fn() -> Arc<dyn AnyTool>,
 }
 

@@ -1,7 +1,7 @@
-//! Every tool there is to be: those of this build, and those it lacks.
+//! Every tool that is built or planned: those of this build, and those that it lacks.
 //!
-//! Policies, listings and the reference can speak of a tool before it is built, so what is known beforehand
-//! of an absent one stands here, and moves to the tool's own file when that is written.
+//! Policies, listings and the reference can name a tool before it is built. The metadata of such a tool is
+//! here and moves to the tool's own file once that is written.
 
 use claw_core::tool::{Cost, Effect, Group, Meta, Need, Section, Source};
 

@@ -1,4 +1,4 @@
-//! What tests of tools stand on: a call by `ana` through agent `main`, at a fixed time.
+//! The fixture of tool tests: a call by `ana` through agent `main`, at a fixed time.
 
 mod graph;
 mod remembering;
@@ -30,7 +30,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// A caller, and the ports of one call; tests change what they are about.
+/// A caller and the ports of one call; tests change the parts that they are about.
 pub(crate) struct Fixture {
     pub(crate) caller: Caller,
     pub(crate) ports: Ports,
@@ -60,13 +60,13 @@ impl Fixture {
     }
 }
 
-/// What the model reads of a call that works.
+/// The text that the model reads after success.
 #[track_caller]
 pub(crate) fn text(result: Result<Output, ToolError>) -> String {
     result.unwrap().model_text()
 }
 
-/// What the model reads of a call that fails.
+/// The text that the model reads after a failure of this kind.
 #[track_caller]
 pub(crate) fn failure(result: Result<Output, ToolError>, kind: ErrorKind) -> String {
     let error = result.unwrap_err();
@@ -74,7 +74,7 @@ pub(crate) fn failure(result: Result<Output, ToolError>, kind: ErrorKind) -> Str
     error.for_model()
 }
 
-/// What the model is sent of a tool's arguments.
+/// The argument schema that the model is sent.
 pub(crate) fn schema<T: Tool>() -> String {
     serde_json::to_string_pretty(&Spec::of::<T::Args>(&T::META).parameters).unwrap()
 }

@@ -1,10 +1,10 @@
 //! The built-in tools of Clawsmith: one folder per group, one file per tool.
 //!
-//! A tool here never opens a file, a socket or a process, reads no clock and no environment: it asks a port
-//! of its [`Call`](claw_core::tool::Call). `clippy.toml` beside this crate bans the ways round.
+//! A tool never opens a file, a socket or a process, reads no clock and no environment: it asks a port of its
+//! [`Call`](claw_core::tool::Call). `clippy.toml` in this crate bans the ways around that.
 //!
-//! - [`builtin`] lists what this build can run. Listing builds nothing.
-//! - [`catalogue`] lists every tool there is to be, [`absent`] those that this build lacks.
+//! - [`builtin`] lists the tools of this build. Listing builds nothing.
+//! - [`catalogue`] lists every tool, built or planned, [`absent`] those that this build lacks.
 //!
 //! Adding a tool: its file, its `mod` line, one line in its group's `TOOLS`; take it out of `absent`.
 

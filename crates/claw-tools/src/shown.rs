@@ -1,12 +1,12 @@
-//! How paths, sizes, times and counts are shown.
+//! Formats paths, sizes, times and counts.
 
 use claw_core::port::UnixMillis;
 use jiff::Timestamp;
 
-/// What one answer holds of a list, in bytes; it stays below what is sent whole.
+/// Bytes of a list in one answer, below the limit up to which results are sent whole.
 pub(crate) const BYTES: usize = 24_000;
 
-/// The path of something that was found from a directory on, as other tools take it.
+/// Joins a directory and a path found in it, as other tools take it.
 pub(crate) fn path(directory: &str, found: &str) -> String {
     let directory = directory.trim_end_matches('/');
     let directory = directory.strip_prefix("./").unwrap_or(directory);
@@ -17,7 +17,7 @@ pub(crate) fn path(directory: &str, found: &str) -> String {
     }
 }
 
-/// A name on one line of its own: one with a line break in it would pass for two.
+/// A name on a single line: a line break in it would make it look like two names.
 pub(crate) fn name(name: &str) -> String {
     if !name.contains(char::is_control) {
         return name.to_owned();
@@ -42,9 +42,9 @@ pub(crate) fn size(bytes: u64) -> String {
     format!("{value:.digits$}{}", UNITS[unit])
 }
 
-/// A time to the minute, in UTC, or `-` where it is not known.
+/// A time to the minute, in UTC, or `-` if it is not known.
 pub(crate) fn time(at: UnixMillis) -> String {
-    // Nothing was changed then: the time is not known.
+    // Such a time means that it is not known.
     if at.0 <= 0 {
         return format!("{:16}", "-");
     }

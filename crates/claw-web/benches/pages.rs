@@ -1,4 +1,5 @@
-//! A page of 1 MB from bytes to Markdown, beside the bare library; and 100 fetches at once from a slow server.
+//! A page of 1 MB from bytes to Markdown, compared with the bare library; and 100 concurrent fetches from a
+//! slow server.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times of pages are the best of several rounds.
 
@@ -19,7 +20,7 @@ use tokio::net::TcpListener;
 
 const ROUNDS: usize = 15;
 const FETCHES: usize = 100;
-/// How long the server takes for each page.
+/// The server's delay for each page.
 const SLOW: Duration = Duration::from_millis(500);
 
 fn page() -> String {

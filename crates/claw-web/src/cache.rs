@@ -1,4 +1,4 @@
-//! Pages that were fetched lately, for each tenant apart.
+//! Recently fetched pages, per tenant.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// The most pages.
 const MOST_PAGES: usize = 4096;
 
-/// A page with the addresses on the way to it, which every reader's lists must allow.
+/// A page with the redirects on the way to it, which every reader's lists must allow.
 #[derive(Clone)]
 pub(crate) struct Fetched {
     pub(crate) page: WebPage,
@@ -23,7 +23,7 @@ pub(crate) struct Fetched {
 
 type Key = (TenantId, String, ExtractMode);
 
-/// A cache with a limit of age and size; the oldest page leaves first.
+/// A cache with limits of age and size; the oldest page is dropped first.
 pub(crate) struct Cache {
     age: Duration,
     inner: Mutex<Inner>,
@@ -32,7 +32,7 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Inner {
     pages: HashMap<Key, (Instant, Fetched)>,
-    /// Oldest first; a page that was fetched again stands here twice.
+    /// Oldest first; a page that was fetched again is here twice.
     order: VecDeque<(Instant, Key)>,
     bytes: usize,
 }
@@ -68,7 +68,7 @@ impl Inner {
         while let Some((at, _)) = self.order.front() {
             let is_over = self.bytes > MOST_BYTES || self.order.len() > MOST_PAGES || at.elapsed() >= age;
             let Some((at, key)) = is_over.then(|| self.order.pop_front()).flatten() else { return };
-            // A later fetch of the same page stands further back.
+            // A later fetch of the same page is further back.
             if self.pages.get(&key).is_some_and(|(stored, _)| *stored == at)
                 && let Some((_, gone)) = self.pages.remove(&key)
             {

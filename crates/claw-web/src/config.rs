@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::search::{Link, SearchProvider, links};
 
-/// How tools reach the web.
+/// Access of tools to the web.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
@@ -17,30 +17,29 @@ pub struct WebConfig {
     pub private_origins: Vec<String>,
     /// Only these hosts are fetched: names, or `*.example.com` for all names below one. Empty: all hosts.
     pub allow: Vec<String>,
-    /// These hosts are never fetched, in the same notation. `settings.web_fetch.block` of a tenant and `block_hosts` of an
-    /// agent add to it.
+    /// These hosts are never fetched, in the same notation. A tenant's `settings.web_fetch.block` and an
+    /// agent's `block_hosts` add to it.
     pub block: Vec<String>,
-    /// How long a page may take in all, in seconds; reading a PDF may take as long again.
+    /// Time limit for fetching one page, in seconds; reading a PDF may take as long again.
     #[schemars(range(min = 1, max = 300))]
     pub seconds: u32,
-    /// How many bytes a page may have, compressed and decompressed.
+    /// Largest page in bytes, both compressed and decompressed.
     #[schemars(range(min = 1024, max = 104_857_600))]
     pub most_bytes: u32,
-    /// How many redirects are followed.
+    /// Number of redirects that are followed.
     #[schemars(range(max = 20))]
     pub redirects: u32,
-    /// For how many minutes a fetched page is kept for its tenant; 0 keeps none.
+    /// Minutes that a fetched page is kept for its tenant; 0 keeps none.
     #[schemars(range(max = 1440))]
     pub cache_minutes: u32,
-    /// What the fetcher calls itself.
+    /// The `User-Agent` header of fetches.
     pub user_agent: String,
-    /// Searching.
+    /// Settings of web search.
     pub search: SearchConfig,
 }
 
 impl WebConfig {
-    /// Servers that a search may send its query to, in the order in which they are tried; empty where the configuration
-    /// cannot be used.
+    /// Servers that a search may send its query to, in order; empty if the configuration is invalid.
     pub fn search_origins(&self) -> Vec<Origin> {
         links(&self.search).map(|links| links.iter().map(Link::origin).collect()).unwrap_or_default()
     }
@@ -63,16 +62,16 @@ impl Default for WebConfig {
     }
 }
 
-/// Which search providers are asked, and in which order.
+/// Search providers and their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
     /// The order in which providers are tried. A provider without a key is skipped; DuckDuckGo needs none.
     pub order: Vec<SearchProvider>,
-    /// How many providers are asked for one search; their results are merged by address. More than 1 costs more.
+    /// Number of providers asked for one search; their results are merged by address. More than 1 costs more.
     #[schemars(range(min = 1, max = 5))]
     pub merge: u32,
-    /// How long one provider may take, in seconds.
+    /// Timeout of one provider, in seconds.
     #[schemars(range(min = 1, max = 120))]
     pub seconds: u32,
     /// Settings of single providers.
@@ -89,14 +88,14 @@ impl Default for SearchConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchProviderConfig {
-    /// Whether it is asked at all.
+    /// False disables the provider.
     pub enabled: bool,
-    /// Its address, where it is not the usual one. SearXNG has none of its own.
+    /// The provider's address, if it is not the usual one. SearXNG has no default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Environment variables that may hold its key; the first that is set counts.
+    /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, looked for first. Left out: `web-NAME`, such as `web-brave`.
+    /// Sealed secrets that may hold its key, read first. Left out: `web-NAME`, such as `web-brave`.
     pub key_secret: Vec<String>,
     /// Price of one search, in millionths of a US dollar.
     pub cost_micros: u64,

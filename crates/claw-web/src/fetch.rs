@@ -1,4 +1,4 @@
-//! One page: asked for, received within its limits, turned into text.
+//! Fetches a page within its limits and turns it into text.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,37 +12,39 @@ use crate::cache::Fetched;
 use crate::page::{self, Source};
 use crate::pdf::{self, PdfProcess};
 
-/// Prefers Markdown where a site offers it.
+/// Prefers Markdown if a site offers it.
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, \
                       text/plain;q=0.8, */*;q=0.5";
-/// The most pages that are read at all, those whose callers have given up included: a thread cannot be ended from outside.
+/// Most pages that are read at all, including those whose callers have given up: a thread cannot be ended
+/// from outside.
 pub(crate) const MOST_READING: usize = 16;
-/// Threads that turn pages into text have room for deep trees.
+/// Stack size of threads that turn pages into text: trees may be deep.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// How pages are fetched.
+/// Fetches pages.
 pub(crate) struct Fetcher {
     pub(crate) client: Client,
     pub(crate) whole: Duration,
     pub(crate) most_bytes: u64,
     pub(crate) redirects: usize,
-    /// Bounds how many pages are turned into text at once: that is work for a processor.
+    /// Limits the pages that are turned into text at once, which is CPU-bound.
     pub(crate) extracting: Arc<Semaphore>,
-    /// Bounds the threads that turn pages into text, until they end.
+    /// Limits the threads that turn pages into text; each holds its permit until it ends.
     pub(crate) reading: Arc<Semaphore>,
     /// Turns bytes into text.
     pub(crate) extract: Extract,
-    /// Its limits.
+    /// Time limits of `extract`.
     pub(crate) pace: Pace,
     /// Starts readers of PDF.
     pub(crate) pdf: Option<Arc<dyn PdfProcess>>,
 }
 
-/// Limits of the way from bytes to text.
+/// Time limits for turning bytes into text.
 pub(crate) struct Pace {
-    /// How long it may take.
+    /// Timeout.
     pub(crate) limit: Duration,
-    /// How long a page may hold its place among those that are read at once; a slower one goes on beside the others.
+    /// Time after which a page gives up its place among those being read at once; it continues beside the
+    /// others.
     pub(crate) turn: Duration,
 }
 
@@ -59,7 +61,7 @@ pub(crate) type Extract = fn(&Source, ExtractMode) -> Result<WebPage, ToolError>
 pub(crate) type Judge = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 impl Fetcher {
-    /// Fetches a page; `judge` is asked about each address on the way.
+    /// Fetches a page; `judge` is asked about each redirect.
     pub(crate) async fn fetch(
         &self,
         url: &Url,
@@ -100,7 +102,7 @@ impl Fetcher {
         Ok(Fetched { page, way })
     }
 
-    /// Turns bytes into text on a thread of its own: pages are hostile, and may be deep or slow to read.
+    /// Turns bytes into text on a separate thread: pages are hostile, and may be deep or slow to read.
     async fn extract(&self, source: Source, mode: ExtractMode) -> Result<WebPage, ToolError> {
         let host = source.url.host_str().unwrap_or_default().to_owned();
         let turn = Arc::clone(&self.extracting).acquire_owned().await.map_err(ToolError::internal)?;
@@ -139,7 +141,7 @@ impl Fetcher {
         }
     }
 
-    /// Waits for work, and gives its turn away when that takes long: a slow page must not keep others waiting.
+    /// Waits for work, and releases its turn if that takes long: a slow page must not keep others waiting.
     async fn patient<T>(&self, work: impl Future<Output = T>, turn: &mut Option<OwnedSemaphorePermit>) -> T {
         let mut work = std::pin::pin!(work);
         if let Ok(done) = tokio::time::timeout(self.pace.turn, &mut work).await {
@@ -150,7 +152,7 @@ impl Fetcher {
     }
 }
 
-/// The error of a server's refusal. Its body is left out: it is a stranger's text in the place of our own.
+/// The error for a server's refusal. The body is left out: it is untrusted text in the place of our own.
 fn refused(status: u16, host: &str) -> ToolError {
     let (kind, advice) = match status {
         300..=399 => (ErrorKind::Failed, "it names no place to go on to; try another address"),
@@ -163,7 +165,7 @@ fn refused(status: u16, host: &str) -> ToolError {
     ToolError::new(kind, format!("`{host}` answered with status {status}")).try_instead(advice)
 }
 
-/// The error of a request that got no answer.
+/// The error for a request without an answer.
 pub(crate) fn unreached(error: NetError) -> ToolError {
     let (kind, advice) = match &error {
         NetError::TimedOut { .. } => (ErrorKind::TimedOut, "try again later, or another source"),

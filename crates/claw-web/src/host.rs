@@ -25,13 +25,14 @@ use crate::seen::SeenHosts;
 /// Reads keys of search providers.
 #[async_trait]
 pub trait SearchKeys: Send + Sync {
-    /// The key in this sealed secret of the tenant; `None` where there is none. The error says why it cannot be read.
+    /// The key in this sealed secret of the tenant; `None` if there is none. The error tells why it cannot be
+    /// read.
     async fn sealed(&self, tenant: &TenantId, name: &str) -> Result<Option<SecretString>, String>;
     /// The key in this environment variable, which is the deployment's.
     async fn variable(&self, tenant: &TenantId, name: &str) -> Result<Option<SecretString>, String>;
 }
 
-/// The parts that a deployment brings besides its `[web]` table.
+/// The parts of a deployment's web access besides its `[web]` table.
 pub struct WebParts {
     /// Block lists of agents.
     pub agents: BTreeMap<AgentId, Vec<String>>,
@@ -113,7 +114,7 @@ impl WebAccess {
         self.chain.providers()
     }
 
-    /// The rule that decides about each address on the way, for one caller.
+    /// The rule that judges each address of a fetch, for one caller.
     fn judge(&self, surfer: &Surfer, request: &FetchRequest) -> Result<Judge, ToolError> {
         let of_tenant = HostPatterns::compile(request.block.iter().map(String::as_str)).map_err(|error| {
             ToolError::new(ErrorKind::Unavailable, format!("`settings.web_fetch.block`: {error}"))
@@ -154,7 +155,7 @@ impl WebHost for WebAccess {
         let judge = self.judge(surfer, request)?;
         let url = Url::parse(text).map_err(|error| ToolError::invalid(error.to_string()))?;
         if let Some(fetched) = self.cache.get(&surfer.tenant, text, mode) {
-            // Lists may have changed, and other agents have others.
+            // Lists may have changed, and differ between agents.
             for url in &fetched.way {
                 judge(url).map_err(|why| ToolError::new(ErrorKind::Forbidden, why))?;
             }

@@ -44,12 +44,12 @@ impl HostPatterns {
         Ok(compiled)
     }
 
-    /// Whether there is no pattern at all.
+    /// Returns whether the list has no pattern.
     pub fn is_empty(&self) -> bool {
         !self.all && self.exact.is_empty() && self.below.is_empty()
     }
 
-    /// Whether a host is covered. A dot at its end does not make another host of it.
+    /// Returns whether a pattern matches the host. A trailing dot is ignored.
     pub fn covers(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_lowercase();
         self.all

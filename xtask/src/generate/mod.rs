@@ -1,4 +1,4 @@
-//! Files that are written from types, so that they cannot say something else than the code does.
+//! Files that are generated from types, so that they always agree with the code.
 
 #[cfg(test)]
 mod sample;
@@ -30,12 +30,12 @@ fn all() -> Result<Vec<Generated>> {
     ])
 }
 
-/// What an editor checks `clawsmith.toml` with.
+/// The JSON schema of `clawsmith.toml`, for editors.
 fn config_schema() -> Result<String> {
     Ok(serde_json::to_string_pretty(&clawsmith::config::schema())? + "\n")
 }
 
-/// Writes what has changed, and says what that was.
+/// Writes the files that have changed and returns their paths.
 pub(crate) fn write(root: &Path) -> Result<Vec<&'static str>> {
     let mut written = Vec::new();
     for Generated { path, text } in all()? {
@@ -52,7 +52,7 @@ pub(crate) fn write(root: &Path) -> Result<Vec<&'static str>> {
     Ok(written)
 }
 
-/// What is not as it should be.
+/// Returns a finding for each generated file that is missing or stale.
 pub(crate) fn stale(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(all()?.iter().filter_map(|generated| compare(tree, generated)).collect())
 }

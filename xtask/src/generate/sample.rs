@@ -31,19 +31,19 @@ struct Move;
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only their schema is of interest")]
 struct Args {
-    /// Where from | or `-`.
+    /// Source | or `-`.
     from: String,
-    /// Where to, each in turn.
+    /// Targets, each in turn.
     to: Vec<String>,
-    /// How many at most.
+    /// Most things to move.
     #[schemars(range(min = 1, max = 10))]
     count: Option<u8>,
-    /// How.
+    /// Mode.
     mode: Option<Mode>,
-    /// What to call it.
+    /// Name of the result.
     #[serde(default = "it")]
     a_name: String,
-    /// Whether to say so.
+    /// Report the move.
     #[serde(default = "yes")]
     loud: bool,
 }

@@ -91,7 +91,7 @@ impl Page {
     }
 }
 
-/// What is worth saying beyond the table: only what differs from the ordinary.
+/// The lines below a tool's table row: only properties that differ from the defaults.
 fn facts(meta: &Meta) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(label) = &meta.label {
@@ -135,7 +135,7 @@ fn meaning(property: &Value) -> String {
     let limits = [("minimum", "at least"), ("maximum", "at most"), ("default", "default")];
     for (key, words) in limits {
         let value = property.get(key).filter(|value| !value.is_null());
-        // An unsigned integer's own floor says nothing.
+        // The minimum of an unsigned integer type tells nothing.
         let ordinary = key == "minimum" && value.is_some_and(|v| v.as_u64() == Some(0));
         if let Some(value) = value.filter(|_| !ordinary) {
             let _ = write!(text, " ({words} `{}`)", plain(value));
@@ -178,7 +178,7 @@ fn alternatives(schema: &Value) -> Vec<&Value> {
     }
 }
 
-/// The values of an enum, each with what it means where that is said.
+/// The values of an enum, each with its description if there is one.
 fn choices(schema: &Value) -> Vec<(String, Option<&str>)> {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return values.iter().filter(|v| !v.is_null()).map(|v| (plain(v), None)).collect();
@@ -198,7 +198,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Text that cannot break out of a table.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

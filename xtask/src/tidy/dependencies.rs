@@ -1,8 +1,7 @@
-//! Which crate may depend on which: down the table, never up.
+//! The dependencies that each crate may have: down the table, never up.
 //!
-//! Reads the manifests, not the code, so a dependency that nothing uses yet is found too. Dev-dependencies
-//! may point anywhere but at the binary and at xtask: a test that looks upward builds no cycle into what
-//! ships.
+//! Reads the manifests, not the code, so that an unused dependency is found too. Dev-dependencies may point
+//! anywhere but at the binary and at xtask: a test that depends upwards makes no cycle in what ships.
 
 use anyhow::{Context as _, Result};
 use toml::Table;
@@ -10,7 +9,8 @@ use toml::Table;
 use crate::finding::Finding;
 use crate::tree::{File, Tree};
 
-/// What each crate may depend on. A crate appears here with its first line of code, or before.
+/// Each crate with the crates that it may depend on. A new crate is added here before its first line of code
+/// or with it.
 const TABLE: &[(&str, &[&str])] = &[
     ("claw-core", &[]),
     ("claw-policy", &["claw-core"]),
@@ -31,7 +31,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("xtask", &[ANY]),
 ];
 
-/// What the library face may re-export.
+/// The crates that the library `clawsmith` may re-export.
 const LIBRARIES: &[&str] = &[
     "claw-core",
     "claw-policy",
@@ -51,7 +51,7 @@ const ANY: &str = "any";
 const ANY_BUT_TESTS: &str = "any but those for tests";
 const FOR_TESTS: &[&str] = &["claw-testkit", "xtask"];
 
-/// Crates of others that not all of ours may ship with, and why. Tests are free.
+/// Third-party crates that only some of our crates may ship with, and why. Tests are exempt.
 const FENCES: &[Fence] = &[
     Fence {
         names: &["tiktoken-rs"],
@@ -80,7 +80,7 @@ const FENCES: &[Fence] = &[
     },
 ];
 
-/// Some third-party crates, and who may have them.
+/// Third-party crates, and the crates that may use them.
 struct Fence {
     names: &'static [&'static str],
     may: fn(&str) -> bool,
@@ -150,7 +150,7 @@ enum Kind {
     Dev,
 }
 
-/// Every dependency of a manifest, those of targets included.
+/// All dependencies of a manifest, including those of targets.
 fn dependencies(manifest: &Table) -> Vec<(&str, Kind)> {
     let targets = manifest.get("target").and_then(|t| t.as_table()).into_iter().flat_map(Table::values);
     let tables = std::iter::once(manifest).chain(targets.filter_map(|target| target.as_table()));

@@ -1,7 +1,7 @@
 //! Checks of the tree that neither compiler nor clippy makes. Each is one file and one line below.
 //!
-//! A check looks at text: it is fast, needs no build of what it checks, and says `file:line` and what to do.
-//! Where text cannot tell, the check says so in its module and errs towards complaining.
+//! A check reads text only: it is fast, needs no build, and reports `file:line` and what to do. If text
+//! cannot decide a case, the check says so in its module and errs towards complaining.
 
 mod dependencies;
 mod registered;

@@ -1,7 +1,7 @@
-//! Every tool that is written is also registered: named in its group's list, and its group in the crate's.
+//! Checks that every tool is registered: named in its group's list, and its group in the crate's.
 //!
-//! A tool's file is `crates/claw-tools/src/<group>/<tool>.rs` (or a folder of that name). The type that
-//! `impl Tool for` names must stand in `<group>/mod.rs` outside `mod` and `use` lines, which is the list.
+//! A tool's file is `crates/claw-tools/src/<group>/<tool>.rs` (or a folder of that name). The type that `impl
+//! Tool for` names must occur in `<group>/mod.rs` outside `mod` and `use` lines, which is the list.
 
 use crate::finding::Finding;
 use crate::source::{closing, production, words};
@@ -36,7 +36,7 @@ fn refuse(tree: &Tree, file: &File, tool: &str) -> Option<String> {
     None
 }
 
-/// The types that a file implements `Tool` for, with their positions. Generic implementations are none.
+/// The types that a file implements `Tool` for, with their positions. Generic implementations do not count.
 fn tools(code: &str) -> Vec<(String, usize)> {
     let name = |at: usize| {
         let rest = code[at..].trim_start_matches("impl Tool for").trim_start();
@@ -45,7 +45,7 @@ fn tools(code: &str) -> Vec<(String, usize)> {
     words(code, "impl Tool for").map(|at| (name(at), at)).filter(|(name, _)| !name.is_empty()).collect()
 }
 
-/// Whether the file at `path` names `item` outside `mod` and `use`.
+/// Returns whether the file at `path` names `item` outside `mod` and `use`.
 fn lists(tree: &Tree, path: &str, item: &str) -> bool {
     tree.file(path)
         .is_some_and(|file| words(&without_imports(&production(&file.text)), item).next().is_some())

@@ -1,4 +1,4 @@
-//! The one road: nobody but the executor runs a tool.
+//! Checks that only the executor runs tools.
 //!
 //! Two names make this searchable, and both are unique in the workspace:
 //!
@@ -7,8 +7,8 @@
 //! - `Call::new`. A typed tool cannot run without a `Call`, and only the registry makes one. That covers
 //!   `Tool::run`, whose name is too common to search for.
 //!
-//! Tests, benches and the test kit are free: they try tools alone. What text cannot see is a call made by a
-//! macro that pastes the name together; no macro here does.
+//! Tests, benches and the test kit are exempt: they run tools directly. A call by a macro that composes the
+//! name cannot be seen in the text; no macro here does that.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::tree::{File, Tree};
 
 /// The method that runs an erased tool.
 const ENTRY: &str = "run_erased";
-/// Where that method is declared.
+/// The file that declares that method.
 const DECLARATION: &str = "crates/claw-core/src/tool/erase.rs";
 /// The one file that calls it.
 const ROAD: &str = "crates/claw-registry/src/execute.rs";
@@ -49,7 +49,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Without this the search below would find nothing and say that all is well.
+/// Checks the declaration of [`ENTRY`]: without it the search would find nothing and report success.
 fn check_declaration(file: &File, findings: &mut Vec<Finding>) {
     let code = file.production();
     let body = words(&code, "trait AnyTool").next().map(|at| block(&code, at));
@@ -78,7 +78,7 @@ fn check_road(file: &File, calls: &[usize], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Where the entry is named other than to implement it, or inside an implementation of it.
+/// Positions of uses of the entry, except its implementations and uses within them.
 fn calls(code: &str) -> Vec<usize> {
     let implementing = |at: usize| code[..at].trim_end().ends_with("fn");
     let bodies: Vec<Range<usize>> =
@@ -88,7 +88,7 @@ fn calls(code: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The block that starts after `from`; empty where the item ends without one.
+/// The block that starts after `from`; empty if the item ends without one.
 fn block(code: &str, from: usize) -> Range<usize> {
     let bytes = code.as_bytes();
     let mut at = from;

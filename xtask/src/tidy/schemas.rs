@@ -1,4 +1,4 @@
-//! The schema of every built-in's arguments has a plain object at its root.
+//! Checks that the argument schema of every built-in has a plain object at its root.
 //!
 //! Some providers refuse a root that is a union. A tool with many actions takes flat arguments with an
 //! `action` field and turns them into a command itself.
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::finding::Finding;
 
-/// Where a reader starts looking: the generated page that shows every schema.
+/// The file that findings point to: the generated page that shows every schema.
 const WHERE: &str = "docs/tools.md";
 
 pub(super) fn check(tools: &[Arc<dyn AnyTool>]) -> Vec<Finding> {

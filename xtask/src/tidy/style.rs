@@ -1,19 +1,19 @@
-//! The habits of STYLE.md that text can show.
+//! Checks the habits of STYLE.md that can be seen in text.
 //!
-//! Bans on names look at code alone: comments and literals do not count. The check of machine paths looks at
-//! everything, since a path in a comment or a document is as wrong as one in code. Test files may hold any
+//! Bans on names look at code only, not at comments and literals. The check of machine paths looks at
+//! everything, since a path in a comment or a document is as wrong as one in code. Test files may contain any
 //! path (attacks are made of them) and need no opening line.
 
 use crate::finding::Finding;
 use crate::source::{closing, code, line, words};
 use crate::tree::{File, Tree};
 
-/// A file this long holds a second concept.
+/// Longest file; a longer one holds a second concept.
 const MAX_LINES: usize = 800;
 /// The top directories of machines that are not the reader's.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
 
-/// Names that may stand nowhere, not even in tests.
+/// Names that may occur nowhere, not even in tests.
 const NOWHERE: &[(&str, &str)] = &[
     ("#[allow(", "use `#[expect(lint, reason = \"...\")]`, which complains when it is no longer needed"),
     ("#![allow(", "use `#[expect(lint, reason = \"...\")]` where it is needed"),
@@ -23,7 +23,7 @@ const NOWHERE: &[(&str, &str)] = &[
     ("#[ignore", "run it, move it to `make soak`, or delete it"),
 ];
 
-/// Names that may not stand in what ships of one crate.
+/// Names that may not occur in the shipped code of one crate.
 const ABSENCES: &[Absence] = &[
     Absence {
         crates: &["claw-policy"],
@@ -120,7 +120,7 @@ fn ban(file: &File, at: usize, name: &str, advice: &str) -> Finding {
     Finding::new(&file.path, file.line(at), format!("`{name}`: {advice}"))
 }
 
-/// Where `std::fs` is imported as `std::{fs, ...}`.
+/// Positions of imports of `std::fs` that are written as `std::{fs, ...}`.
 fn grouped(code: &str, path: &str) -> Vec<usize> {
     let Some((parent, child)) = path.rsplit_once("::") else { return Vec::new() };
     let open = format!("{parent}::{{");
@@ -144,7 +144,7 @@ fn check_paths(file: &File, findings: &mut Vec<Finding>) {
     for directory in MACHINE_DIRECTORIES {
         let path = format!("/{directory}/");
         for (at, _) in file.text.match_indices(&path) {
-            // After a name the same letters are part of a relative path or of a URL.
+            // After a name, the same letters are part of a relative path or of a URL.
             let before = file.text[..at].bytes().last();
             let absolute = before.is_none_or(|b| !b.is_ascii_alphanumeric() && !b"._-~*}/".contains(&b));
             if absolute {

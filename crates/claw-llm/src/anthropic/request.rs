@@ -1,7 +1,8 @@
-//! A question as Anthropic's messages take it.
+//! Builds requests for Anthropic's messages API.
 //!
-//! What is sent is cached up to four marks: one where the prompt begins to change, which covers the tools too, and
-//! one at the end of each of the last two things that were said, so that the next question finds the one before.
+//! The request has up to three cache marks: one where the prompt begins to change, which covers the tools
+//! too, and one at the end of each of the last two user messages, so that the next request finds the previous
+//! one in the cache.
 
 use claw_core::message::{Part, Seal, Wanted};
 use claw_core::port::{Choice, ModelCard, Question};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Anthropic, REDACTED, SEAL};
 use crate::history::{self, Content, Message, Outcome};
 
-/// The fewest tokens it can be told to think.
+/// The smallest thinking budget that Anthropic accepts, in tokens.
 const LEAST_THINKING: u64 = 1_024;
 
 pub(super) fn body(wire: Anthropic, question: &Question, card: &ModelCard) -> Value {
@@ -70,8 +71,8 @@ fn mark(block: &mut Value) {
     block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
-/// While tools are called, thinking goes on only where it was on from the start: a call that another model made has
-/// no thought that this one would take back.
+/// Returns whether thinking can be on. During tool calls, it must have been on from the start: a call of
+/// another model has no thought that Anthropic would accept back.
 fn may_think(messages: &[Message<'_>]) -> bool {
     let spoke = messages.iter().rposition(|message| matches!(message, Message::User(_))).unwrap_or(0);
     messages.iter().skip(spoke).all(|message| match message {
@@ -139,7 +140,7 @@ fn spoken(part: &Part) -> Option<Value> {
     }
 }
 
-/// A thought, if it is one that Anthropic sealed.
+/// A thought, if Anthropic sealed it.
 fn thought(part: &Part) -> Option<Value> {
     let Part::Thinking { text, seal: Some(Seal { provider, value }) } = part else { return None };
     if provider != SEAL {

@@ -1,4 +1,4 @@
-//! The stream of a message.
+//! Reads the stream of a message.
 
 use claw_core::message::Seal;
 use claw_core::port::Stop;
@@ -11,7 +11,7 @@ use crate::wire::{self, Reader, count};
 
 #[derive(Default)]
 pub(super) struct Stream {
-    /// Why it stopped is known.
+    /// The stop reason has arrived.
     ended: bool,
 }
 
@@ -49,7 +49,7 @@ impl Reader for Stream {
                 }
             }
             "error" => return Err(fault::of_error(&event)),
-            // `ping`, ends of blocks, the end, and what is not known yet.
+            // `ping`, ends of blocks, the end, and unknown events.
             _ => {}
         }
         Ok(())
@@ -68,7 +68,7 @@ fn begin(index: u64, block: &Value, gather: &mut Gather<'_>) {
         "redacted_thinking" => gather.sealed(seal(format!("{REDACTED}{}", words("data")))),
         "tool_use" => {
             gather.call(index, words("id"), words("name"), None);
-            // Empty here, and told in pieces; servers that imitate this one send the whole.
+            // Empty here and streamed in pieces; compatible servers may send the whole.
             if let Some(input) = block.get("input").and_then(Value::as_object).filter(|map| !map.is_empty()) {
                 gather.args(index, &Value::Object(input.clone()).to_string());
             }
@@ -106,7 +106,7 @@ fn stop(reason: &str) -> Stop {
     }
 }
 
-/// Counts are told at the start and again at the end, some of them in one place only.
+/// Reads token counts, which come at the start and again at the end, some of them only once.
 fn usage_of(usage: &Value, gather: &mut Gather<'_>) {
     let tokens = &mut gather.tokens;
     for (key, place) in [

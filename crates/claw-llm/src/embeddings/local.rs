@@ -18,9 +18,9 @@ use claw_core::tool::Digest;
 use self::tokens::Tokenizer;
 use self::weights::Matrix;
 
-/// Tokens of a text that count; more say nothing new of a passage.
+/// Tokens of a text that are used; more add nothing to a passage.
 const MOST_TOKENS: usize = 2_048;
-/// Texts that are done at a time.
+/// Texts processed at a time.
 const BATCH: usize = 256;
 /// The largest file that is read.
 const LARGEST: u64 = 4 << 30;
@@ -39,7 +39,7 @@ struct Model {
 }
 
 impl LocalEmbedder {
-    /// Reads the model in a directory. The error says which file is not as it should be.
+    /// Loads the model in a directory. The error names the invalid file.
     pub fn open(directory: &Path) -> Result<Self, String> {
         let read = |file: &str| {
             let path = directory.join(file);
@@ -94,7 +94,8 @@ impl Embedder for LocalEmbedder {
 }
 
 impl Model {
-    /// The mean of the vectors of a text's tokens, at length 1. A text without a known token has the first direction.
+    /// The mean of the vectors of a text's tokens, normalised. A text without a known token gets the first
+    /// unit vector.
     fn embed(&self, text: &str) -> Vec<f32> {
         let mut sum = vec![0.0_f32; self.matrix.columns()];
         for token in self.tokenizer.tokens(text).into_iter().take(MOST_TOKENS) {

@@ -1,4 +1,4 @@
-//! Requests for vectors and what comes back, by format.
+//! Embedding requests and responses, by format.
 
 use claw_core::port::EmbedPurpose;
 use claw_net::{HeaderName, Url, header};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::EmbeddingsKind;
 use crate::fault::Trouble;
 
-/// One format.
+/// The format of one kind of server.
 pub(super) struct Format(pub(super) EmbeddingsKind);
 
 impl Format {

@@ -1,19 +1,21 @@
-//! A body with places: `{{name}}` alone is the value itself, within a longer text it is written out.
+//! A body with placeholders: `{{name}}` alone is replaced by the value itself, within a longer text by its
+//! text.
 //!
-//! Places are filled once. What was put in is not looked through again, so that no value can bring in another.
+//! Placeholders are filled once. Inserted values are not searched again, so that no value can bring in
+//! another.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The names that a body has places for, each once, by name.
+/// The names of a body's placeholders, each once, sorted.
 pub(super) fn places(body: &Map<String, Value>) -> Vec<String> {
     let mut names = BTreeSet::new();
     body.values().for_each(|value| collect(value, &mut names));
     names.into_iter().collect()
 }
 
-/// The body with its values, or what is missing or too much.
+/// Fills the body; fails if values are missing or unknown.
 pub(super) fn fill(
     body: &Map<String, Value>,
     values: &Map<String, Value>,
@@ -34,7 +36,7 @@ pub(super) fn fill(
     Ok(body.iter().map(|(name, value)| (name.clone(), filled(value, values))).collect())
 }
 
-/// Names for people and models.
+/// Lists names for people and models.
 pub(super) fn listed(names: &[String]) -> String {
     if names.is_empty() {
         return "nothing".to_owned();
@@ -56,7 +58,7 @@ fn filled(value: &Value, values: &Map<String, Value>) -> Value {
     }
 }
 
-/// A text with its places written out, from left to right.
+/// Fills the placeholders of a text, from left to right.
 fn written(text: &str, values: &Map<String, Value>) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, name, after)) = next(rest) {
@@ -87,12 +89,12 @@ fn collect(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The name where a text is one place and nothing else.
+/// The name, if a text is a placeholder and nothing else.
 fn alone(text: &str) -> Option<&str> {
     next(text).filter(|(before, _, after)| before.is_empty() && after.is_empty()).map(|(_, name, _)| name)
 }
 
-/// What stands before the next place, its name, and what stands after it.
+/// Finds the next place: the text before it, its name, and the text after it.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(at) = text.get(from..)?.find("{{") {

@@ -1,4 +1,4 @@
-//! A question as Gemini takes it.
+//! Builds requests for Gemini.
 
 use claw_core::message::{Part, Wanted};
 use claw_core::port::{Choice, ModelCard, Question};
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::SEAL;
 use crate::history::{self, Content, Message, Outcome};
 
-/// What stands for a thought's signature where a call has none, because another model made it. Gemini 3 refuses
-/// calls without.
+/// Placeholder signature for calls made by another model: Gemini 3 refuses calls without one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
@@ -38,7 +37,7 @@ pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
     body
 }
 
-/// Whether it is Gemini 3 or later.
+/// Returns whether the model is Gemini 3 or later.
 fn wants_signatures(model: &str) -> bool {
     let version = model.rsplit('/').next().and_then(|name| name.strip_prefix("gemini-"));
     let major = version.and_then(|version| version.split(['.', '-']).next()?.parse::<u32>().ok());
@@ -73,7 +72,7 @@ fn image(mime: &str, data: &[u8]) -> Value {
     json!({ "inlineData": { "mimeType": mime, "data": data } })
 }
 
-/// All results first, in the order of the calls, by which they are told apart; then what they show.
+/// All results first, matched with the calls by their order; then their images.
 fn results(outcomes: &[Outcome<'_>]) -> Vec<Value> {
     let results = outcomes.iter().map(|outcome| {
         let key = if outcome.failed { "error" } else { "output" };
@@ -99,7 +98,7 @@ fn spoken(parts: &[&Part], signatures: bool) -> Vec<Value> {
                 first_call = false;
                 sent.push(part);
             }
-            // Thoughts are told, not taken back; what is wanted back is with the calls.
+            // Thoughts are not sent back; signatures are sent with the calls.
             Part::Thinking { .. } | Part::Image(_) | Part::Result(_) => {}
         }
     }

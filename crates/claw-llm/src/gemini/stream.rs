@@ -1,4 +1,4 @@
-//! The stream of generated content.
+//! Reads the stream of generated content.
 
 use claw_core::message::Seal;
 use claw_core::port::Stop;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Content, Message, arguments, call_id, decimal, messages, short_call_id};
 use crate::script::tests::{called, user};
 
-/// Who speaks, in order, with how many things.
+/// The speakers in order, each with what or how much they said.
 fn shape(turns: &[Turn]) -> Vec<String> {
     let shape = messages(turns, true).into_iter().map(|message| match message {
         Message::User(said) => {

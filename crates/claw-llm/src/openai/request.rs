@@ -1,4 +1,4 @@
-//! A question as chat completions take it.
+//! Builds requests for chat completions.
 
 use claw_core::CallId;
 use claw_core::message::Part;
@@ -108,7 +108,7 @@ fn model(quirks: &OpenAi, parts: &[&Part], current: bool) -> Value {
     message
 }
 
-/// Pictures cannot be part of a result here; they follow as if the user had shown them.
+/// Writes results. Images cannot be part of a result here; they follow as if the user had shown them.
 fn results(quirks: &OpenAi, outcomes: &[Outcome<'_>], sent: &mut Vec<Value>) {
     for outcome in outcomes {
         let id = id(quirks, outcome.call);

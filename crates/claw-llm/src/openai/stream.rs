@@ -1,4 +1,4 @@
-//! The stream of a chat completion.
+//! Reads the stream of a chat completion.
 
 use claw_core::port::Stop;
 use claw_core::store::Tokens;
@@ -8,16 +8,16 @@ use crate::fault::{self, Trouble};
 use crate::gather::Gather;
 use crate::wire::{self, Reader, count};
 
-/// No model wants more at once.
+/// Most calls in one answer.
 const MOST_CALLS: u64 = 1_000;
 
 #[derive(Default)]
 pub(super) struct Stream {
-    /// `[DONE]`, or why it stopped.
+    /// `[DONE]` or a stop reason has arrived.
     ended: bool,
-    /// How many calls there were, for servers that do not number them.
+    /// Number of calls so far, for servers that do not number them.
     calls: u64,
-    /// Which of our keys the server's index stands for now.
+    /// Our key of each server index, as (server index, key).
     keys: Vec<(u64, u64)>,
     begun: bool,
 }
@@ -68,7 +68,7 @@ impl Reader for Stream {
 impl Stream {
     fn said(&mut self, said: &Value, gather: &mut Gather<'_>) {
         let words = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or("");
-        // Servers that send both send the same in both.
+        // Servers that send both fields send the same in both.
         let thought = words("reasoning_content");
         gather.thinking(if thought.is_empty() { words("reasoning") } else { thought });
         match said.get("content") {
@@ -96,8 +96,8 @@ impl Stream {
         }
     }
 
-    /// A call, or more of one. Calls are told apart by their index and by their id: some servers give all calls the
-    /// same index, some none, and some repeat the id with every piece.
+    /// Reads a call or a piece of one. Calls are distinguished by index and id: some servers give all calls
+    /// the same index, some none, and some repeat the id with every piece.
     fn call(&mut self, call: &Value, gather: &mut Gather<'_>) {
         let id = call.get("id").and_then(Value::as_str).unwrap_or("");
         let function = call.get("function");
@@ -140,7 +140,7 @@ fn stop(reason: &str) -> Result<Stop, Trouble> {
         "length" | "max_tokens" | "model_length" => Stop::Length,
         "tool_calls" | "function_call" => Stop::Calls,
         "content_filter" | "refusal" => Stop::Refused,
-        // OpenRouter says so where the provider behind it failed.
+        // OpenRouter's answer if the provider behind it failed.
         "error" => return Err(Trouble::new(claw_core::port::Fault::Unavailable, "it stopped with an error")),
         _ => Stop::Done,
     })

@@ -57,7 +57,7 @@ fn thoughts_go_back_while_tools_are_called_to_who_wants_them() {
     assert_eq!(message("api.deepseek.com", &past), Value::Null);
 }
 
-/// The calls that come of these deltas, and what was heard.
+/// The calls in these deltas, and the pieces heard.
 fn calls(deltas: &[Value]) -> (Vec<String>, String) {
     let heard = Mutex::new(String::new());
     let ear = |piece: Piece<'_>| match piece {
@@ -126,7 +126,7 @@ fn calls_are_told_apart_however_they_are_numbered() {
         call(json!(0), none, json!("a"), "{\"x\":1}"),
         call(json!(1), json!("2"), json!("b"), "{}"),
     ]);
-    // Whole calls without anything to tell them apart.
+    // Whole calls without index or id.
     let whole = |name: &str, args: Value| json!({ "function": { "name": name, "arguments": args } });
     check(&[json!([whole("a", json!({ "x": 1 })), whole("b", json!({}))])]);
 }

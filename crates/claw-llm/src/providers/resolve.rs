@@ -1,4 +1,4 @@
-//! From configuration to providers that can be asked, or the key at fault.
+//! Turns configuration into usable providers, or reports the key at fault.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::keys::{KeyPlace, Keys};
 use crate::known;
 use crate::script::Script;
 
-/// A provider that can be asked.
+/// A resolved provider.
 pub(super) struct Provider {
     pub(super) name: SmolStr,
     pub(super) kind: ProviderKind,
@@ -30,7 +30,7 @@ pub(super) struct Provider {
     models: BTreeMap<String, ModelConfig>,
 }
 
-/// All providers: those that are written down, and those known by name.
+/// All providers: the configured ones, and those known by name.
 pub(super) fn providers(
     config: &ModelsConfig,
     directory: &Path,
@@ -102,7 +102,7 @@ fn provider(name: &str, written: &ProviderConfig, directory: &Path) -> Result<Pr
     };
     let mut places: Vec<KeyPlace> = written.key_env.iter().cloned().map(KeyPlace::Env).collect();
     places.extend(written.key_secret.iter().cloned().map(KeyPlace::Secret));
-    // Keys of a known provider stay with it: they do not go to whichever address stands in its name.
+    // Keys of a known provider stay with it: they are not sent to another address configured under its name.
     if places.is_empty()
         && written.base_url.is_none()
         && let Some(known) = same_kind
@@ -154,7 +154,7 @@ pub(crate) fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Headers that are sent with every request; none may carry a key.
+/// Headers sent with every request; none may carry a key.
 pub(crate) fn headers(
     written: &BTreeMap<String, String>,
 ) -> Result<Vec<(HeaderName, HeaderValue)>, (String, String)> {
@@ -195,12 +195,12 @@ impl Provider {
         !self.places.is_empty()
     }
 
-    /// What to do where there is no key.
+    /// The message for a missing key.
     pub(super) fn no_key(&self) -> String {
         no_key(&self.places).unwrap_or_default()
     }
 
-    /// The keys that are there, each once, in order.
+    /// Reads the keys, each once, in order.
     pub(super) async fn keys(&self, keys: &dyn Keys, tenant: &TenantId) -> Result<Vec<SecretString>, String> {
         use secrecy::ExposeSecret as _;
         let mut found: Vec<SecretString> = Vec::new();
@@ -236,7 +236,7 @@ impl Provider {
     }
 }
 
-/// The origin of a URL, where it may be reached although it is not public.
+/// The origin of a URL if it may be reached although it is not public.
 pub(crate) fn near(base: &Url, private: bool) -> Option<Origin> {
     let host = base.host_str()?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -244,7 +244,7 @@ pub(crate) fn near(base: &Url, private: bool) -> Option<Origin> {
     Origin::of(base).filter(|_| private || near)
 }
 
-/// What to do where there is no key; `None` where none is needed.
+/// The message for a missing key; `None` if no key is needed.
 pub(crate) fn no_key(places: &[KeyPlace]) -> Option<String> {
     let named = places.iter().map(|place| match place {
         KeyPlace::Env(name) => format!("the variable `{name}`"),
@@ -254,7 +254,7 @@ pub(crate) fn no_key(places: &[KeyPlace]) -> Option<String> {
     (!named.is_empty()).then(|| format!("it has no key; set {}", named.join(" or ")))
 }
 
-/// From dollars to millionths of one.
+/// Converts dollars to millionths.
 fn prices(written: PricesConfig) -> Prices {
     #[expect(
         clippy::cast_possible_truncation,

@@ -32,7 +32,7 @@ fn providers(text: &str, keys: &'static [&'static str]) -> Providers {
     Providers::new(config(text), Path::new("/nowhere"), Arc::new(Has(keys))).unwrap()
 }
 
-/// Which model answers, or why none does.
+/// The model that answers, or the error.
 async fn who(
     text: &str,
     keys: &'static [&'static str],
@@ -66,7 +66,7 @@ async fn refuses_the_demo_in_the_place_of_a_model_that_is_named() {
             "{told}"
         );
     }
-    // Who names the demo gets it, and a router's models have slashes of their own.
+    // The demo answers if it is named, and a router's models have slashes of their own.
     assert_eq!(who("", &[], None, Some("demo/demo")).await, "demo/demo");
     assert_eq!(who("", &["OPENROUTER_API_KEY"], None, Some("nope/x")).await, "openrouter/nope/x");
 }

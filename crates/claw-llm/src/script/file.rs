@@ -1,4 +1,4 @@
-//! What a script's file may hold, as written.
+//! The file format of a script.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -11,10 +11,10 @@ use claw_core::store::Tokens;
 pub(super) struct File {
     #[serde(default)]
     pub(super) model: Model,
-    /// How many characters come at once.
+    /// Characters per piece.
     #[serde(default = "piece")]
     pub(super) piece: Spanned<usize>,
-    /// How many milliseconds it takes before each piece.
+    /// Delay before each piece, in milliseconds.
     #[serde(default)]
     pub(super) delay_ms: u64,
     #[serde(default)]

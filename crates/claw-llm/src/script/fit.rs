@@ -1,4 +1,4 @@
-//! Whether a turn fits a conversation, and which pieces of it the turn may use.
+//! Matches turns against a conversation, and captures the values that a turn may use.
 
 use claw_core::message::{Part, Told, is_mark};
 use claw_core::port::{Choice, Question};
@@ -6,17 +6,17 @@ use claw_core::store::Role;
 use claw_core::tool::Block;
 use regex::{Captures, Regex};
 
-/// What a script looks at.
+/// The parts of a conversation that conditions look at.
 pub(super) struct Conversation<'a> {
     question: &'a Question,
     /// The user's last words.
     pub(super) said: String,
     image: bool,
-    /// How many answers there were since.
+    /// Number of answers since.
     round: usize,
-    /// What came of the calls of the last answer.
+    /// Results of the last answer's calls.
     results: Vec<Heard<'a>>,
-    /// What came of all calls since the user's last words.
+    /// Results of all calls since the user's last words.
     all: Vec<Heard<'a>>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The words of a result, without what marks them as data.
+/// The text of a result, without the markers that label it as data.
 fn text_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
@@ -62,7 +62,7 @@ fn text_of(blocks: &[Block]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// When a turn is played. All that is given must hold.
+/// The condition of a turn. All given fields must match.
 #[derive(Debug, Default)]
 pub(super) struct When {
     pub(super) said: Option<String>,
@@ -81,7 +81,7 @@ pub(super) struct When {
     pub(super) first: Option<u32>,
 }
 
-/// The pieces of a conversation that a turn may use.
+/// The captured values of a conversation that a turn may use.
 pub(super) struct Found<'a> {
     said: &'a str,
     said_groups: Option<Captures<'a>>,
@@ -107,7 +107,7 @@ impl Found<'_> {
         group(self.result_groups.as_ref(), name)
     }
 
-    /// What the tool last said since the user's last words.
+    /// The tool's last result since the user's last words.
     pub(super) fn result_of(&self, tool: &str) -> &str {
         self.all.iter().rfind(|heard| heard.told.tool == tool).map_or("", |heard| &heard.text)
     }
@@ -123,7 +123,7 @@ fn group<'a>(captures: Option<&'a Captures<'_>>, name: &str) -> &'a str {
 }
 
 impl When {
-    /// Whether it fits, but for how often it did before.
+    /// Returns the captured values if the condition holds, apart from `time` and `first`.
     pub(super) fn fits<'a>(&self, conversation: &'a Conversation<'_>) -> Option<Found<'a>> {
         let question = conversation.question;
         let said = conversation.said.as_str();
@@ -152,13 +152,13 @@ impl When {
         Some(Found { said, said_groups, result, result_groups, all: &conversation.all })
     }
 
-    /// Whether it is played the `n`-th time that it fits.
+    /// Returns whether the turn is played the `n`-th time that it fits.
     pub(super) fn counts(&self, n: u32) -> bool {
         self.time.is_none_or(|time| time == n) && self.first.is_none_or(|first| n <= first)
     }
 
-    /// A turn that asks for the user's words and for nothing of what happened since answers them once: when the
-    /// results of its calls are there, it is for another turn to go on.
+    /// Returns whether the round matches. A turn that matches only the user's words answers them once: after
+    /// the results of its calls, another turn has to continue.
     fn round_fits(&self, conversation: &Conversation<'_>) -> bool {
         match self.round {
             Some(round) => round == conversation.round,
@@ -190,7 +190,7 @@ impl When {
     }
 }
 
-/// Case does not matter.
+/// Searches without regard to case.
 fn contains(text: &str, words: &str) -> bool {
     text.to_lowercase().contains(&words.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! From the file to a script that can be played, or the line at fault.
+//! Turns a file into a script, or reports the line at fault.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
@@ -14,7 +14,7 @@ use super::fit::When;
 use super::template::{ArgsTemplate, Template};
 use super::{Model, Pace, Script, ScriptError, Turn, Written};
 
-/// What is wrong, and where.
+/// An error and its byte range.
 type Wrong = (Range<usize>, String);
 
 pub(super) fn script(name: &str, text: &str) -> Result<Script, ScriptError> {
@@ -98,7 +98,7 @@ fn when(written: file::When) -> Result<When, Wrong> {
     })
 }
 
-/// The keys that a kind of step takes besides its own.
+/// The further keys that each kind of step takes.
 const WITH: &[(&str, &[&str])] = &[
     ("say", &["cut", "piece", "delay_ms"]),
     ("think", &["cut", "piece", "delay_ms"]),
@@ -108,7 +108,7 @@ const WITH: &[(&str, &[&str])] = &[
     ("hang", &[]),
 ];
 
-/// The step, and the key that ends the answer there, if one does.
+/// The step, and the key that ends the answer there, if any.
 fn step(written: file::Step, pace: Pace, when: &When) -> Result<(Written, Option<&'static str>), String> {
     check_keys(&written)?;
     if written.piece == Some(0) {
@@ -147,7 +147,7 @@ fn step(written: file::Step, pace: Pace, when: &When) -> Result<(Written, Option
     Ok((Written::Hang, Some("hang")))
 }
 
-/// Refuses a step that is none or several, and keys that do not go with it.
+/// Refuses a step of no kind or of several, and keys that do not belong to it.
 fn check_keys(written: &file::Step) -> Result<(), String> {
     let given = [
         ("say", written.say.is_some()),

@@ -1,10 +1,10 @@
-//! Texts with blanks, such as `{{said.path}}`, that are filled from the conversation.
+//! Texts with placeholders, such as `{{said.path}}`, that are filled from the conversation.
 
 use serde_json::{Map, Value};
 
 use super::fit::{Found, When};
 
-/// A text with blanks.
+/// A text with placeholders.
 #[derive(Debug)]
 pub(super) struct Template(Vec<Chunk>);
 
@@ -19,7 +19,7 @@ enum Chunk {
 }
 
 impl Template {
-    /// Reads a text. A blank that nothing could fill is refused; braces around anything else are braces.
+    /// Parses a text. A placeholder that nothing could fill is refused; other braces are kept.
     pub(super) fn parse(text: &str, when: &When) -> Result<Self, String> {
         let mut chunks = Vec::new();
         let mut words = String::new();
@@ -95,12 +95,12 @@ fn blank(inner: &str, when: &When) -> Result<Chunk, String> {
     }
 }
 
-/// Arguments with blanks.
+/// Arguments with placeholders.
 #[derive(Debug)]
 pub(super) enum ArgsTemplate {
     /// Any text.
     Text(Template),
-    /// JSON whose texts have blanks.
+    /// JSON whose strings have placeholders.
     Json(Tree),
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn user(words: &str) -> Turn {
     Turn::text(Role::User, words)
 }
 
-/// The model calls a tool, and this comes of it.
+/// A tool call of the model with its result.
 pub(crate) fn called(tool: &str, result: &str, failed: bool) -> [Turn; 2] {
     let (call, model_id) = (CallId::new(), "c1".into());
     let args = Args::Json(json!({}));
@@ -43,7 +43,7 @@ pub(crate) fn offered(names: &[&str]) -> Vec<Spec> {
     names.iter().map(spec).collect()
 }
 
-/// What happens, in a line per step.
+/// The played steps, one line each.
 fn played(script: &Script, question: &Question) -> String {
     let scene = match script.play(question) {
         Ok(scene) => scene,

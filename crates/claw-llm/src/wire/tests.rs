@@ -42,7 +42,7 @@ fn words() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// JSON of the shape of events, with anything anywhere.
+/// JSON in the shape of events, with any values.
 fn events() -> impl Strategy<Value = Value> {
     let keys = [
         "type",

@@ -1,4 +1,4 @@
-//! Answers that go well, however they are cut into pieces.
+//! Complete answers, cut into pieces in various ways.
 
 use claw_core::message::{Args, Part};
 use claw_core::port::{Answer, Choice, Question, Stop};
@@ -21,7 +21,7 @@ const RICH: &str = r#"
     ]
 "#;
 
-/// Thoughts, words, and calls as `tool arguments`.
+/// The thoughts, the text, and calls as `tool arguments`.
 fn told(answer: &Answer) -> (String, String, Vec<String>) {
     let (mut thoughts, mut words, mut calls) = (String::new(), String::new(), Vec::new());
     for part in &answer.parts {
@@ -126,7 +126,7 @@ async fn seals_go_back_to_who_made_them_and_to_nobody_else() {
             assert_eq!(told(&answer.unwrap()).1, "ok", "{from:?} to {to:?}");
             let body = second.asked()[0].body.to_string();
             assert_eq!(body.contains("signed"), from == to && from != ProviderKind::OpenAi, "{body}");
-            // A call without its thought cannot be gone on from while thinking.
+            // A call without its thought cannot be continued with thinking on.
             if to == ProviderKind::Anthropic {
                 assert_eq!(body.contains("budget_tokens"), from == to, "{body}");
             }
@@ -145,7 +145,7 @@ async fn arguments_and_answers_that_are_cut_off_are_known_to_be() {
 
         let server = ModelServer::start(cut_call, Manners::default()).await;
         let answer = ask_at(kind, &server, &asked("go")).await.0.unwrap();
-        // Gemini sends calls whole or not at all.
+        // Gemini sends only whole calls.
         let expected: &[&str] =
             if kind == ProviderKind::Gemini { &[] } else { &[r#"exec broken {"command":"ls true"#] };
         assert_eq!(told(&answer).2, expected, "{kind:?}");

@@ -1,4 +1,4 @@
-//! What each provider is sent, word for word.
+//! The request bodies of each provider, as snapshots.
 
 use claw_core::image::Image;
 use claw_core::message::{Args, Part, Seal, Told, Turn, Wanted};
@@ -25,7 +25,7 @@ fn told(n: u8, tool: &str, content: Vec<Block>, failed: bool) -> Part {
     })
 }
 
-/// A conversation with everything that can be in one, untidy as a crash leaves it.
+/// A conversation with every kind of content, as untidy as after a crash.
 fn question() -> Question {
     let picture = || Block::Image(Image::new("image/png", &b"\x89PNG\r\n\x1a\n"[..]));
     let text = |text: &str| Block::Text { text: text.to_owned() };

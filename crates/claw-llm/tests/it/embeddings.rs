@@ -1,4 +1,4 @@
-//! Models of vectors over real sockets: what is sent, what is read, and what is refused.
+//! Embedding models over real sockets: requests, responses, and refusals.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::kit::Table;
 /// A request: its head and its body.
 type Heard = (String, Value);
 
-/// A server that answers one request after the other as it is told, and the last way for good.
+/// A server that gives the listed answers in turn, and repeats the last.
 struct Server {
     port: u16,
     heard: Arc<Mutex<Vec<Heard>>>,

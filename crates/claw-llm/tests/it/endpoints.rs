@@ -1,4 +1,4 @@
-//! Configured endpoints over real sockets: what is sent, what is read, and what is refused.
+//! Configured endpoints over real sockets: requests, responses, and refusals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn full() -> EndpointRequest {
     request(json!({ "topic": "crabs", "question": "{{tags}}", "tags": ["a", 2] }))
 }
 
-/// What came back, or the kind of failure and what the model reads.
+/// The answer's value, or the kind of failure and the text that the model reads.
 async fn send(
     endpoints: &ConfiguredEndpoints,
     request: &EndpointRequest,
@@ -140,7 +140,7 @@ async fn says_what_was_wrong() {
 #[tokio::test]
 async fn refuses_a_name_that_leads_to_this_machine() {
     let server = server().await;
-    // `localhost` says where it is; another name for it does not.
+    // `localhost` is known to be private; another name for it is not.
     let config = EndpointConfig {
         base_url: server.base_url(ProviderKind::OpenAi).replace("127.0.0.1", "localhost.localdomain"),
         key_env: vec![],

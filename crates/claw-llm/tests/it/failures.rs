@@ -1,4 +1,4 @@
-//! What goes wrong, and how often it is tried again.
+//! Failures and retries.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use claw_testkit::models::{Manners, ModelServer};
 
 use crate::kit::{KINDS, ask, ask_at, asked, config, model_of};
 
-/// A script that fails so often, and then answers.
+/// A script that fails this often, and then answers.
 fn failing(times: u32, steps: &str) -> String {
     format!("[[turn]]\nwhen.first = {times}\ndo = [{steps}]\n[[turn]]\ndo = [{{ say = 'hello' }}]")
 }
@@ -52,7 +52,7 @@ async fn what_was_heard_of_a_broken_answer_is_taken_back() {
             let (answer, heard) = ask_at(kind, &server, &asked("go")).await;
             assert_eq!(words(answer.unwrap()), "hello", "{kind:?} {failure}");
             let at = heard.iter().position(|piece| piece == "again");
-            // A reset may overtake what was sent before it.
+            // A reset may overtake the data sent before it.
             if failure != "connection" || at.is_some() {
                 assert_eq!(heard[at.unwrap() + 1..], ["text hello"], "{kind:?} {failure}");
                 assert_eq!(heard[0], "text hel");

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ impl Keys for Table {
     }
 }
 
-/// A configuration with one provider, `p`, at this server, that waits for almost nothing.
+/// A configuration with one provider, `p`, at this server, with very short waits.
 pub(crate) fn config(kind: ProviderKind, server: &ModelServer) -> ModelsConfig {
     let provider = ProviderConfig {
         kind: Some(kind),
@@ -62,7 +62,7 @@ pub(crate) async fn model_of(config: ModelsConfig, keys: &[(&'static str, &'stat
     providers.model(&TenantId::main(), None, None).await.unwrap()
 }
 
-/// The answer, and what was heard of it.
+/// The answer, and the pieces heard.
 pub(crate) async fn ask(model: &dyn Model, question: &Question) -> (Result<Answer, ModelError>, Vec<String>) {
     let heard = Mutex::new(Vec::new());
     let ear = |piece: Piece<'_>| {
@@ -79,7 +79,7 @@ pub(crate) async fn ask(model: &dyn Model, question: &Question) -> (Result<Answe
     (answer, heard.into_inner().unwrap())
 }
 
-/// Asks one model of this kind that has one key.
+/// Asks a model of this kind with one key.
 pub(crate) async fn ask_at(
     kind: ProviderKind,
     server: &ModelServer,
@@ -105,7 +105,7 @@ pub(crate) fn tools() -> Vec<Spec> {
     vec![spec("read_file", "Read a file.", "path"), spec("exec", "Run a command.", "command")]
 }
 
-/// The question after an answer whose calls gave this.
+/// The question after an answer whose calls had these results.
 pub(crate) fn then(mut question: Question, answer: Answer, results: &[(&str, bool)]) -> Question {
     let calls: Vec<_> = answer
         .parts
@@ -132,7 +132,7 @@ pub(crate) fn then(mut question: Question, answer: Answer, results: &[(&str, boo
     question
 }
 
-/// A call's id that is the same every time.
+/// A fixed call id.
 pub(crate) fn call(n: u8) -> CallId {
     format!("0190a0b0-0000-7000-8000-0000000000{n:02x}").parse().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Keys that are used up, and models that stand in for each other.
+//! Exhausted keys, and fallback models.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ async fn the_chain_goes_over_providers_until_one_answers() {
     assert_eq!(heard.last().unwrap(), "text hello");
     assert_eq!([&first, &second, &third].map(|server| server.asked().len()), [3, 1, 1]);
 
-    // A model's own chain comes before that of all.
+    // A model's own fallbacks take precedence over the common ones.
     let own = ModelConfig { fallback: Some(Vec::new()), ..ModelConfig::default() };
     config.providers.get_mut("p").unwrap().models.insert("m".to_owned(), own);
     let (answer, _) = ask(&*model_of(config, &[("KEY", "k")]).await, &asked("go")).await;

@@ -1,5 +1,5 @@
-//! Addresses that carry data out: a host that is new to the session, and a path or query that is long or looks like a
-//! secret.
+//! Addresses that may carry data out: a host that is new to the session, and a path or query that is long or
+//! looks like a secret.
 
 use claw_core::tool::{Sight, Target};
 use schemars::JsonSchema;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{EffectRule, Judgement};
 
-/// What to do with fetched addresses of hosts that are new to the session: a host that answered a fetch of the session is
-/// known to it.
+/// Rules for fetching addresses of hosts that are new to the session. A host is known once it has answered a
+/// fetch of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebApprovals {
     /// Any address of a new host: `allow`, `ask` or `deny`.
     pub new_host: EffectRule,
-    /// An address of a new host whose path and query are long, or hold a word that looks like a secret.
+    /// An address of a new host whose path and query are long, or contain a word that looks like a secret.
     pub telling_query: EffectRule,
-    /// Path and query are long from so many characters on.
+    /// Number of characters from which a path with its query counts as long.
     #[schemars(range(min = 16, max = 8192))]
     pub long_query: u32,
 }
@@ -75,8 +75,8 @@ fn telling(config: &WebApprovals, host: &str, url: &str) -> Option<String> {
     found.map(|word| format!(", and `{}…` in it looks like a secret", &word[..word.floor_char_boundary(6)]))
 }
 
-/// Whether a word looks drawn by lot: long, letters and digits mixed, few of them repeated. UUIDs, digests of commits and
-/// words joined by dashes do not.
+/// Returns whether a word looks random: long, letters and digits mixed, few of them repeated. UUIDs, commit
+/// hashes and words joined by dashes do not.
 fn looks_secret(word: &str) -> bool {
     const SHORTEST: usize = 24;
     let (letters, digits) = word.chars().fold((0, 0), |(letters, digits), c| match c {
@@ -93,7 +93,7 @@ fn looks_secret(word: &str) -> bool {
     longest >= 16 && entropy(word) >= 3.5
 }
 
-/// Bits per character, from how often each occurs.
+/// Bits per character, from the frequency of each.
 fn entropy(word: &str) -> f64 {
     let mut counts = [0_u32; 256];
     word.bytes().for_each(|byte| counts[usize::from(byte)] += 1);

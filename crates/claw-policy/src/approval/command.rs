@@ -1,4 +1,4 @@
-//! Whether a shell script may run: what the analysis says, under how much security.
+//! Decides whether a shell script may run, from its analysis and the configured security.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,45 +13,46 @@ use super::{ApprovalConfig, Circumstances, Judgement};
 use crate::program::{Route, as_script};
 use crate::shell::{Argument, Decision, Finding, Invocation, Rules, Simple, Verdict, is_builtin};
 
-/// Which commands run that no rule denies.
+/// The commands that run if no rule denies them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Security {
     /// None.
     Deny,
-    /// Those of which every part is covered by a rule that somebody gave with a yes; others are asked.
+    /// Those whose every part is covered by a rule that somebody gave with an approval; others are asked
+    /// about.
     Allowlist,
-    /// All that the rules of `shell` neither deny nor ask.
+    /// All that the rules of `shell` neither deny nor ask about.
     #[default]
     Full,
 }
 
-/// A plan as it is judged: its asks in order, each with everything that is known of it.
+/// A plan to be judged: its asks in order, each with its analysis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
     /// Effects that the plan states.
     pub effects: Effects,
     /// Every ask of the plan, in order.
     pub asks: Vec<AnalysedAsk>,
-    /// The caller's commands reach other machines without asking.
+    /// The caller's commands have network access without requesting it.
     pub network: bool,
 }
 
-/// One ask of a plan, with the verdict on it and the way it goes. Nothing of an ask is kept anywhere else, so that
-/// no ask can be taken for another.
+/// An ask of a plan, with its verdict and its route. Everything known of an ask is kept here, so that asks
+/// cannot be confused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalysedAsk {
     /// The ask.
     pub ask: Ask,
     /// The rules' verdict on a script, a program or typed text; `None` for other asks.
     pub verdict: Option<Verdict>,
-    /// The way a command goes; [`Route::Shell`] for asks that are no command.
+    /// The route of a command; [`Route::Shell`] for other asks.
     pub route: Route,
     /// Remembered rules cover the command.
     pub covered: bool,
 }
 
-/// The command that an ask is for: a script, or a program as a script that means the same.
+/// The command of an ask: a script, or a program as an equivalent script.
 pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
     match ask {
         Ask::Script(script) => Some(Cow::Borrowed(script)),
@@ -61,7 +62,7 @@ pub fn command(ask: &Ask) -> Option<Cow<'_, Script>> {
 }
 
 impl AnalysedAsk {
-    /// The registered program that the ask leads to, which gets its credentials.
+    /// The registered program of the ask, which gets its credentials.
     pub const fn login(&self) -> Option<&ProgramRun> {
         self.route.program()
     }
@@ -73,14 +74,14 @@ impl AnalysedAsk {
         typed: impl Fn(&Input, &Rules) -> Option<Verdict>,
     ) -> Self {
         let (verdict, route) = match (ask, command(ask)) {
-            // If nobody knows the command that is typed into, a person is asked.
+            // If the running command is unknown, a person is asked.
             (Ask::Input(input), _) => (Some(typed(input, rules).unwrap_or_else(unknown)), Route::Shell),
             (_, None) => (None, Route::Shell),
             (_, Some(script)) => {
                 let verdict = invocation(&script).analyse(rules);
                 let route = match ask {
                     Ask::Argv(argv) if argv.credentials => Route::of_argv(argv, programs),
-                    // Its owner named the program; it runs as it is.
+                    // The tool's owner named the program; it runs as it is.
                     Ask::Argv(_) => Route::Shell,
                     _ => Route::of_script(&script, &verdict, programs),
                 };
@@ -92,8 +93,8 @@ impl AnalysedAsk {
 }
 
 impl Analysis {
-    /// Analyses every ask of a plan, for a caller who may use these programs with their credentials. `typed` judges
-    /// text for a running command, and returns `None` where there is no such command.
+    /// Analyses every ask of a plan, for a caller who may use these programs with their credentials. `typed`
+    /// judges text for a running command, and returns `None` if there is no such command.
     pub fn of(
         plan: &Plan,
         rules: &Rules,
@@ -111,13 +112,13 @@ impl Analysis {
         self.asks.iter().filter_map(|ask| ask.verdict.as_ref())
     }
 
-    /// Whether both lead to the same programs with the same credentials.
+    /// Returns whether both lead to the same programs with the same credentials.
     pub fn has_routes_of(&self, other: &Self) -> bool {
         self.asks.len() == other.asks.len()
             && self.asks.iter().zip(&other.asks).all(|(a, b)| a.ask == b.ask && a.route == b.route)
     }
 
-    /// Whether it makes a difference if remembered rules cover the commands.
+    /// Returns whether it matters if remembered rules cover the commands.
     pub fn depends_on_rules(&self, security: Security) -> bool {
         let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
         let asked = self.verdicts().any(|verdict| verdict.decision == Decision::Ask);
@@ -125,7 +126,7 @@ impl Analysis {
         self.verdicts().next().is_some() && (asked || security == Security::Allowlist || wished)
     }
 
-    /// The same as if remembered rules covered every command, or none.
+    /// The same, as if remembered rules covered every command, or none.
     #[must_use]
     pub fn with_all_covered(mut self, covered: bool) -> Self {
         for ask in &mut self.asks {
@@ -134,12 +135,12 @@ impl Analysis {
         self
     }
 
-    /// Effects of the plan, those that its asks imply included.
+    /// Effects of the plan, including those that its asks imply.
     pub(super) fn stated_effects(&self, ceiling: Effects) -> Effects {
         self.asks.iter().fold(self.effects, |all, analysed| all.and(analysed.ask.effects(ceiling)))
     }
 
-    /// How the commands see the workspace: one that can do nothing but read cannot change it.
+    /// The way in which the commands see the workspace: commands that can only read cannot change it.
     pub fn access(&self) -> WorkspaceAccess {
         let reads =
             |verdict: &Verdict| !verdict.commands.is_empty() && verdict.commands.iter().all(only_reads);
@@ -158,8 +159,9 @@ impl Analysis {
         }
     }
 
-    /// Effects of a simple command as its sandbox holds them, whatever its text says: where the workspace can be written,
-    /// every command of a script can write it. Without a sandbox nothing of what is left is kept away.
+    /// Effects of a simple command as limited by its sandbox, whatever its text says: if the workspace is
+    /// writable, every command of a script can write to it. Without a sandbox, none of the allowed effects is
+    /// prevented.
     pub fn held_effects(&self, simple: &Simple, sandboxed: bool, left: Effects) -> Effects {
         let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
         let asks = &self.asks;
@@ -177,14 +179,14 @@ impl Analysis {
         simple.effects.without(of_mounts).and(held.common(left))
     }
 
-    /// Effects of the commands, of those left to the caller: the sandbox keeps the others away.
+    /// Effects of the commands among those allowed to the caller: the sandbox prevents the others.
     pub fn command_effects(&self, sandboxed: bool, left: Effects) -> Effects {
         let all = self.verdicts().fold(Effects::NONE, |all, verdict| all.and(verdict.effects()));
         let all = match sandboxed && !self.network {
             true => all.without(Effects::of(&[Effect::Network])),
             false => all,
         };
-        // Its login is to another machine, and its sandbox lets it go there.
+        // A program with credentials connects to another machine, and its sandbox allows that.
         let all = match self.asks.iter().any(|ask| ask.login().is_some()) {
             true => all.and(Effects::of(&[Effect::Network])),
             false => all,
@@ -243,7 +245,7 @@ const READERS: &[&str] = &[
     "which",
     "whoami",
 ];
-/// Commands of git that write no file unless they are told to by an option.
+/// Commands of git that write no file unless an option says so.
 const GIT_READERS: &[&str] = &[
     "blame",
     "cat-file",
@@ -258,7 +260,7 @@ const GIT_READERS: &[&str] = &[
     "status",
 ];
 
-/// Returns whether a simple command can do nothing but read. In doubt it runs on a layer, where it can do both.
+/// Returns whether a simple command can only read. In doubt it runs on a layer, where it can do both.
 fn only_reads(simple: &Simple) -> bool {
     let Some((program, arguments)) = simple.argv.split_first() else { return false };
     if simple.effects.has(Effect::Write) {
@@ -283,7 +285,7 @@ fn invocation(script: &Script) -> Invocation<'_> {
     Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() }
 }
 
-/// The words in command position that are known, each once, in order. What the shell does itself is no program.
+/// The known words in command position, each once, in order, without shell builtins.
 pub fn programs(verdict: &Verdict) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for simple in &verdict.commands {
@@ -298,7 +300,7 @@ pub fn programs(verdict: &Verdict) -> Vec<String> {
     names
 }
 
-/// Judges one command, given as a script that means the same.
+/// Judges one command, given as an equivalent script.
 pub(super) fn judge(
     config: &ApprovalConfig,
     script: &Script,
@@ -362,7 +364,7 @@ pub(super) fn judge(
     }
 }
 
-/// Judges what is typed into a command that runs. Remembered rules do not speak of it.
+/// Judges text typed into a running command. Remembered rules do not cover it.
 pub(super) fn judge_input(
     config: &ApprovalConfig,
     analysed: &AnalysedAsk,
@@ -372,7 +374,7 @@ pub(super) fn judge_input(
     judge(config, &at, &AnalysedAsk { covered: false, ..analysed.clone() }, circumstances)
 }
 
-/// A rule, what it has against the command, and where.
+/// The rule, its reason, and the part.
 fn named(finding: Option<&Finding>) -> String {
     finding.map_or_else(|| "no rule says why".to_owned(), Finding::to_string)
 }

@@ -1,9 +1,9 @@
-//! Rules that a person gave with a yes: what one covers, and whether a script is covered by some.
+//! Rules that a person gave with an approval: their coverage, and matching them with scripts.
 //!
-//! A rule is narrow: programs by where they are and which file that is, arguments as they were. A program that an agent
-//! can write is covered by none: it may be another one when it runs. A script is covered
-//! only if every simple command of it is; what cannot be taken apart into such commands is covered only as the very
-//! text that was approved. What is known only at run time, and what rules deny, is covered by nothing.
+//! A rule is narrow: programs by path and file identity, arguments as they were. A program that an agent can
+//! overwrite is never covered: it may be another one when it runs. A script is covered only if each of its
+//! simple commands is; one that cannot be split into such commands is covered only as the exact text that was
+//! approved. Parts known only at run time, and denied commands, are never covered.
 
 use claw_core::tool::{Effects, Script, Sight, Target};
 use serde::{Deserialize, Serialize};
@@ -11,66 +11,66 @@ use smol_str::SmolStr;
 
 use crate::shell::{Argument, Decision, Simple, Verdict, has_pipe, is_builtin, is_plain};
 
-/// What a remembered rule covers.
+/// A remembered rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remembered {
-    /// The commands it covers; for a whole script, the programs that it runs.
+    /// The commands that it covers; for a whole script, the programs that it runs.
     pub commands: Vec<Covered>,
-    /// The very script, where it is more than plain commands.
+    /// The exact script, if it is more than plain commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<Whole>,
-    /// Where commands that do more than read were started, and may be started again.
+    /// The directory in which commands that do more than read may be started.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
-    /// The rules of `shell` that asked, and need not ask again.
+    /// The rules of `shell` that asked and need not ask again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waives: Vec<SmolStr>,
-    /// Whether it carries the wish for the network.
+    /// Covers requests for network access too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
 }
 
-/// One simple command.
+/// A covered simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Covered {
-    /// Where the program is; the name alone for what the shell does itself.
+    /// Path of the program; the name alone for a shell builtin.
     pub program: String,
-    /// Which file that is; none for what the shell does itself.
+    /// Identity of the program's file; `None` for a shell builtin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The registered program whose credentials it is given; none for one that runs without.
+    /// The registered program whose credentials it gets; `None` if it runs without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<SmolStr>,
-    /// The arguments, one by one.
+    /// The arguments, in order.
     pub arguments: Vec<Shape>,
-    /// The most it may do.
+    /// Effects that it may have at most.
     pub effects: Effects,
 }
 
-/// What an argument must be.
+/// The condition on an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// This text.
+    /// Equal to this text.
     Is(String),
-    /// A path that is relative and does not lead upwards.
+    /// A relative path that does not lead upwards.
     Path,
 }
 
-/// A script with everything beside its text that decides what it does.
+/// A script with everything besides its text that decides what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Whole {
     /// The text.
     pub text: String,
-    /// Where it starts.
+    /// The working directory.
     pub directory: String,
-    /// Its variables.
+    /// Environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
-    /// What it reads.
+    /// Standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
 }
@@ -86,21 +86,21 @@ impl Whole {
     }
 }
 
-/// A script with what was found out about it.
+/// A script with its analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'a> {
     /// The script.
     pub script: &'a Script,
-    /// What the rules say.
+    /// The verdict of the rules.
     pub verdict: &'a Verdict,
-    /// What the ports saw. Without it programs are compared by their names alone, which shows what a rule is like
-    /// and lets nothing run.
+    /// Observations of the ports. Without them, programs are compared by name only, which shows the form of a
+    /// rule but lets nothing run.
     pub sights: Option<&'a [Sight]>,
-    /// The registered program whose credentials it would be given.
+    /// The registered program whose credentials it would get.
     pub credential: Option<&'a str>,
 }
 
-/// Which of the rules cover the script, by their places in the list; `None` where they do not.
+/// Indices of the rules that together cover the script; `None` if they do not.
 pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>> {
     let Judged { script, verdict, .. } = *judged;
     if verdict.decision == Decision::Deny || verdict.commands.is_empty() {
@@ -132,24 +132,26 @@ pub fn covering(rules: &[&Remembered], judged: &Judged<'_>) -> Option<Vec<usize>
     }
     used.sort_unstable();
     used.dedup();
-    // Nothing but what is free was found, so nothing asked either.
+    // Only free commands were found, so nothing was asked about either.
     (verdict.decision == Decision::Allow && !script.network || !used.is_empty()).then_some(used)
 }
 
-/// Whether a rule lets pass what asked, all of it.
+/// Returns whether a rule waives all findings that asked.
 fn waives(rule: &Remembered, judged: &Judged<'_>) -> bool {
     let waived = |id: &SmolStr| is_waivable(id) && rule.waives.contains(id);
     judged.verdict.findings.iter().all(|finding| waived(&finding.rule))
         && (rule.network || !judged.script.network)
 }
 
-/// What is known only at run time, or changes what the words of a command mean, is asked each time.
+/// Returns whether a rule of `shell` can be waived. Values known only at run time, and changes to the meaning
+/// of words, are asked about each time.
 fn is_waivable(rule: &str) -> bool {
     !rule.starts_with("unknown.") && !rule.starts_with("environment.")
 }
 
-/// Whether a script can be taken apart: nothing beside its text, and nothing in that but plain commands. What is fed
-/// to a command that does more than read is part of what it does, so there the script is taken as a whole.
+/// Returns whether a script can be judged command by command: it is text only, without variables and input,
+/// and consists of plain commands. Input to a command that does more than read is part of its effect, so such
+/// a script is covered only as a whole.
 fn is_apart(script: &Script, verdict: &Verdict) -> bool {
     let only_reads = |simple: &Simple| {
         let name = simple.argv.first().and_then(Argument::known);
@@ -162,13 +164,13 @@ fn is_apart(script: &Script, verdict: &Verdict) -> bool {
 }
 
 impl Judged<'_> {
-    /// Whether a command needs no rule. One that gets credentials always does.
+    /// Returns whether a command needs no rule. One that gets credentials always needs one.
     fn is_free(&self, simple: &Simple) -> bool {
         self.credential.is_none() && is_free(simple)
     }
 }
 
-/// What the shell does itself and changes nothing by.
+/// Returns whether a command is a shell builtin without effects.
 fn is_free(simple: &Simple) -> bool {
     const FREE: &[&str] = &[":", "[", "echo", "false", "printf", "pwd", "test", "true"];
     let known = simple.argv.iter().all(|argument| argument.known().is_some());
@@ -201,7 +203,7 @@ impl Shape {
     }
 }
 
-/// All words of a command, where all are known.
+/// All words of a command, if all are known.
 fn words(simple: &Simple) -> Option<Vec<&str>> {
     simple.argv.iter().map(Argument::known).collect()
 }
@@ -210,35 +212,35 @@ fn name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Where a program is and which file that is; none where that is not known for certain.
+/// Path and identity of a program; `None` if they are not known for certain.
 fn found(program: &str, judged: &Judged<'_>, sights: &[Sight]) -> Option<(String, Option<String>)> {
     if is_builtin(program) && judged.credential.is_none() {
         return Some((program.to_owned(), None));
     }
-    // What a relative path means depends on where the commands before have gone.
+    // The meaning of a relative path depends on the directory that earlier commands changed to.
     if program.contains('/') && !program.starts_with('/') && judged.verdict.commands.len() > 1 {
         return None;
     }
     let of = |sight: &&Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
-    // Between the look and the run whoever can write there puts another in its place.
+    // An agent that can write there could replace the program between the look and the run.
     let sight = sights.iter().find(of).filter(|sight| !sight.writable)?;
     Some((sight.path.clone()?, Some(sight.identity.clone()?)))
 }
 
-/// Returns whether the agent can put another program in the place of this one.
+/// Returns whether the agent can replace this program.
 fn is_writable(program: &str, sights: &[Sight]) -> bool {
     let is_it = |sight: &Sight| matches!(&sight.target, Target::Program { name, .. } if name == program);
     sights.iter().any(|sight| is_it(sight) && sight.writable)
 }
 
-/// Whether an argument is a path that stays below where the command runs.
+/// Returns whether an argument is a path below the working directory.
 fn is_path(argument: &str) -> bool {
     let looks = argument.contains(['/', '.']);
     let stays = !argument.starts_with(['/', '-', '~', '+', '@', ':']) && !argument.contains("://");
     looks && stays && argument.split('/').all(|part| part != "..") && !argument.contains(char::is_control)
 }
 
-/// Programs that run what they are given: with no arguments they run anything.
+/// Programs that run their arguments or their input: without arguments they run anything.
 const RUNNERS: &[&str] = &[
     "awk", "bash", "bun", "busybox", "command", "dash", "deno", "doas", "env", "eval", "exec", "find",
     "fish", "ksh", "lua", "nice", "node", "nohup", "parallel", "perl", "php", "python", "ruby", "script",
@@ -250,7 +252,7 @@ fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&name) || name == "."
 }
 
-/// The rule that a yes for good would give, or why there can be none.
+/// The rule that a permanent approval would create, or why there can be none.
 pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
     let Judged { script, verdict, .. } = *judged;
     let sights = judged.sights.unwrap_or_default();
@@ -297,7 +299,7 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
 }
 
 impl std::fmt::Display for Remembered {
-    /// What it covers, in a line.
+    /// Writes the coverage in one line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.script {
             Some(whole) => write!(f, "exactly `{}`", whole.text.replace('\n', " \u{23ce} "))?,

@@ -1,4 +1,4 @@
-//! What people write, and what is refused.
+//! Valid and refused configurations.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What people read before they change a policy.
+//! The report that people read before they change a policy.
 
 use claw_core::tool::Group;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Reading entries, and matching names.
+//! Parsing entries, and matching names.
 
 use super::{Entry, Pattern, nearest};
 

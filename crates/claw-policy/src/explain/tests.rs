@@ -1,4 +1,4 @@
-//! What people read when they ask why.
+//! Explanations, as people read them.
 
 use claw_core::tool::SubagentDepth;
 use serde_json::{Value, json};

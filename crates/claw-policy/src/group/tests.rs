@@ -1,11 +1,11 @@
-//! Who is in which group.
+//! Membership of groups.
 
 use claw_core::tool::{Group, Meta, Source};
 
 use super::{canonical, is_known, names_of};
 use crate::pipeline::sample;
 
-/// The documents' table: the newest text's members, and the tools that only older texts put there.
+/// The table of the documents: the newest text's members, and the tools that only older texts list.
 const TABLE: [(&str, &str); 20] = [
     ("fs", "edit glob list_files read_file search write_file"),
     ("runtime", "credentialed_exec exec process"),

@@ -1,4 +1,5 @@
-//! Where each list of a policy makes a difference, over all callers that the policy can tell apart.
+//! Finds the tools for which each list of a policy makes a difference, over all callers that the policy can
+//! tell apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,13 +11,13 @@ use crate::config::PolicyConfig;
 use crate::entry::List;
 use crate::pipeline::{Kind, Mark, Policy, Step, Subject, ToolSet, Trace};
 
-/// One list, and the tools for which it makes a difference to somebody.
+/// A list, and the tools for which it makes a difference to some caller.
 pub(super) struct Surveyed {
     pub(super) list: Arc<List>,
     pub(super) kind: Kind,
-    /// Tools for which it does.
+    /// Tools for which it makes a difference.
     pub(super) live: BTreeSet<usize>,
-    /// Tools it names for which it once did not, and why.
+    /// Tools named by it for which it made no difference to some caller, and why.
     pub(super) idle: BTreeMap<usize, String>,
     /// Tools that it brings back, and what denies them.
     pub(super) revived: BTreeMap<usize, String>,
@@ -25,7 +26,7 @@ pub(super) struct Surveyed {
 /// All lists, in the order of their steps.
 pub(super) type Lists = BTreeMap<(Step, SmolStr), Surveyed>;
 
-/// Decides for everybody and notes which lists mattered.
+/// Decides for every caller and records which lists mattered.
 pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) -> Lists {
     let mut lists = Lists::new();
     for subject in subjects(config) {
@@ -40,8 +41,8 @@ pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) ->
     lists
 }
 
-/// Every caller that the policy can tell apart. Each is a leaf: what subagents are denied comes after all
-/// other lists of the configuration, so a leaf meets them all.
+/// Every caller that the policy can tell apart. Each is a leaf subagent: the lists for subagents come after
+/// all other lists of the configuration, so a leaf meets them all.
 fn subjects(config: &PolicyConfig) -> Vec<Subject<'_>> {
     let providers = Vec::from_iter(config.provider_names().into_iter().map(Some).chain([None]));
     let chats = Vec::from_iter(config.chat_names().into_iter().map(Some).chain([None]));
@@ -81,13 +82,13 @@ fn note(lists: &mut Lists, place: usize, trace: &Trace) {
     }
 }
 
-/// One step of one decision.
+/// A step of a decision.
 struct Moment<'a> {
     trace: &'a Trace,
     mark: Mark,
-    /// Whether the tool was there before the step.
+    /// The tool was present before the step.
     before: bool,
-    /// What removed it, where it was not.
+    /// The step that removed it, if it was not.
     removed_by: Option<Step>,
 }
 

@@ -1,4 +1,4 @@
-//! What people read when they ask what is wrong.
+//! Findings, as people read them.
 
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use crate::config::PolicyConfig;
 
 use Effect::{Admin, Execute, Message, Network, Read, Spawn, Spend, Write};
 
-/// All of them, one MCP server's, one custom tool, and some that this build is without.
+/// All tools, with those of one MCP server, one custom tool, and some that this build does not have.
 pub(crate) fn tools() -> ToolSet {
     let extra = [github(), custom()];
     ToolSet::new(TOOLS.iter().cloned().chain(extra).map(Arc::new), ABSENT.iter().cloned().map(Arc::new))
@@ -22,7 +22,7 @@ pub(crate) fn config(json: serde_json::Value) -> PolicyConfig {
     serde_json::from_value(json).unwrap()
 }
 
-/// A tool of an MCP server: nothing is known of its effects.
+/// A tool of an MCP server: its effects are unknown.
 fn github() -> Meta {
     let mut meta = Meta::new("mcp_github_issues", Group::Mcp(SmolStr::new_static("github")));
     meta.source = Source::Mcp { server: SmolStr::new_static("github") };

@@ -1,4 +1,4 @@
-//! The steps a policy takes, in their order.
+//! The steps of a policy, in their order.
 
 use serde::Serialize;
 
@@ -31,9 +31,9 @@ pub enum Step {
     GlobalAlsoAllow,
     /// `agents.{agent}.also_allow`
     AgentAlsoAllow,
-    /// The stored agent's `allow`, where it only narrows.
+    /// The stored agent's `allow`, which only narrows.
     StoredAgentAllow,
-    /// The stored agent's `by_provider.{provider}.allow`, where it only narrows.
+    /// The stored agent's `by_provider.{provider}.allow`, which only narrows.
     StoredAgentProviderAllow,
     /// The stored agent's `deny`.
     StoredAgentDeny,
@@ -49,21 +49,21 @@ pub enum Step {
     RequestAllow,
 }
 
-/// What a step does with tools.
+/// The kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Keeps what a profile includes.
+    /// Keeps the tools of a profile.
     Profile,
-    /// Keeps what a list names.
+    /// Keeps the tools that a list names.
     Allow,
-    /// Removes what a list names.
+    /// Removes the tools that a list names.
     Deny,
-    /// Adds what a list names.
+    /// Adds the tools that a list names.
     AlsoAllow,
 }
 
 impl Step {
-    /// How many there are.
+    /// Number of steps.
     pub const COUNT: usize = 19;
 
     /// All steps in order.
@@ -89,7 +89,7 @@ impl Step {
         Self::RequestAllow,
     ];
 
-    /// What it does with tools.
+    /// The kind of the step.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Profile | Self::ProviderProfile => Kind::Profile,
@@ -112,7 +112,7 @@ impl Step {
         }
     }
 
-    /// What listings call it.
+    /// The step's name in listings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Profile => "profile",
@@ -139,7 +139,7 @@ impl Step {
 }
 
 impl Kind {
-    /// What the entries of its list mean.
+    /// The use of the step's list.
     pub const fn list_use(self) -> Use {
         match self {
             Self::Deny => Use::Deny,
@@ -147,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// Whether a standing tool passes by.
+    /// Returns whether standing tools are exempt.
     pub const fn spares_standing(self) -> bool {
         matches!(self, Self::Profile | Self::Allow)
     }

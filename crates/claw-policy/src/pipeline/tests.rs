@@ -1,4 +1,4 @@
-//! Tables of every step, attacks by name, and laws over generated policies.
+//! Tables of every step, attacks by name, and properties of generated policies.
 
 use claw_core::id::{AgentId, SessionKey, TenantId};
 use claw_core::tool::{Caller, Effect, Effects, Group, Meta, PeerKind, SubagentDepth};
@@ -24,7 +24,7 @@ const IN_CHAT: Subject<'_> = Subject { chat_group: Some("-100"), ..AGENT };
 const SUBAGENT: Subject<'_> = Subject { subagent: SubagentDepth { depth: 1, leaf: false }, ..AGENT };
 const LEAF: Subject<'_> = Subject { subagent: SubagentDepth { depth: 2, leaf: true }, ..AGENT };
 
-/// The standing tool is there in all of these, and left out of what is expected.
+/// The standing tool is always there, and left out of the expected tools.
 const STANDING: &str = "read_artifact";
 
 #[track_caller]
@@ -40,7 +40,7 @@ fn check(config: Value, subject: &Subject<'_>, expected: &str) {
     assert_eq!(names.join(" "), expected);
 }
 
-/// What the deciding step says of a tool, in words.
+/// Checks the deciding step's words about a tool.
 #[track_caller]
 fn check_words(config: Value, subject: &Subject<'_>, tool: &str, expected: &str) {
     let policy = Policy::compile(&sample::config(config)).unwrap();
@@ -258,7 +258,7 @@ fn a_caller_in_a_group_chat_is_held_to_the_chats_list() {
     assert_eq!(Subject::from(&caller), Subject { tenant: Some(&caller.tenant), ..IN_CHAT });
 }
 
-/// A `group:` entry must deny even though no one told the policy about groups beforehand.
+/// A `group:` entry must deny even though the policy was not told about groups beforehand.
 #[test]
 fn refuses_group_entry_that_would_be_inert() {
     for group in Group::BUILT_IN {
@@ -293,7 +293,8 @@ fn also_allow_cannot_revive_when_deny_wins() {
     check(config(true), &AGENT, "glob session_status");
 }
 
-/// What is not offered is not allowed either: a name that a model remembers is judged by the same rules.
+/// A tool that is not offered is not allowed either: a name that a model remembers is judged by the same
+/// rules.
 #[test]
 fn a_remembered_name_is_as_forbidden_as_a_hidden_one() {
     let config = json!({"tools": {"deny": ["spawn"]}});
@@ -309,7 +310,8 @@ fn refuses_unregistered_tool_that_takes_an_alias_for_its_name() {
     assert!(!policy.judge(&sample::tools(), &AGENT, &impostor).allowed);
 }
 
-/// An alias in use must not be lost to a tool that this build is without: a denial by that name would be.
+/// An alias in use must not be lost to a tool that this build does not have: a deny entry with that name
+/// would be lost too.
 #[test]
 fn refuses_tool_denied_by_an_alias_that_an_absent_tool_has_for_its_name() {
     let here = Meta::new("create_image", Group::MediaGen).aliases(&["image"]);
@@ -411,10 +413,11 @@ fn a_tenants_rules_narrow_and_hold_for_it_alone() {
         (verdict.allowed, verdict.trace.to_string())
     };
     let of = |tenant| Subject { tenant: Some(tenant), ..AGENT };
-    // The file's agent is that of the deployment's own tenant.
+    // The agent in the file belongs to the deployment's own tenant.
     assert!(!allowed(&AGENT, "edit").0 && allowed(&of(&third), "edit").0);
     assert!(!allowed(&of(&other), "write_file").0 && allowed(&of(&third), "write_file").0);
-    // What the deployment brings back, a stored deny takes away; what it denies, no stored list brings back.
+    // A stored deny removes what the deployment adds back; no stored list adds back what the deployment
+    // denies.
     assert!(allowed(&of(&third), "process").0);
     let (process, why) = allowed(&of(&other), "process");
     assert!(!process && why.contains("tenants.other.agents.coder.deny"), "{why}");

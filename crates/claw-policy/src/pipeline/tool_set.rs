@@ -1,4 +1,4 @@
-//! The tools a policy is asked about, indexed by name, alias and group.
+//! The tools that a policy decides about, indexed by name, alias and group.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,10 +9,10 @@ use smol_str::SmolStr;
 
 use crate::group;
 
-/// All tools of a registry, as it is at one moment, and those it knows of but was built without.
+/// All tools of a registry at one moment, and those of the catalogue that this build does not have.
 ///
-/// The latter are never offered; they are here so that a policy which names them is not called wrong, and
-/// so that `policy explain` can speak of them.
+/// The latter are never offered; they are here so that a policy that names them is not reported as wrong, and
+/// so that `policy explain` can explain them.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSet {
     /// Present ones first, each part sorted by name.
@@ -23,8 +23,8 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// The tools there are, and those known but absent from this build. An alias never hides
-    /// the name of a tool that is there, and nothing absent hides either.
+    /// Takes the registered tools, and those known but absent from this build. An alias never shadows the
+    /// name of a registered tool, and absent tools shadow nothing.
     pub fn new(
         metas: impl IntoIterator<Item = Arc<Meta>>,
         absent: impl IntoIterator<Item = Arc<Meta>>,
@@ -50,7 +50,7 @@ impl ToolSet {
         set
     }
 
-    /// Takes the names of these tools, then their aliases, as far as they are still free.
+    /// Indexes the names of these tools, then their aliases, as far as they are still free.
     fn index(&mut self, metas: &[Arc<Meta>], first: usize) {
         for (place, meta) in (first..).zip(metas) {
             self.names.entry(meta.name.as_str().into()).or_insert(place);
@@ -62,22 +62,22 @@ impl ToolSet {
         }
     }
 
-    /// How many tools there are.
+    /// Number of tools.
     pub fn len(&self) -> usize {
         self.present
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.present == 0
     }
 
-    /// The tools there are, sorted by name.
+    /// The tools, sorted by name.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<Meta>> {
         self.metas[..self.present].iter()
     }
 
-    /// The tool of this name or alias, if it is there.
+    /// The registered tool of this name or alias.
     pub fn find(&self, name: &str) -> Option<&Arc<Meta>> {
         self.metas[..self.present].get(self.place(name)?)
     }
@@ -87,44 +87,44 @@ impl ToolSet {
         self.metas.get(self.place(name)?).filter(|_| self.find(name).is_none())
     }
 
-    /// How many tools there are, the absent ones too.
+    /// Number of tools, absent ones included.
     pub(crate) fn known(&self) -> usize {
         self.metas.len()
     }
 
-    /// Where the tool of this name or alias stands.
+    /// The index of the tool of this name or alias.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }
 
-    /// The tool that stands in a place.
+    /// The tool at an index.
     pub(crate) fn meta(&self, place: usize) -> &Arc<Meta> {
         &self.metas[place]
     }
 
-    /// Where the tools stand that fit.
+    /// The indices of matching tools.
     pub(crate) fn places(&self, fits: impl Fn(&Meta) -> bool) -> impl Iterator<Item = usize> {
         self.metas.iter().enumerate().filter(move |(_, meta)| fits(meta)).map(|(place, _)| place)
     }
 
-    /// Every name and alias, with the place of its tool.
+    /// Every name and alias, with the index of its tool.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, usize)> {
         self.names.iter().map(|(name, place)| (name.as_str(), *place))
     }
 
-    /// Those of them that begin so.
+    /// Names and aliases with this prefix.
     pub(crate) fn names_from<'a>(&'a self, head: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
         let range = self.names.range::<str, _>((Bound::Included(head), Bound::Unbounded));
         let names = range.map(|(name, place)| (name.as_str(), *place));
         names.take_while(move |(name, _)| name.starts_with(head))
     }
 
-    /// Every group that has members, with their places.
+    /// Every group that has members, with their indices.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &[usize])> {
         self.groups.iter().map(|(name, members)| (name.as_str(), members.as_slice()))
     }
 
-    /// Where the members of a group stand.
+    /// The indices of the members of a group.
     pub(crate) fn members(&self, group: &str) -> &[usize] {
         self.groups.get(group).map_or(&[], Vec::as_slice)
     }

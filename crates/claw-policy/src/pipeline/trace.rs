@@ -1,4 +1,4 @@
-//! How a verdict came about, step by step.
+//! The trace of a verdict, step by step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::words::Words;
 use super::{Kind, Step};
 use crate::entry::{Entry, List};
 
-/// What is configured at a step, for one caller.
+/// The configuration of a step, for one caller.
 #[derive(Debug, Clone)]
 pub enum Rule {
     /// Nothing.
     Unset,
-    /// A profile that the provider's replaces.
+    /// A profile that the provider's profile replaces.
     Replaced(Profile),
     /// A profile.
     Profile {
-        /// Where it stands.
+        /// The profile's configuration key.
         at: SmolStr,
-        /// Which one.
+        /// The profile.
         profile: Profile,
     },
     /// A list.
@@ -39,7 +39,7 @@ impl Rule {
         Self::allow(list.filter(|list| !list.entries().is_empty()))
     }
 
-    /// The list, where it is one.
+    /// The list, if the rule is one.
     pub fn list(&self) -> Option<&List> {
         match self {
             Self::List(list) => Some(list),
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// Where it stands in the configuration.
+    /// The configuration key.
     pub fn at(&self) -> Option<&str> {
         match self {
             Self::Unset => None,
@@ -58,14 +58,15 @@ impl Rule {
     }
 }
 
-/// What a step says of one tool, whatever the other steps say. A number is the entry's place in the list.
+/// The judgement of one step on a tool, regardless of the other steps. A number is the entry's index in the
+/// list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// Nothing is configured here.
     Unset,
-    /// The provider's profile stands instead.
+    /// The provider's profile applies instead.
     Replaced,
-    /// A standing tool is not asked for here.
+    /// A standing tool is exempt from this step.
     Exempt,
     /// The profile includes it.
     Includes,
@@ -73,20 +74,20 @@ pub enum Mark {
     Keeps(u32),
     /// Neither profile nor list names it.
     Drops,
-    /// The list does not speak of it.
+    /// The list does not name it.
     Silent,
     /// This entry denies it.
     Denies(u32),
-    /// This entry takes an effect away; the tool stays.
+    /// This entry removes an effect; the tool stays.
     Narrows(u32),
     /// This entry adds it, if it is not there.
     Adds(u32),
-    /// This entry would add it, but a deny list names it and denying wins.
+    /// This entry would add it, but a deny list names it and `deny_wins` is set.
     Barred(u32),
 }
 
 impl Mark {
-    /// The place of the entry that speaks.
+    /// The index of the matching entry.
     pub const fn entry(self) -> Option<usize> {
         match self {
             Self::Keeps(rule)
@@ -98,7 +99,7 @@ impl Mark {
         }
     }
 
-    /// What listings call it.
+    /// The mark's name in listings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unset => "unset",
@@ -116,7 +117,7 @@ impl Mark {
     }
 }
 
-/// What decided in the end.
+/// The reason for the final decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// No step removed it.
@@ -127,7 +128,7 @@ pub enum Reason {
     Unregistered,
 }
 
-/// Where a tool stands after a step. The decision and its explanation both go through [`State::after`].
+/// The state of a tool after a step. The decision and its explanation both use [`State::after`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
     pub(super) present: bool,
@@ -149,7 +150,7 @@ impl State {
         }
         match mark {
             Mark::Denies(_) => self.denied = self.denied.or(Some(step)),
-            // Whatever else removed it, the deny list is what keeps it away now.
+            // Whatever removed it before, the deny list is what excludes it now.
             Mark::Barred(_) => self.reason = self.denied.map_or(self.reason, Reason::By),
             _ => {}
         }
@@ -157,18 +158,18 @@ impl State {
     }
 }
 
-/// How a verdict came about.
+/// The steps that led to a verdict.
 #[derive(Clone)]
 pub struct Trace {
     pub(super) rules: Arc<Rules>,
     pub(super) marks: [Mark; Step::COUNT],
     pub(super) reason: Reason,
-    /// The effects that deny lists can take from the tool.
+    /// The effects that deny lists can remove from the tool.
     pub(super) removable: Effects,
 }
 
 impl Trace {
-    /// What decided in the end.
+    /// The reason for the decision.
     pub fn reason(&self) -> Reason {
         self.reason
     }
@@ -181,22 +182,22 @@ impl Trace {
         }
     }
 
-    /// What a step says of the tool.
+    /// The mark of a step.
     pub fn mark(&self, step: Step) -> Mark {
         self.marks[step as usize]
     }
 
-    /// What is configured at a step.
+    /// The configuration of a step.
     pub fn rule(&self, step: Step) -> &Rule {
         &self.rules[step as usize]
     }
 
-    /// The entry by which a step speaks of the tool.
+    /// The entry by which a step names the tool.
     pub fn entry(&self, step: Step) -> Option<&Entry> {
         self.rule(step).list()?.entries().get(self.mark(step).entry()?)
     }
 
-    /// The effects that a step takes away, while the tool itself could stay.
+    /// The effects that a step removes, while the tool itself could stay.
     pub fn taken_by(&self, step: Step) -> Effects {
         match self.rule(step).list() {
             Some(list) if step.kind() == Kind::Deny => list.effects().common(self.removable),
@@ -204,12 +205,12 @@ impl Trace {
         }
     }
 
-    /// The effects that all steps together take away.
+    /// The effects that all steps together remove.
     pub fn taken(&self) -> Effects {
         Step::ALL.into_iter().fold(Effects::NONE, |taken, step| taken.and(self.taken_by(step)))
     }
 
-    /// Each step at which something is set, what it says, and whether the tool is there after it.
+    /// Each configured step, its mark, and whether the tool is there after it.
     pub fn steps(&self) -> impl Iterator<Item = (Step, Mark, bool)> {
         let apply = |state: &mut State, (step, mark): (Step, Mark)| {
             *state = state.after(step, mark);
@@ -219,7 +220,7 @@ impl Trace {
         marks.scan(State::START, apply).filter(|(_, mark, _)| *mark != Mark::Unset)
     }
 
-    /// What a step says, in words: "`tools.deny` entry `group:runtime` denies it".
+    /// A step's judgement in words: "`tools.deny` entry `group:runtime` denies it".
     pub fn words(&self, step: Step) -> impl fmt::Display {
         Words::new(self, step)
     }

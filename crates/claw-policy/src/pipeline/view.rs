@@ -1,4 +1,4 @@
-//! The policy as one caller meets it.
+//! The policy for one caller.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Decision, Kind, Mark, Reason, Rule, Step, ToolSet, Trace, Verdict};
 use crate::entry::List;
 use crate::profile;
 
-/// A policy made ready for one caller: each list already knows which of the tools it speaks of.
+/// A policy prepared for one caller: each list is already matched with the tools.
 #[derive(Debug, Clone)]
 pub struct View<'t> {
     tools: &'t ToolSet,
@@ -27,13 +27,13 @@ impl<'t> View<'t> {
         Self { tools, rules: Arc::new(rules), hits, deny_wins }
     }
 
-    /// What becomes of every tool there is.
+    /// Decides on every tool.
     pub fn decide(&self) -> Decision {
         let verdict = |(place, meta): (usize, &Arc<Meta>)| (Arc::clone(meta), self.at(place));
         Decision(self.tools.iter().enumerate().map(verdict).collect())
     }
 
-    /// What becomes of the tool of this name or alias. One that is not in the set is refused.
+    /// Decides on the tool of this name or alias. One that is not in the set is refused.
     pub fn judge(&self, name: &str) -> Verdict {
         match self.tools.place(name).filter(|place| *place < self.tools.len()) {
             Some(place) => self.at(place),
@@ -41,12 +41,12 @@ impl<'t> View<'t> {
         }
     }
 
-    /// What would become of a tool that is known but not in this build.
+    /// Decides on a tool that is in the catalogue but not in this build.
     pub(crate) fn suppose(&self, name: &str) -> Verdict {
         self.tools.place(name).map_or_else(|| self.refuse(), |place| self.at(place))
     }
 
-    /// The lists it applies, in order.
+    /// The lists that apply, in order.
     pub(crate) fn lists(&self) -> impl Iterator<Item = (Step, &Arc<List>)> {
         Step::ALL.into_iter().zip(self.rules.iter()).filter_map(|(step, rule)| match rule {
             Rule::List(list) => Some((step, list)),
@@ -64,7 +64,7 @@ impl<'t> View<'t> {
         Trace { rules: Arc::clone(&self.rules), marks, reason: Reason::Open, removable }
     }
 
-    /// The decision: each step leaves its mark, and the marks are what decides.
+    /// Decides on a tool: each step makes a mark, and the marks decide.
     pub(crate) fn at(&self, place: usize) -> Verdict {
         let meta = self.tools.meta(place);
         let mut trace = self.trace(meta.effects.common(meta.removable));
@@ -82,7 +82,7 @@ impl<'t> View<'t> {
         Verdict { allowed: state.present, effects, trace }
     }
 
-    /// What one step says of a tool.
+    /// The judgement of one step on a tool.
     fn mark(&self, step: Step, place: usize, trace: &Trace) -> Mark {
         let meta = self.tools.meta(place);
         let list = match &self.rules[step as usize] {

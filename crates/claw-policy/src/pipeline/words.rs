@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::{Decision, Kind, Mark, Reason, Rule, Step, Trace};
 use crate::entry::Entry;
 
-/// What one step says of a tool.
+/// The judgement of one step on a tool, in words.
 pub(super) struct Words<'a> {
     trace: &'a Trace,
     step: Step,
@@ -20,13 +20,13 @@ impl<'a> Words<'a> {
         Self { trace, step }
     }
 
-    /// The place that speaks: a profile, an entry, or a list as a whole.
+    /// The source of the mark: a profile, an entry, or a whole list.
     fn speaker(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.trace.rule(self.step), self.trace.entry(self.step)) {
             (Rule::Unset, _) => write!(f, "the {}, which is not set,", self.step.name()),
             (Rule::Replaced(profile), _) => write!(f, "`tools.profile` (`{}`)", profile.name()),
             (Rule::Profile { at, profile }, _) => write!(f, "`{at}` (`{}`)", profile.name()),
-            // In an allow list all effects named count together.
+            // In an allow list all named effects count together.
             (Rule::List(list), Some(entry)) if entry.is_effect() && self.step.kind() != Kind::Deny => {
                 write!(f, "`{}` (effects {})", list.at(), list.effects())
             }
@@ -77,7 +77,7 @@ impl fmt::Display for Trace {
 }
 
 impl fmt::Display for Decision {
-    /// One line a tool: `+` or `-`, its name, and the deciding step in words.
+    /// Writes a line per tool: `+` or `-`, its name, and the deciding step in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.iter().map(|(meta, _)| meta.name.as_str().len()).max().unwrap_or_default();
         for (i, (meta, verdict)) in self.iter().enumerate() {

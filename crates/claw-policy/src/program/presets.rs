@@ -1,25 +1,26 @@
-//! Programs that many people give their agents, with what they must not be asked for.
+//! Presets of programs that are commonly given to agents, with the arguments they must not be given.
 //!
-//! Each refuses what shows or changes credentials, what starts other programs, and what cannot be taken back and is
-//! seldom meant. Each names the helpers that it may run; the kernel refuses to run anything else.
+//! Each refuses arguments that show or change credentials, that start other programs, and that cannot be
+//! undone and are seldom intended. Each names the helpers that it may run; the kernel refuses to run anything
+//! else.
 
 use claw_core::store::ProgramSettings;
 
-/// A program that is known.
+/// A preset.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// What it is called.
+    /// The program's name.
     pub name: &'static str,
-    /// The variables that hold its credentials; the first is the usual one.
+    /// Environment variables that hold its credentials; the first is the usual one.
     pub variables: &'static [&'static str],
-    /// The programs that it may run beside itself, as [`ProgramSettings::helpers`] writes them. None is a shell or
-    /// another program that runs what a file of the workspace says.
+    /// The programs that it may run, as [`ProgramSettings::helpers`] writes them. None is a shell or another
+    /// program that runs what a file of the workspace says.
     pub helpers: &'static [&'static str],
-    /// What it may not be asked for.
+    /// Patterns of forbidden arguments.
     pub deny_args: &'static [&'static str],
-    /// What would make it tell its credentials.
+    /// Patterns of arguments that would make it print its credentials.
     pub deny_verbose: &'static [&'static str],
-    /// What an agent is told of it.
+    /// Advice for agents.
     pub tips: &'static str,
 }
 
@@ -57,8 +58,8 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Variables that say where and not who: their values are no secrets, and would be scrubbed out of all that a program
-/// prints.
+/// Variables that tell an address rather than an identity: their values are not secret, and would otherwise
+/// be scrubbed from all output of a program.
 pub const OPEN_VARIABLES: &[&str] = &[
     "AWS_DEFAULT_REGION",
     "AWS_REGION",
@@ -71,14 +72,14 @@ pub const OPEN_VARIABLES: &[&str] = &[
     "KUBECONFIG",
 ];
 
-/// Flags with a value may stand between a program and what it is asked for.
+/// Options with a value may stand between a program and its command.
 macro_rules! after_flags {
     ($what:literal) => {
         concat!(r"(?:-\S+(?:\s+[^-\s]\S*)?\s+)*", $what, r"(?:\s|$)")
     };
 }
 
-/// All of them, by name.
+/// All presets, by name.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "aws",
@@ -179,7 +180,7 @@ pub const PRESETS: &[Preset] = &[
             after_flags!(r"(?:exec|attach|port-forward|proxy|cp|debug|run|edit|plugin|krew)"),
             after_flags!(r"config"),
             after_flags!(r"create\s+token"),
-            // Wherever it stands: `get -o yaml secrets`, `get pod/x secret/y`.
+            // Anywhere: `get -o yaml secrets`, `get pod/x secret/y`.
             r"(?:\S*,)?secrets?(?:[,./]\S*)?(?:\s|$)",
             r"--from-(?:file|env-file)",
             r"(?:--token|--kubeconfig|--kuberc|--server|--tls-server-name|-s\S*|--as|--as-group|--insecure-skip-tls-verify|--certificate-authority)(?:=|\s|$)",

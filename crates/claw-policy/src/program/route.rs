@@ -1,8 +1,9 @@
-//! Which way a command goes: to the shell, to a registered program with its credentials, or nowhere.
+//! The route of a command: to the shell, to a registered program with its credentials, or a refusal.
 //!
-//! A program with credentials runs alone, without a shell and with the words that were judged. So a command for the
-//! shell takes its way only if it is one such program with words that are all known; beside anything else it is
-//! refused, since there it would run without its credentials, and nobody would see why it fails.
+//! A program with credentials runs alone, without a shell and with exactly the words that were judged. So a
+//! shell command is routed to it only if the command is one such program with words that are all known.
+//! Beside anything else it is refused: it would run without its credentials, and nobody would see why it
+//! fails.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use claw_core::tool::{Argv, Script};
 use super::ArgumentRules;
 use crate::shell::{Argument, Simple, Verdict, is_single};
 
-/// Which way a command goes.
+/// The route of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Route {
     /// To the shell, without credentials.
@@ -21,17 +22,17 @@ pub enum Route {
     Shell,
     /// To a registered program, with its credentials and without a shell.
     Program(ProgramRun),
-    /// Nowhere.
+    /// Refused.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What to try instead.
+        /// Advice on what to try instead.
         advice: String,
     },
 }
 
 impl Route {
-    /// The program it leads to, with what that is given.
+    /// The program of the route, with its arguments.
     pub const fn program(&self) -> Option<&ProgramRun> {
         match self {
             Self::Program(run) => Some(run),
@@ -43,7 +44,7 @@ impl Route {
         Self::Refused { reason: reason.into(), advice: advice.into() }
     }
 
-    /// The way of a script, of which this was found out.
+    /// The route of a script with this verdict.
     pub fn of_script(script: &Script, verdict: &Verdict, programs: &[Arc<ProgramCard>]) -> Self {
         let first = |simple: &Simple| simple.argv.first().and_then(Argument::known).map(ToOwned::to_owned);
         let registered = |word: &String| find(word, programs);
@@ -51,7 +52,7 @@ impl Route {
         let Some(program) = found else { return Self::Shell };
         let name = &program.place.name;
         let alone = format!("call `credentialed_exec` with `{name}` and its arguments, and nothing else");
-        // Each field has to be thought of: what the shell would do with it, the program does not get.
+        // Every field has to be considered: the program does not get what the shell would do with it.
         let Script { text, directory, env, input, network: _, apart, timeout_secs, terminal, dry_run } =
             script;
         let beside = match verdict.commands.as_slice() {
@@ -90,7 +91,7 @@ impl Route {
         }
     }
 
-    /// The way of a program that is to get its credentials.
+    /// The route of a program that is to get its credentials.
     pub fn of_argv(argv: &Argv, programs: &[Arc<ProgramCard>]) -> Self {
         let Argv { argv, directory, env, credentials: _ } = argv;
         let Some((word, arguments)) = argv.split_first() else {
@@ -142,7 +143,7 @@ impl Route {
     }
 }
 
-/// The registered program that a word in command position speaks of, by whatever path.
+/// The registered program that a word in command position names, by any path.
 fn find<'a>(word: &str, programs: &'a [Arc<ProgramCard>]) -> Option<&'a Arc<ProgramCard>> {
     let name = word.rsplit('/').next().unwrap_or(word);
     programs.iter().find(|program| program.place.name.as_str() == name)
@@ -160,7 +161,7 @@ fn known(programs: &[Arc<ProgramCard>]) -> String {
     }
 }
 
-/// A program and its arguments as a line for the shell that means the same.
+/// A program and its arguments as an equivalent shell line.
 pub fn as_script(argv: &Argv) -> Script {
     let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
     Script {

@@ -1,8 +1,8 @@
-//! Texts to try: fragments that rules are made of, and logs and code as tools print them.
+//! Test texts: fragments of secrets, and logs and code as tools print them.
 
 use proptest::prelude::*;
 
-/// What secrets, and what looks like them, are made of.
+/// Fragments of secrets and of texts that look like them.
 const FRAGMENTS: &[&str] = &[
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "ghp_",
@@ -265,7 +265,7 @@ const LINES: &[&str] = &[
 ];
 const BREAKS: &[&str] = &["\n", "\n", "\n", "\n", "\r\n", "\\n", "\\n\" +\n", "\"\n", " ", ""];
 
-/// Settings whose value is to be put in place of `{}`, each a line of its own.
+/// Settings with `{}` for the value, each on a line of its own.
 pub(super) fn settings() -> impl Strategy<Value = String> {
     let places =
         ["", "export ", "# ", "    12\t", "7:", "a/b.conf:", "a/b.conf:12:", "+", "\u{20}\u{20}- ", "ENV "];
@@ -289,7 +289,7 @@ pub(super) fn settings() -> impl Strategy<Value = String> {
     prop_oneof![line, one(spaced.to_vec()).prop_map(str::to_owned)]
 }
 
-/// One of each, joined.
+/// Picks one of each and joins them.
 fn pick(
     first: &'static [&'static str],
     second: &'static [&'static str],

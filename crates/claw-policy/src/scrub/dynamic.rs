@@ -1,8 +1,8 @@
-//! Known secret values, found wherever and however they are written.
+//! Finds known secret values, wherever and in whichever form they are written.
 //!
-//! Every third position of a text is looked up by its four bytes: each form of a value has at least six, so one
-//! of its first three positions is hit. The cost is one probe of a bit set per three bytes, whatever the number
-//! of values. Matches inside or across a placeholder are no matches.
+//! Every third position of a text is looked up by its four bytes: each form of a value has at least six, so
+//! one of its first three positions is hit. The cost is one probe of a bit set per three bytes, whatever the
+//! number of values. Matches inside or across a placeholder do not count.
 
 use claw_core::redact::{PLACEHOLDER, Redaction};
 
@@ -13,15 +13,15 @@ const STRIDE: usize = 3;
 /// The shortest value: `STRIDE - 1` bytes before a gram, and the gram.
 pub(super) const SHORTEST: usize = GRAM + STRIDE - 1;
 
-/// A compiled list of values. Nothing in it can be printed: all of it is made of secrets.
+/// A compiled list of values. It has no `Debug` output, since all of it is secret.
 pub(super) struct Dictionary {
-    /// All forms of all values, one after the other.
+    /// All forms of all values, concatenated.
     bytes: Vec<u8>,
     forms: Vec<Form>,
     longest: usize,
-    /// One bit per hash of a gram that occurs in a form.
+    /// A bit per hash of a gram that occurs in a form.
     bits: Vec<u64>,
-    /// Where each bucket of `grams` starts; one more than there are buckets.
+    /// Start of each bucket of `grams`; one more than there are buckets.
     buckets: Vec<u32>,
     grams: Vec<Gram>,
     shift: u32,
@@ -66,7 +66,7 @@ impl Dictionary {
         Ok(dictionary)
     }
 
-    /// Adds all occurrences in `text`, in the order of their ends, overlapping ones too.
+    /// Adds all occurrences in `text`, including overlapping ones, in the order of their ends.
     pub(super) fn find(&self, text: &[u8], from: usize, found: &mut Vec<Redaction>) {
         let mut at = from;
         while let Some(word) = word_at(text, at) {
@@ -77,7 +77,7 @@ impl Dictionary {
         }
     }
 
-    /// The first position of `text[from..]` where a form starts that goes on after the end of the text.
+    /// The first position of `text[from..]` where a form starts that extends past the end of the text.
     pub(super) fn partial(&self, text: &[u8], from: usize) -> Option<usize> {
         let from = from.max((text.len() + 1).saturating_sub(self.longest));
         (from..text.len()).find(|&at| {
@@ -96,7 +96,7 @@ impl Dictionary {
         })
     }
 
-    /// The bytes of memory it takes.
+    /// Memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         self.bytes.capacity()
             + self.forms.capacity() * size_of::<Form>()
@@ -186,7 +186,7 @@ fn length(bytes: &[u8]) -> Result<u32, ValueError> {
     u32::try_from(bytes.len()).map_err(|_| ValueError::TooMuch)
 }
 
-/// Whether `range` shares bytes with a placeholder that is already in the text.
+/// Returns whether `range` overlaps a placeholder that is already in the text.
 fn touches_placeholder(text: &[u8], range: &std::ops::Range<usize>) -> bool {
     let margin = PLACEHOLDER.len() - 1;
     let around = range.start.saturating_sub(margin)..text.len().min(range.end + margin);

@@ -1,11 +1,11 @@
-//! The forms in which a literal value shows up: as it is, in base64, percent-encoded, in hex, escaped for JSON.
+//! The forms in which a literal value occurs: as it is, in base64, percent-encoded, in hex, escaped for JSON.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// What a writer of JSON escapes although it need not: nothing, what HTML would read, what is not ASCII, both.
+/// Characters that a JSON writer escapes without need: none, those special in HTML, those beyond ASCII, both.
 const ESCAPED: [fn(char) -> bool; 4] =
     [|_| false, in_html, |c| !c.is_ascii(), |c| !c.is_ascii() || in_html(c)];
 
@@ -19,7 +19,7 @@ pub(super) fn forms(secret: &str) -> Vec<Vec<u8>> {
         }
         forms.push(value.iter().flat_map(|&byte| hex(byte, digits)).collect());
         forms.push(percent(value, digits, b"-._~"));
-        // What scripts and forms leave alone.
+        // Characters that scripts and forms leave unescaped.
         forms.push(percent(value, digits, b"-._~!'()*"));
         let form = percent(value, digits, b"-._* ");
         forms.push(form.into_iter().map(|byte| if byte == b' ' { b'+' } else { byte }).collect());
@@ -35,7 +35,7 @@ pub(super) fn forms(secret: &str) -> Vec<Vec<u8>> {
 /// The base64 characters that `value` alone determines when `offset` bytes precede it in its group of three.
 fn base64(value: &[u8], offset: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let bit = |at: usize| value.get(at / 8).map_or(0, |byte| usize::from(byte >> (7 - at % 8)) & 1);
-    // The first whole character starts where the bits of the bytes before are used up.
+    // The first whole character starts after the bits of the preceding bytes.
     let first = (6 - offset * 8 % 6) % 6;
     (first..)
         .step_by(6)
@@ -65,7 +65,7 @@ fn in_html(c: char) -> bool {
     matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}')
 }
 
-/// As it stands in a JSON string; a slash may be escaped too.
+/// Writes the value as in a JSON string; a slash may be escaped too.
 fn json(secret: &str, digits: &[u8; 16], escaped: fn(char) -> bool, slash: &str) -> String {
     let mut form = String::with_capacity(secret.len());
     for c in secret.chars() {

@@ -1,7 +1,8 @@
-//! The one pass over a text, whole or in pieces.
+//! A single pass over a text, whole or in pieces.
 //!
-//! Candidates are judged from left to right; a secret ends what rules see behind them. In a piece of a stream a
-//! verdict that looked past the end is put off, and a line is judged when it is complete.
+//! Candidates are judged from left to right; rules do not see text before the end of the last secret. In a
+//! piece of a stream, a verdict that looked past the end is postponed, and a line is judged when it is
+//! complete.
 
 use std::ops::Range;
 
@@ -13,32 +14,32 @@ use super::{
     view::{BEHIND, View},
 };
 
-/// How much of an unfinished line is kept for its end to come; half of it stays ahead of what is judged, more
-/// than the prefilter looks at. Tests go to the limit more often.
+/// Bytes of an unfinished line that are kept until its end comes; half of it stays ahead of the judged text,
+/// more than the prefilter looks at. Smaller in tests, so that they reach the limit.
 pub(super) const LINE: usize = if cfg!(test) { 256 } else { 4096 };
 
 /// The longest plain word; every secret that is known by its form has a longer run, or other characters.
 const LETTERS: usize = 15;
 
-/// Where the pass is. Positions count from the start of the text given to [`Pass::advance`].
+/// The state of the pass. Positions count from the start of the text given to [`Pass::advance`].
 #[derive(Default)]
 pub(super) struct Pass {
-    /// Everything before is judged.
+    /// The end of the judged text.
     judged: usize,
-    /// Where the last redaction ended.
+    /// The end of the last redaction.
     floor: Option<usize>,
-    /// Secrets that start after their candidate, the nearest last: what stands between is judged first.
+    /// Secrets that start after their candidate, the nearest last: the text between is judged first.
     ahead: Vec<Secret>,
-    /// How an unfinished redaction goes on.
+    /// The continuation of an unfinished redaction.
     tail: Option<Tail>,
-    /// Where a redaction that an earlier piece began ends in this one.
+    /// The end, in this piece, of a redaction that an earlier piece began.
     continued: usize,
 }
 
 impl Pass {
-    /// Judges as much of `text` as is certain, all of it if it is the `last` of its stream.
+    /// Judges as much of `text` as is certain, or all of it if it is the `last` of its stream.
     ///
-    /// `found` must be empty. Returns where the redaction of an earlier piece ends if it goes on in this one.
+    /// `found` must be empty. Returns the end of an earlier piece's redaction if it continues in this one.
     pub(super) fn advance(&mut self, text: &[u8], last: bool, found: &mut Vec<Redaction>) -> usize {
         self.continued = 0;
         self.judge(text, last, found);
@@ -87,7 +88,7 @@ impl Pass {
         }
     }
 
-    /// Where what is certain ends: before, no redaction will start.
+    /// The end of the certain text: no redaction will start before it.
     pub(super) fn certain(&self, text: &[u8]) -> usize {
         if self.tail.is_some() {
             return self.judged;
@@ -101,12 +102,13 @@ impl Pass {
         }
     }
 
-    /// Whether a secret has begun that goes on with what comes next.
+    /// Returns whether a secret has begun that continues in the next text.
     pub(super) fn is_inside(&self) -> bool {
         self.tail.is_some() || !self.ahead.is_empty()
     }
 
-    /// Goes back to judge what follows `at` again; not while a secret ahead was found by what stands before.
+    /// Goes back to judge the text after `at` again; not while a secret ahead was found by the text before
+    /// it.
     pub(super) fn go_back(&mut self, at: usize) -> bool {
         if !self.ahead.is_empty() {
             return false;
@@ -124,7 +126,7 @@ impl Pass {
         }
     }
 
-    /// Redacts what is left of `secret` after the last redaction.
+    /// Redacts the part of `secret` after the last redaction.
     fn redact(&mut self, secret: Secret, found: &mut Vec<Redaction>) {
         let start = secret.start.max(self.floor.unwrap_or(0));
         if start > secret.end {
@@ -147,8 +149,8 @@ impl Pass {
     }
 }
 
-/// Where plain words from the start of a line on end: short, of letters alone, each with a blank behind it. No rule
-/// makes a secret of such, whatever follows; so what people and models write is passed on before its line ends.
+/// The end of the plain words at the start of a line: short, of letters only, each followed by a space. No
+/// rule makes a secret of such words, whatever follows; so prose is passed on before its line ends.
 fn words_end(text: &[u8], line_start: usize) -> usize {
     let mut end = line_start;
     for word in text.get(line_start..).unwrap_or_default().split_inclusive(|byte| *byte == b' ') {
@@ -168,7 +170,8 @@ fn words_end(text: &[u8], line_start: usize) -> usize {
     end
 }
 
-/// Where the last complete line of `text[from..]` ends; a very long line counts as complete but for its end.
+/// The end of the last complete line of `text[from..]`; a very long line counts as complete except for its
+/// end.
 fn complete(text: &[u8], from: usize) -> usize {
     match last_break(text, from..text.len()) {
         Some(at) if text.len() - at < LINE => at,
@@ -177,7 +180,7 @@ fn complete(text: &[u8], from: usize) -> usize {
     }
 }
 
-/// Where the line after the last break in `range` starts: after `\n`, or `\r` that no `\n` can follow.
+/// The start of the line after the last break in `range`: after `\n`, or after `\r` that no `\n` can follow.
 fn last_break(text: &[u8], range: Range<usize>) -> Option<usize> {
     let part = text.get(range.clone())?;
     let at = range.start + memchr::memrchr2(b'\n', b'\r', part)?;

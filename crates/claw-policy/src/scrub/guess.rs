@@ -1,26 +1,27 @@
-//! Values that somebody can guess. A guess that a command prints comes back as `[REDACTED]`, so whoever can run
-//! commands can find such a value by trying; only a value with too many possibilities is safe from that.
+//! Finds values that somebody can guess. If a command prints a correct guess, it comes back as `[REDACTED]`,
+//! so anyone who can run commands can find such a value by trying; only a value with too many possibilities
+//! is safe from that.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::dynamic::SHORTEST;
 
-/// The fewest characters of a value that is not called short.
+/// Fewest characters of a value that does not count as short.
 const SHORT: usize = 10;
-/// From this length on even a value of letters alone has too many possibilities.
+/// Length from which even a value of letters only has too many possibilities.
 const LONG: usize = 20;
-/// The fewest different characters.
+/// Fewest different characters.
 const DIFFERENT: usize = 5;
 
-/// Why a secret value protects less than it should. The value itself is not told.
+/// The reason why a secret value protects less than it should. The value itself is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Weakness {
-    /// It has too few bytes to be told from ordinary text: it is not redacted at all.
+    /// It has too few bytes to be distinguished from ordinary text: it is not redacted at all.
     NotRecognised,
     /// It has few characters.
     Short,
-    /// It has this many different characters.
+    /// It has only this many different characters.
     FewCharacters(usize),
     /// It is a number.
     Number,
@@ -29,7 +30,7 @@ pub enum Weakness {
 }
 
 impl Weakness {
-    /// What is weak about `value`, if anything is.
+    /// The weakness of `value`, if it has one.
     pub fn of(value: &str) -> Option<Self> {
         let different = value.chars().collect::<BTreeSet<_>>().len();
         let word = value.trim_end_matches(|c: char| !c.is_alphabetic());
@@ -48,7 +49,7 @@ impl Weakness {
     }
 }
 
-/// What follows "the value of `NAME`".
+/// Writes the words that follow "the value of `NAME`".
 impl fmt::Display for Weakness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,8 +1,8 @@
-//! Compiles an immutable scrubber: it finds secrets in text and puts `[REDACTED]` in their place, in one pass
-//! over a whole text or over a stream of pieces, with the same result.
+//! An immutable scrubber: finds secrets in text and replaces them by `[REDACTED]`, in one pass over a whole
+//! text or over a stream of pieces, with the same result.
 //!
-//! What counts as a secret, and what is told apart from one, is written in `docs/scrubbing.md`. The scrubber
-//! refuses to guess where a secret came from, to keep any text, and to change a byte that is not part of a secret.
+//! `docs/scrubbing.md` defines what counts as a secret and what does not. The scrubber does not guess where a
+//! secret came from, keeps no text, and changes no byte that is not part of a secret.
 //!
 //! ```
 //! use claw_policy::scrub::{Scrubber, Value};
@@ -44,7 +44,7 @@ pub use report::Report;
 pub use stream::Stream;
 pub use values::{Value, ValueError};
 
-/// Every kind of secret that is found without knowing its value: the name used in reports, and what it is.
+/// Every kind of secret that is found without knowing its value: the name used in reports, and a description.
 pub fn kinds() -> &'static [(&'static str, &'static str)] {
     rules::KINDS
 }
@@ -56,24 +56,24 @@ pub struct Scrubber {
 }
 
 impl Scrubber {
-    /// A scrubber that knows what secrets look like, and no particular value.
+    /// A scrubber with the patterns of secrets and no particular values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A scrubber that also knows `values`.
+    /// A scrubber with the patterns and these `values`.
     pub fn compile(values: impl IntoIterator<Item = Value>) -> Result<Self, ValueError> {
         Self::new().with_values(values)
     }
 
-    /// This scrubber and more `values`; what is compiled already is shared, not copied.
+    /// This scrubber with more `values`; the compiled ones are shared, not copied.
     pub fn with_values(&self, values: impl IntoIterator<Item = Value>) -> Result<Self, ValueError> {
         let more = Dictionary::compile(values)?;
         Ok(Self { dictionaries: self.dictionaries.iter().cloned().chain([Arc::new(more)]).collect() })
     }
 
-    /// This scrubber and all values of `other`; nothing is compiled or copied. Finds what a scrubber compiled from the
-    /// values of both finds.
+    /// This scrubber with all values of `other`; nothing is compiled or copied. It finds the same as a
+    /// scrubber compiled from the values of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self.dictionaries.is_empty(), other.dictionaries.is_empty()) {
@@ -97,12 +97,12 @@ impl Scrubber {
         }
     }
 
-    /// `text` without its secrets; borrowed if it has none. Bytes that are no UTF-8 pass through.
+    /// `text` without its secrets; borrowed if it has none. Bytes that are not UTF-8 pass through.
     pub fn scrub_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         self.scrub_reporting(text, &mut Report::default())
     }
 
-    /// As [`Scrubber::scrub_bytes`]; what was found is added to `report`.
+    /// Like [`Scrubber::scrub_bytes`]; adds the counts to `report`.
     pub fn scrub_reporting<'t>(&self, text: &'t [u8], report: &mut Report) -> Cow<'t, [u8]> {
         let known = self.find_values(text);
         report.count(&known);
@@ -115,18 +115,18 @@ impl Scrubber {
         }
     }
 
-    /// Whether `text` holds one of the known values, in any form. What secrets look like is not asked: for
-    /// bytes that are no text, such as pictures in base64.
+    /// Returns whether `text` contains a known value, in any form. Patterns of secrets are not searched: for
+    /// bytes that are not text, such as images in base64.
     pub fn knows(&self, text: &[u8]) -> bool {
         !self.find_values(text).is_empty()
     }
 
-    /// A stream that scrubs text as it comes.
+    /// A stream that scrubs text piece by piece.
     pub fn stream(&self) -> Stream {
         Stream::new(self.dictionaries.clone())
     }
 
-    /// The bytes of memory that the known values take.
+    /// Memory use of the known values in bytes.
     pub fn memory(&self) -> usize {
         self.dictionaries.iter().map(|dictionary| dictionary.memory()).sum()
     }
@@ -140,7 +140,7 @@ impl Scrubber {
     }
 }
 
-/// How many lists of values it has; never a value.
+/// Shows the number of lists of values; never a value.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scrubber").field("lists", &self.dictionaries.len()).finish_non_exhaustive()
@@ -164,7 +164,7 @@ impl Redactor for Scrubber {
     }
 
     fn find_before(&self, text: &[u8], end: usize, found: &mut Vec<Redaction>) {
-        // As a stream, of which no more comes than it takes to be certain.
+        // Like a stream that gets just enough text to be certain.
         if let Some(piece) = text.get(..end.saturating_add(2 * LINE))
             && self.find_values(text).is_empty()
         {
@@ -201,7 +201,7 @@ fn redact<'t>(text: &'t [u8], found: &[Redaction]) -> Cow<'t, [u8]> {
     Cow::Owned(redacted)
 }
 
-/// Sorts redactions and makes one of those that overlap or touch.
+/// Sorts redactions and joins those that overlap or touch.
 fn merge(mut found: Vec<Redaction>) -> Vec<Redaction> {
     found.sort_by(|a, b| (a.range.start, b.range.end).cmp(&(b.range.start, a.range.end)));
     found.dedup_by(|next, kept| {
@@ -220,7 +220,8 @@ enum Edge {
     End,
 }
 
-/// Where the byte at `at` of the redacted text was before; inside a placeholder, an edge of what it replaced.
+/// The original position of the byte at `at` of the redacted text; inside a placeholder, an edge of the
+/// replaced text.
 fn original(known: &[Redaction], at: usize, edge: Edge) -> usize {
     let (mut before, mut after) = (0, 0);
     for Redaction { range, .. } in known {

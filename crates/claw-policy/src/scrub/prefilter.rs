@@ -1,7 +1,8 @@
-//! Where to ask the rules: the next position where a literal stands or a long run starts.
+//! Finds candidate positions for the rules: the next literal, or the start of a long run.
 //!
-//! The text is folded to lower case block by block into a scratch that stays in the cache and searched there for
-//! all literals at once. It refuses to decide anything: it may name positions in vain, never miss one.
+//! The text is folded to lower case block by block into a buffer that stays in the cache, and searched there
+//! for all literals at once. The prefilter decides nothing: it may report positions in vain, but never misses
+//! one.
 
 use std::{cmp::Ordering, sync::LazyLock};
 
@@ -12,23 +13,23 @@ use super::{
     view::{BASE64, BASE64_URL, Class, HEX},
 };
 
-/// How much is folded at a time.
+/// Bytes folded at a time.
 const BLOCK: usize = 16 * 1024;
-/// The shortest run that a rule without a literal asks for is 35 bytes, so each holds a whole one of these.
+/// The shortest run that a rule without a literal needs is 35 bytes, so each contains a whole probe.
 const PROBE: usize = 16;
 
-/// A position where rules are to be asked.
+/// A position at which rules are tried.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) at: usize,
-    /// The rule of the literal that stands there.
+    /// The rule of the literal at this position.
     pub(super) rule: Option<Rule>,
-    /// Whether a long run starts there.
+    /// A long run starts there.
     pub(super) run: bool,
 }
 
-/// How many bytes of a literal the search compares at once. Those that are shorter are searched for apart: together
-/// with the others they would have it compare fewer, and stop at what is nothing four times as often.
+/// Bytes of a literal that the search compares at once. Shorter literals are searched separately: together,
+/// the search would compare fewer bytes and stop in vain four times as often.
 const COMPARED: usize = 4;
 
 /// The compiled literals, the same for every scrubber: the short ones, and the rest.
@@ -37,7 +38,7 @@ struct Literals {
     longest: usize,
 }
 
-/// Literals that are searched for together.
+/// Literals that are searched together.
 struct Group {
     rules: Vec<Rule>,
     search: Search,
@@ -45,7 +46,7 @@ struct Group {
 
 enum Search {
     Packed(packed::Searcher),
-    /// Where the processor has no vector instructions for the packed search.
+    /// For processors without vector instructions for the packed search.
     Automaton(AhoCorasick),
     None,
 }
@@ -78,12 +79,12 @@ impl Group {
     }
 }
 
-/// Names candidates of one text in order.
+/// Finds the candidates of one text in order.
 pub(super) struct Scout {
     folded: Vec<u8>,
-    /// Where the folded part starts, and where the next one will.
+    /// Start of the folded part, and of the next one.
     block: std::ops::Range<usize>,
-    /// The next of each group of literals in that part, where it was looked for.
+    /// The next literal of each group in that part, if it was searched.
     in_block: [Option<Candidate>; 2],
     literal: Option<Candidate>,
     run: Option<Candidate>,
@@ -98,7 +99,7 @@ impl Scout {
 
     /// The first candidate in `from..until`.
     ///
-    /// `floor` is where the last redaction ended: runs start there anew.
+    /// `floor` is the end of the last redaction: runs start there anew.
     pub(super) fn next(
         &mut self,
         text: &[u8],
@@ -143,7 +144,7 @@ impl Scout {
                     },
                 };
                 *known = Some(next);
-                // No literal is the beginning of another, so no two stand in one place.
+                // No literal is a prefix of another, so no two occur at the same position.
                 if next.at < first.at {
                     first = next;
                 }
@@ -166,7 +167,7 @@ impl Scout {
     }
 }
 
-/// Whether all bytes could be of a run; written so that it compiles to a few vector instructions.
+/// Returns whether all bytes could belong to a run; written so that it compiles to a few vector instructions.
 fn is_all_word(probe: &[u8; PROBE]) -> bool {
     let mut all = true;
     for &byte in probe {
@@ -177,7 +178,7 @@ fn is_all_word(probe: &[u8; PROBE]) -> bool {
     all
 }
 
-/// Finds where runs start that [`rules::judge_run`] could want.
+/// Finds the starts of runs that [`rules::judge_run`] may want.
 struct Runs<'t> {
     text: &'t [u8],
     from: usize,
@@ -197,14 +198,14 @@ impl Runs<'_> {
         }
     }
 
-    /// Whether the probe at `at` is in a run; nothing after the end of the text.
+    /// Returns whether the probe at `at` is in a run; `None` past the end of the text.
     fn is_word(&self, at: usize) -> Option<bool> {
         Some(is_all_word(self.text.get(at..at + PROBE)?.try_into().ok()?))
     }
 
-    /// The first start of a wanted run that goes through the probe at `at`, the first in that run.
+    /// The first start of a wanted run that contains the probe at `at`, the first probe in that run.
     fn wanted(&self, at: usize) -> Option<usize> {
-        // A run of 64 goes through the next two probes as well.
+        // A run of 64 bytes contains the next two probes as well.
         let long = self.is_word(at + PROBE) == Some(true) && self.is_word(at + 2 * PROBE) == Some(true);
         let of_64 = |class| self.start(at, class).filter(|&start| self.is_run(start, 64, class));
         let before = self.text.get(at.saturating_sub(PROBE)..at).unwrap_or_default();
@@ -216,7 +217,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Where the run of `class` through `at` starts, unless it went through an earlier probe.
+    /// The start of the run of `class` through `at`; `None` if it contained an earlier probe.
     fn start(&self, at: usize, class: &Class) -> Option<usize> {
         let before = self.text.get(self.from.max(at.saturating_sub(PROBE))..at)?;
         let start = at - before.iter().rev().take_while(|byte| class[**byte as usize]).count();
@@ -224,7 +225,7 @@ impl Runs<'_> {
         (!goes_on).then_some(start)
     }
 
-    /// Whether `least` bytes of `class` start at `start`, as far as the text goes.
+    /// Returns whether `least` bytes of `class` start at `start`, as far as the text goes.
     fn is_run(&self, start: usize, least: usize, class: &Class) -> bool {
         self.text.iter().skip(start).take(least).all(|byte| class[*byte as usize])
     }

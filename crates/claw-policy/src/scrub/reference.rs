@@ -1,7 +1,8 @@
-//! The scrubber without any haste: every rule is asked at every position, every value is compared everywhere.
+//! A simple and slow scrubber for comparison: every rule is tried at every position, every value is compared
+//! everywhere.
 //!
-//! Rules that are regular are written a second time, as regexes. Keys, values and PEM lines are judged by the
-//! rules themselves.
+//! Regular rules are written a second time, as regexes. Keys, values and PEM lines are judged by the rules
+//! themselves.
 
 use base64::Engine as _;
 use claw_core::redact::PLACEHOLDER;
@@ -15,7 +16,7 @@ use super::{
 /// A rule as a regex on the text that starts at a position; its group `s` is the secret.
 struct Regular {
     regex: Regex,
-    /// Bytes that must not stand before.
+    /// Bytes that must not precede it.
     not_after: Regex,
 }
 
@@ -26,7 +27,7 @@ pub(super) struct Reference {
     values: Vec<Vec<u8>>,
 }
 
-/// What no regex of the rules matches: runs of `x`.
+/// Returns whether a run is all `x`, which no regex of the rules matches.
 fn is_crossed_out(run: &[u8]) -> bool {
     run.to_ascii_lowercase() == vec![b'x'; run.len()]
 }
@@ -211,7 +212,8 @@ fn url(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
     Some(Secret { start, end: start + password.len(), tail: Tail::None, kind: "" })
 }
 
-/// A line of `.pgpass` whose port is at `at`; what is no password there is judged by the rules themselves.
+/// The secret in a line of `.pgpass` whose port is at `at`; the rules themselves decide what is a password
+/// there.
 fn pgpass(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
     if at == 0 || floor == Some(at) || !Regex::new("(?-u)^[-\\w.*]").unwrap().is_match(&text[at - 1..]) {
         return None;

@@ -1,4 +1,4 @@
-//! How many secrets of each kind were found. Never what they were.
+//! Counts of the secrets found, by kind, without their values.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// The kinds that were found, in order, and how often.
+    /// The kinds found, in order, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.counts.iter().map(|(&kind, &count)| (kind, count))
     }
 
-    /// How many secrets of all kinds.
+    /// Number of secrets of all kinds.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }

@@ -1,7 +1,8 @@
 //! Scrubs text that comes in pieces, cut anywhere.
 //!
-//! The output of all pieces is the scrubbed whole. What is kept back is bounded: an unfinished line, the start of
-//! a known value, a block of base64 lines that may turn out to be a key. An open secret is swallowed, not kept.
+//! The output of all pieces is the scrubbed whole. The text held back is bounded: an unfinished line, the
+//! start of a known value, a block of base64 lines that may turn out to be a key. An open secret is
+//! swallowed, not held.
 
 use std::{mem, sync::Arc};
 
@@ -9,7 +10,7 @@ use claw_core::redact::{PLACEHOLDER, Redaction};
 
 use super::{Report, Scrubber, dynamic::Dictionary, engine::Pass, merge, view::BEHIND};
 
-/// Text on its way through a scrubber.
+/// A stream of text through a scrubber.
 pub struct Stream {
     values: Values,
     patterns: Patterns,
@@ -27,17 +28,18 @@ impl Stream {
         }
     }
 
-    /// Takes the next piece and adds to `out` what is certain by now.
+    /// Takes the next piece and adds the text that is certain by now to `out`.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         self.advance(chunk, false, out);
     }
 
-    /// Goes on with what `scrubber` knows. A secret that began before is still followed to its end, and what is
-    /// kept back is searched for the new values too.
+    /// Continues with the values of `scrubber`. A secret that began before is still followed to its end, and
+    /// the text held back is searched for the new values too.
     pub fn go_on_with(&mut self, scrubber: &Scrubber) {
         let values = &mut self.values;
         values.dictionaries = scrubber.dictionaries.clone();
-        // A value that goes beyond what was searched is half redacted: then what is kept back stays where it is.
+        // A value that extends past the searched text is half redacted: then the text held back stays as it
+        // is.
         if values.sent <= values.judged
             && let Some(back) = self.patterns.take_back()
         {
@@ -52,23 +54,23 @@ impl Stream {
         self.report
     }
 
-    /// What was found so far.
+    /// The counts so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// A line that is not finished and looks like a prompt, so that it can be seen before its end is known. Whatever may
-    /// become a secret is no prompt.
+    /// An unfinished line that looks like a prompt, so that it can be shown before its end is known. Text
+    /// that may become a secret is not a prompt.
     pub fn prompt(&self) -> &[u8] {
         let Patterns { text, pass, sent } = &self.patterns;
-        // What is kept back of a value that is known is not even here.
+        // Text held back because of a known value is not even here.
         let tail = text.get(*sent..).unwrap_or_default();
         let mut found = Vec::new();
         Pass::default().advance(tail, true, &mut found);
         if found.is_empty() && !pass.is_inside() && is_prompt(tail) { tail } else { &[] }
     }
 
-    /// How many bytes are kept back.
+    /// Number of bytes held back.
     pub fn held(&self) -> usize {
         self.values.text.len() + self.patterns.text.len()
     }
@@ -90,11 +92,11 @@ impl Stream {
 struct Values {
     dictionaries: Arc<[Arc<Dictionary>]>,
     text: Vec<u8>,
-    /// Every match that starts before is known.
+    /// All matches that start before this position are known.
     judged: usize,
-    /// Everything before was sent on; after `judged` if a match goes beyond.
+    /// Everything before has been sent; after `judged` if a match extends beyond it.
     sent: usize,
-    /// Whether what was sent ends with a redaction.
+    /// The sent text ends with a redaction.
     redacted: bool,
 }
 
@@ -131,11 +133,11 @@ impl Values {
         }
     }
 
-    /// Where what is certain ends. Takes what is not yet certain out of `found`.
+    /// The end of the certain text. Removes uncertain matches from `found`.
     fn certain(&self, found: &mut Vec<Redaction>) -> usize {
         let partial = self.dictionaries.iter().filter_map(|list| list.partial(&self.text, self.judged)).min();
         let mut certain = partial.unwrap_or(self.text.len());
-        // A placeholder that began before the end may still take a match back.
+        // A placeholder that began before the end may still cancel a match.
         let begun = (1..PLACEHOLDER.len()).rev().find(|&n| self.text.ends_with(&PLACEHOLDER.as_bytes()[..n]));
         if let Some(placeholder) = begun.map(|n| self.text.len() - n) {
             certain = certain.min(placeholder);
@@ -151,12 +153,12 @@ impl Values {
     }
 }
 
-/// The second stage: what looks like a secret.
+/// The second stage: patterns of secrets.
 #[derive(Default)]
 struct Patterns {
     text: Vec<u8>,
     pass: Pass,
-    /// Everything before was sent on or swallowed.
+    /// Everything before has been sent or swallowed.
     sent: usize,
 }
 
@@ -180,7 +182,7 @@ impl Patterns {
         self.pass.forget(forgotten);
     }
 
-    /// Takes back what was not sent on, if it can be judged again; what was sent stands before it.
+    /// Takes back the text not sent yet, if it can be judged again; text sent before it stays.
     fn take_back(&mut self) -> Option<Vec<u8>> {
         self.pass.go_back(self.sent).then(|| {
             let text = self.text.clone();
@@ -197,15 +199,15 @@ impl Patterns {
     }
 }
 
-/// The longest prompt that is seen.
+/// The longest prompt that is shown.
 const PROMPT: usize = 60;
 
-/// Whether this is how programs ask for something: short words, and at the end a sign that nothing secret ends with.
+/// Returns whether this looks like a prompt: short words, and at the end a sign that no secret ends with.
 fn is_prompt(tail: &[u8]) -> bool {
     let Some(last) = tail.iter().rposition(|byte| *byte != b' ') else { return false };
     let asked = tail.get(..last).unwrap_or_default();
     let plain = |byte: &u8| (b' '..=b'~').contains(byte) && !b"\"'`=".contains(byte);
-    // A path may stand before the sign of a shell; elsewhere what follows a colon may be a value.
+    // A path may precede the sign of a shell prompt; elsewhere the text after a colon may be a value.
     let shell = b"$#%>".contains(&tail[last]);
     let is_path =
         |rest: &[u8]| rest.starts_with(b"~") || (rest.starts_with(b"/") && !rest.starts_with(b"//"));

@@ -1,4 +1,4 @@
-//! Literal values that are secret, and which ones are refused.
+//! Literal secret values, and the reasons to refuse one.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// A value to be redacted wherever it shows up, reported as `kind`.
+    /// A value to be redacted wherever it occurs, reported as `kind`.
     pub fn new(secret: impl Into<String>, kind: &'static str) -> Self {
         Self { secret: secret.into(), kind }
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for Value {
     }
 }
 
-/// Why a value is refused. The value itself is not told.
+/// The reason why a value is refused. The value itself is not included.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
@@ -53,21 +53,21 @@ pub enum ValueError {
          use a secret of at least {SHORTEST} bytes"
     )]
     TooShort {
-        /// Which of the values, counted from 0.
+        /// Index of the value.
         index: usize,
-        /// Its kind.
+        /// Kind of the value.
         kind: &'static str,
-        /// Its bytes.
+        /// Length of the value in bytes.
         length: usize,
     },
-    /// It would redact rulers and indentation.
+    /// It would redact separator lines and indentation.
     #[error(
         "value {index} (`{kind}`) repeats one character and would redact ordinary text; use another secret"
     )]
     Repeated {
-        /// Which of the values, counted from 0.
+        /// Index of the value.
         index: usize,
-        /// Its kind.
+        /// Kind of the value.
         kind: &'static str,
     },
     /// All values together are too long.

@@ -1,14 +1,14 @@
-//! Bounded looks at a text: how rules read bytes.
+//! Bounded access to a text for rules.
 //!
-//! A rule sees a text only through a [`View`], which notes whether it looked past the end. A verdict that never
-//! did is final, whatever follows: that is why a stream and a whole text agree. A view refuses to look behind
-//! its floor, the end of the redaction before.
+//! A rule sees a text only through a [`View`], which notes whether it looked past the end. A verdict that
+//! never did is final, whatever follows: that is why a stream and a whole text agree. A view does not show
+//! text before its floor, the end of the previous redaction.
 
 use std::{cell::Cell, ops::Range};
 
 use claw_core::redact::PLACEHOLDER;
 
-/// How far behind a candidate any rule looks.
+/// Number of bytes before a candidate that rules may examine.
 pub(super) const BEHIND: usize = 256;
 
 /// A set of bytes.
@@ -29,7 +29,7 @@ pub(super) const fn class(ranges: &[(u8, u8)]) -> Class {
     set
 }
 
-/// The bytes named by `spec`: `a-z` is a range, a dash that comes first is a dash.
+/// The bytes named by `spec`: `a-z` is a range, a dash at the beginning is a dash.
 pub(super) const fn bytes(spec: &[u8]) -> Class {
     let mut set = [false; 256];
     let mut i = 0;
@@ -45,7 +45,7 @@ pub(super) const fn bytes(spec: &[u8]) -> Class {
     set
 }
 
-/// Everything printable but blanks and `ends`.
+/// All printable bytes except spaces and `ends`.
 pub(super) const fn printable_but(ends: &[u8]) -> Class {
     let mut set = class(&[(0x21, 0x7e), (0x80, 0xff)]);
     let mut i = 0;
@@ -68,10 +68,10 @@ pub(super) static BASE64_PAD: Class = bytes(b"0-9a-zA-Z+/=");
 pub(super) static BASE64_URL: Class = bytes(b"-0-9a-zA-Z_");
 pub(super) static BASE64_URL_DOT: Class = bytes(b"-0-9a-zA-Z_.");
 
-/// A text as a rule may see it.
+/// The part of a text that a rule may see.
 pub(super) struct View<'t> {
     text: &'t [u8],
-    /// Where the rule starts.
+    /// The start of the rule.
     at: usize,
     lowest: usize,
     floor: Option<usize>,
@@ -79,18 +79,19 @@ pub(super) struct View<'t> {
 }
 
 impl<'t> View<'t> {
-    /// Shows `text` to a rule that starts at `at`; `floor` is where the last redaction ended, if there was one.
+    /// Shows `text` to a rule that starts at `at`; `floor` is the end of the last redaction, if there was
+    /// one.
     pub(super) fn new(text: &'t [u8], floor: Option<usize>, at: usize) -> Self {
         let lowest = at.saturating_sub(BEHIND).max(floor.unwrap_or(0));
         Self { text, at, lowest, floor, past_end: Cell::new(false) }
     }
 
-    /// Whether a look went past the end, so that more text could change the verdict.
+    /// Returns whether a look went past the end, so that more text could change the verdict.
     pub(super) fn looked_past_end(&self) -> bool {
         self.past_end.get()
     }
 
-    /// The lowest position that is visible.
+    /// The lowest visible position.
     pub(super) fn lowest(&self) -> usize {
         self.lowest
     }
@@ -107,7 +108,7 @@ impl<'t> View<'t> {
         self.get(at).is_some_and(|byte| class[byte as usize])
     }
 
-    /// The byte before `at`: at the floor, the last one of the placeholder that a second scrubbing will see.
+    /// The byte before `at`; at the floor, the last one of the placeholder that a second scrubbing would see.
     pub(super) fn before(&self, at: usize) -> Option<u8> {
         match at {
             _ if self.floor == Some(at) => PLACEHOLDER.as_bytes().last().copied(),
@@ -120,10 +121,10 @@ impl<'t> View<'t> {
         self.before(at).is_some_and(|byte| class[byte as usize])
     }
 
-    /// Whether a redaction ended at `at`, now or in an earlier scrubbing.
+    /// Returns whether a redaction ended at `at`, now or in an earlier scrubbing.
     pub(super) fn follows_redaction(&self, at: usize) -> bool {
         let start = at.saturating_sub(PLACEHOLDER.len());
-        // A second scrubbing sees no floor and must see the whole placeholder.
+        // A second scrubbing has no floor and must see the whole placeholder.
         self.at.saturating_sub(at) + PLACEHOLDER.len() <= BEHIND
             && (self.floor == Some(at)
                 || start >= self.lowest && self.slice(start..at) == PLACEHOLDER.as_bytes())
@@ -137,7 +138,7 @@ impl<'t> View<'t> {
         self.starts_with(at, PLACEHOLDER.as_bytes())
     }
 
-    /// Where the run of `class` bytes that starts at `from` ends, looking at no more than `most` of them.
+    /// The end of the run of `class` bytes that starts at `from`, of at most `most` bytes.
     pub(super) fn run(&self, from: usize, most: usize, class: &Class) -> usize {
         let mut at = from;
         while at < from + most && self.is(at, class) {
@@ -146,7 +147,7 @@ impl<'t> View<'t> {
         at
     }
 
-    /// Where the run of `class` bytes that ends at `until` starts, looking at no more than `most` of them.
+    /// The start of the run of `class` bytes that ends at `until`, of at most `most` bytes.
     pub(super) fn run_before(&self, until: usize, most: usize, class: &Class) -> usize {
         let mut at = until;
         while until - at < most && self.follows(at, class) {
@@ -155,7 +156,7 @@ impl<'t> View<'t> {
         at
     }
 
-    /// Bytes already looked at.
+    /// Bytes that were already examined.
     pub(super) fn slice(&self, range: Range<usize>) -> &'t [u8] {
         self.text.get(range).unwrap_or_default()
     }

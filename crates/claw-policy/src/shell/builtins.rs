@@ -1,4 +1,4 @@
-//! What a shell does itself, without a program.
+//! The builtins of a shell, which run without a program.
 
 const BUILTINS: &[&str] = &[
     ".",
@@ -64,7 +64,7 @@ const BUILTINS: &[&str] = &[
     "wait",
 ];
 
-/// Whether a word in command position is one of them.
+/// Returns whether a word in command position is a builtin.
 pub fn is_builtin(name: &str) -> bool {
     BUILTINS.binary_search(&name).is_ok()
 }

@@ -1,29 +1,29 @@
-//! A command with what is given to it beside its text: variables and what it reads.
+//! A command with its environment variables and its input.
 //!
-//! Variables are judged as assignments before the command, and what it reads as if it stood in a here-document
-//! behind it: a shell that reads it runs it, so it is judged as a script.
+//! Variables are judged as assignments before the command, and input as if it were a here-document after it:
+//! a shell that reads it runs it, so it is judged as a script.
 
 use super::verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 use super::{Rules, analyse, rules};
 
-/// A command as it would be started.
+/// A command to be started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Invocation<'a> {
     /// The text for the shell.
     pub text: &'a str,
-    /// Variables that are set for it.
+    /// Environment variables.
     pub env: &'a [(String, String)],
-    /// What it reads from its standard input.
+    /// The standard input.
     pub input: Option<&'a str>,
 }
 
 impl Invocation<'_> {
-    /// Judges it.
+    /// Judges the command.
     pub fn analyse(&self, rules: &Rules) -> Verdict {
         let mut prefix = String::new();
         for (name, value) in self.env {
             if !is_name(name) {
-                // Bash takes functions from variables of other names.
+                // Bash imports functions from variables with other names.
                 return refused(self.text, name);
             }
             prefix.push_str(&format!("export {name}={}\n", quoted(value)));
@@ -32,7 +32,7 @@ impl Invocation<'_> {
             let text = format!("{prefix}{}", self.text);
             return settle(analyse(&text, rules), prefix.len(), self.text.len());
         };
-        // Alone, so that a text that would end the group early is found to be no command.
+        // Alone, so that a text that would end the group early is found to be invalid.
         let alone = settle(analyse(&format!("{prefix}{}", self.text), rules), prefix.len(), self.text.len());
         let unread = |finding: &Finding| matches!(finding.rule.as_str(), "unknown.syntax" | "unknown.size");
         if alone.findings.iter().any(unread) {
@@ -42,7 +42,7 @@ impl Invocation<'_> {
         let start = prefix.len() + 2;
         let text = format!("{prefix}{{ {}\n}} <<'{mark}'\n{input}\n{mark}\n", self.text);
         let mut verdict = settle(analyse(&text, rules), start, self.text.len());
-        // Where there is nothing to read, there is nothing to run.
+        // Without input there is nothing to run.
         for simple in verdict.commands.iter().filter(|simple| !input.is_empty() && reads_program(simple)) {
             let part = self.text.get(simple.span.start..simple.span.end).unwrap_or(self.text);
             verdict.findings.extend(finding("unknown.input", simple.span, part.to_owned(), None));
@@ -53,7 +53,7 @@ impl Invocation<'_> {
     }
 }
 
-/// The verdict with places counted from where the command's own text begins; what stands before it is no part of it.
+/// The verdict with positions relative to the command's own text; the text before it is left out.
 fn settle(mut verdict: Verdict, start: usize, length: usize) -> Verdict {
     let shifted = |span: Span| Span {
         start: span.start.saturating_sub(start).min(length),
@@ -90,7 +90,7 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''"))
 }
 
-/// A word that is no line of either.
+/// A word that is not a line of either text.
 fn mark(text: &str, input: &str) -> String {
     let mut mark = "CLAWSMITH_INPUT".to_owned();
     while text.contains(&mark) || input.contains(&mark) {
@@ -99,7 +99,7 @@ fn mark(text: &str, input: &str) -> String {
     mark
 }
 
-/// Interpreters that read a program where they are given none, with the options that give one.
+/// Interpreters that read a program if they are given none, with the options that give one.
 const READERS: &[(&str, &[&str])] = &[
     ("python", &["-c", "-m"]),
     ("pypy", &["-c", "-m"]),
@@ -128,7 +128,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("iex", &[]),
     ("erl", &[]),
 ];
-/// Programs whose language can run others, whatever they are given beside it.
+/// Programs whose language can run others, whatever arguments they get.
 const TALKERS: &[&str] = &[
     "sqlite",
     "psql",
@@ -165,10 +165,10 @@ const TALKERS: &[&str] = &[
     "bpython",
 ];
 
-/// Interpreters that read on with `-i`, whatever they are given.
+/// Interpreters that continue reading with `-i`, whatever they are given.
 const INTERACTIVE: &[&str] = &["python", "pypy", "node", "nodejs", "lua", "luajit", "ghci"];
 
-/// Whether an interpreter's option takes the next argument, so that this is no program.
+/// Returns whether an interpreter's option takes the next argument, so that this is no program.
 fn takes_value(name: &str, option: &str) -> bool {
     let taking: &[&str] = match name {
         "python" | "pypy" => &["-W", "-X", "--check-hash-based-pycs"],
@@ -191,13 +191,13 @@ fn bare(program: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
-/// Whether a program is an interpreter, or one that runs others when it is told to.
+/// Returns whether a program is an interpreter, or one that runs others when it is told to.
 pub(super) fn is_reader(program: &str) -> bool {
     let name = bare(program);
     TALKERS.contains(&name) || READERS.iter().any(|(reader, _)| *reader == name)
 }
 
-/// Whether a command takes what it reads for a program in a language that is not followed.
+/// Returns whether a command runs its input as a program in a language that is not analysed.
 pub(super) fn reads_program(simple: &Simple) -> bool {
     let Some(program) = simple.argv.first().and_then(Argument::known) else { return false };
     let name = bare(program);
@@ -205,18 +205,18 @@ pub(super) fn reads_program(simple: &Simple) -> bool {
         return true;
     }
     let Some((_, options)) = READERS.iter().find(|(reader, _)| *reader == name) else { return false };
-    // What was given is run first, and what is read after it.
+    // The given program runs first, and the input after it.
     let goes_on = |text: &str| {
         text == "--interactive" || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
     };
     if INTERACTIVE.contains(&name) && simple.argv.iter().skip(1).filter_map(Argument::known).any(goes_on) {
         return true;
     }
-    // A program given in another way: as a file, or by an option. What follows it are its arguments, and what follows
-    // an option may be that one's value.
+    // A program given in another way: as a file, or by an option. Words after it are its arguments, and a
+    // word after an option may be that option's value.
     let mut arguments = simple.argv.iter().skip(1);
     while let Some(argument) = arguments.next() {
-        // A word that only run time knows may be an option.
+        // A word known only at run time may be an option.
         let Some(text) = argument.known() else { return true };
         match text {
             "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => return true,

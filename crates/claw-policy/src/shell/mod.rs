@@ -1,10 +1,10 @@
-//! What a shell command would do, told before it runs: allow, ask or deny.
+//! Judges a shell command before it runs: allow, ask or deny.
 //!
-//! The command is read by bash's grammar ([`parse`](self)), followed as a shell would follow it, and judged
-//! by rules that speak of programs, arguments and files, never of text. Whatever is not understood is asked:
-//! a text that is no command, a program that only run time knows, a script too large to follow.
+//! The command is parsed by bash's grammar ([`parse`](self)), followed as a shell would follow it, and judged
+//! by rules about programs, arguments and files, never about text. Anything not understood is asked about: a
+//! text that is no command, a program that is known only at run time, a script too large to follow.
 //!
-//! What a known program then does (`make`, `python x.py`) is the sandbox's business.
+//! The sandbox limits what a known program then does (`make`, `python x.py`).
 
 mod builtins;
 pub mod corpus;
@@ -28,15 +28,15 @@ pub use verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 
 use walk::Walker;
 
-/// What is said of a command whose analysis failed.
+/// The reason given for a command whose analysis failed.
 pub(crate) const PANICKED: &str = "the analysis failed";
 
-/// The longest command that is read, in bytes.
+/// The longest command that is analysed, in bytes.
 pub const LONGEST: usize = 64 * 1024;
 
 /// Judges a command.
 pub fn analyse(command: &str, rules: &Rules) -> Verdict {
-    // The grammar and the walk do not panic as far as anybody knows; if they do, the command is asked.
+    // The grammar and the walk are not known to panic; if they do, a person is asked.
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let mut walker = Walker::new(rules, command);
         if command.len() > LONGEST {

@@ -1,18 +1,18 @@
-//! Whether a script is nothing but simple commands that run one after the other, or through pipes.
+//! Recognises scripts that consist only of simple commands, run one after the other or through pipes.
 
 use super::parse::parse;
 use super::syntax::{Command, Kind, List, Operator, Part, Redirect, Word};
 
-/// Whether it is: no assignment, no redirection but to nowhere, no substitution, no loop, function or condition. Then
-/// its simple commands tell all that it does.
+/// Returns whether a script is plain: no assignment, no redirection except to `/dev/null`, no substitution,
+/// no loop, function or condition. Then its simple commands tell all that it does.
 pub fn is_plain(text: &str) -> bool {
     text.len() <= super::LONGEST
         && !text.contains('\0')
         && parse(text, 0).is_ok_and(|list| !list.0.is_empty() && plain_list(&list))
 }
 
-/// Whether it is one simple command and nothing else: no assignment, and no redirection but of its errors to where the
-/// rest of its output goes. What its words are is another question.
+/// Returns whether a script is a single simple command: no assignment, and no redirection except of its
+/// errors to its output. Its words may still be unknown.
 pub fn is_single(text: &str) -> bool {
     let Ok(list) = parse(text, 0) else { return false };
     let [item] = list.0.as_slice() else { return false };
@@ -24,7 +24,7 @@ pub fn is_single(text: &str) -> bool {
     simple && !item.background && item.command.redirects.iter().all(together)
 }
 
-/// Whether one command of it feeds another; a text that does not parse is taken to.
+/// Returns whether one command of the script pipes into another; true if the text does not parse.
 pub fn has_pipe(text: &str) -> bool {
     fn in_list(list: &List) -> bool {
         list.0.iter().any(|item| in_command(&item.command))
@@ -56,7 +56,7 @@ fn plain_command(command: &Command) -> bool {
     parts && command.redirects.iter().all(plain_redirect)
 }
 
-/// To nowhere, or one stream into the other.
+/// Returns whether a redirection is to `/dev/null`, or of one stream into another.
 fn plain_redirect(redirect: &Redirect) -> bool {
     let target = redirect.target.plain();
     match redirect.operator {

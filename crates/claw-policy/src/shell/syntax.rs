@@ -1,4 +1,4 @@
-//! The tree of a command, as bash reads it. Only what the analysis needs: no operator that cannot matter.
+//! The syntax tree of a command, as bash reads it, with only the parts that the analysis needs.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,17 +9,17 @@ use super::verdict::Span;
 #[derive(Debug, Clone, Default)]
 pub(super) struct List(pub(super) Vec<Item>);
 
-/// One command of a list.
+/// A command of a list.
 #[derive(Debug, Clone)]
 pub(super) struct Item {
     pub(super) command: Command,
-    /// How it hangs on the one before.
+    /// The connection to the command before it.
     pub(super) after: After,
-    /// Whether it ends in `&`, with all it hangs on.
+    /// The command ends in `&`, with all commands that it is connected to.
     pub(super) background: bool,
 }
 
-/// How a command hangs on the one before it.
+/// The connection of a command to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// It runs in any case.
@@ -28,7 +28,7 @@ pub(super) enum After {
     Perhaps,
 }
 
-/// A command with its place.
+/// A command with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
     pub(super) kind: Kind,
@@ -36,7 +36,7 @@ pub(super) struct Command {
     pub(super) span: Span,
 }
 
-/// What a command is.
+/// The kind of a command.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Simple {
@@ -54,7 +54,7 @@ pub(super) enum Kind {
         condition: List,
         body: List,
     },
-    /// `for`, or `select` where the value is not `fixed`.
+    /// `for`, or `select` if the value is not `fixed`.
     For {
         variable: String,
         words: Option<Vec<Word>>,
@@ -84,7 +84,7 @@ pub(super) struct Assignment {
     pub(super) name: String,
     pub(super) value: AssignedValue,
     pub(super) append: bool,
-    /// Whether one element of an array is set.
+    /// A single element of an array is set.
     pub(super) indexed: bool,
 }
 
@@ -102,9 +102,9 @@ pub(super) struct Redirect {
     pub(super) target: Word,
     /// The body of a here-document, filled when its lines are reached.
     pub(super) body: Rc<OnceCell<Word>>,
-    /// As it is named before the operator: a number, `{NAME}`, or nothing.
+    /// The descriptor as written before the operator: a number, `{NAME}`, or empty.
     pub(super) descriptor: String,
-    /// Whether it is for standard input: no descriptor was named, or 0.
+    /// The redirection is of standard input: no descriptor was named, or 0.
     pub(super) default_descriptor: bool,
 }
 
@@ -122,7 +122,7 @@ pub(super) enum Operator {
     HereString,
 }
 
-/// A word: what becomes no argument, one or several.
+/// A word, which becomes no argument, one or several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word {
     pub(super) parts: Vec<Part>,
@@ -132,9 +132,9 @@ pub(super) struct Word {
 /// A part of a word.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// Text as it stands: patterns, braces and a tilde count.
+    /// Text as written: patterns, braces and a tilde count.
     Plain(String),
-    /// Text that was quoted in some way.
+    /// Quoted text.
     Quoted(String),
     /// `"..."`.
     Double(Vec<Part>),
@@ -146,9 +146,9 @@ pub(super) enum Part {
         list: Rc<List>,
         writes: bool,
     },
-    /// `$((...))`, with what is expanded in it.
+    /// `$((...))`, with the expansions in it.
     Arithmetic(Vec<Part>),
-    /// Quoted bytes that are no text.
+    /// Quoted bytes that are not valid text.
     Bytes,
 }
 
@@ -156,17 +156,17 @@ pub(super) enum Part {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    /// Whether it is written without braces, so that text after it could join its name.
+    /// Written without braces, so that text after it could join its name.
     pub(super) bare: bool,
-    /// Between `[` and `]`.
+    /// The text between `[` and `]`.
     pub(super) index: Option<Vec<Part>>,
-    /// What stands between name and word, such as `:-`; `#` and `!` before the name are `len` and `indirect`.
+    /// The text between name and word, such as `:-`; `#` and `!` before the name are `len` and `indirect`.
     pub(super) operator: String,
     pub(super) word: Vec<Part>,
 }
 
 impl Word {
-    /// The text of a word that is written plainly, without quotes and expansions.
+    /// The text of a plain word, without quotes and expansions.
     pub(super) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Plain(text)] => Some(text),

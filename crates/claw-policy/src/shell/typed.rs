@@ -1,39 +1,39 @@
-//! What is typed into a command that runs.
+//! Judges text that is typed into a running command.
 //!
-//! It is judged with all that was typed before it, as if the command were started with that input: so a line that
-//! comes in two halves is one line, and a variable that was set before is known. What a shell reads is a script, what
-//! another interpreter reads is asked, what other programs read is their input.
+//! It is judged together with all text typed before, as if the command were started with that input: so a
+//! line typed in two halves is one line, and a variable set before is known. Text for a shell is a script,
+//! text for another interpreter is asked about, text for other programs is their input.
 
 use super::invocation::{self, Invocation, finding, reads_program};
 use super::verdict::{Argument, Decision, Finding, Simple, Span, Verdict};
 use super::{Rules, walk};
 
-/// A word that nobody types: a command of this name is found where a shell reads what is typed.
+/// A word that nobody types: a command of this name is found if a shell reads the typed text.
 const PROBE: &str = "clawsmith_probe_4f1d";
-/// Programs that run what is typed into them where they have a terminal: by themselves, or by their pager.
+/// Programs that run typed text if they have a terminal: by themselves, or by their pager.
 const PAGERS: &[&str] =
     &["less", "more", "most", "man", "info", "git", "systemctl", "journalctl", "top", "htop", "bat", "delta"];
-/// Programs that change what the keys of a terminal do: with another key for erasing, `rqZm` is `rm`.
+/// Programs that change the keys of a terminal: with another erase key, `rqZm` is `rm`.
 const SETTERS: &[&str] = &["stty", "tset", "reset", "setterm", "loadkeys", "bind", "bindkey"];
-/// The keys that a shell may be sent: they end what runs, or what is typed.
+/// The keys that a shell may be sent: they end the running command, or the input.
 const INTERRUPT: &str = "\u{3}";
 const END: &str = "\u{4}";
 
-/// A command that runs, and what was typed into it so far.
+/// A running command, and the text typed into it so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Typing<'a> {
-    /// How it was started. Its input is the beginning of what was typed.
+    /// The invocation that started it. Its input is the beginning of the typed text.
     pub started: Invocation<'a>,
-    /// What was typed since.
+    /// Text typed since.
     pub before: &'a str,
-    /// Whether it has a terminal, where keys edit what was typed.
+    /// The command has a terminal, where keys edit the typed text.
     pub terminal: bool,
-    /// The programs that its words led to, each by its word and its path.
+    /// The programs that its words resolved to, each as word and path.
     pub programs: &'a [(String, String)],
 }
 
 impl Typing<'_> {
-    /// Judges what is typed next.
+    /// Judges the text typed next.
     pub fn analyse(&self, text: &str, rules: &Rules) -> Verdict {
         let given = self.started.input.unwrap_or_default();
         let all = self.plain(&format!("{given}{}{text}", self.before));
@@ -68,7 +68,7 @@ impl Typing<'_> {
         verdict
     }
 
-    /// What a program reads of what was typed on a terminal.
+    /// The text that a program reads after a terminal has processed the keys.
     fn plain(&self, text: &str) -> String {
         match self.terminal {
             true => text.replace(['\r', '\u{3}'], "\n").replace(END, ""),
@@ -76,13 +76,13 @@ impl Typing<'_> {
         }
     }
 
-    /// Whether a shell reads what is typed.
+    /// Returns whether a shell reads the typed text.
     fn reads_script(&self, rules: &Rules) -> bool {
         let probed = Invocation { input: Some(PROBE), ..self.started }.analyse(rules);
         probed.commands.iter().any(|simple| simple.argv.first().and_then(Argument::known) == Some(PROBE))
     }
 
-    /// Why what is typed into a shell may be another script there than it is here.
+    /// The reason why typed text may be a different script for the shell than for this analysis.
     fn odd(&self, text: &str) -> Option<&'static str> {
         if self.terminal && (text == INTERRUPT || text == END) {
             return None;
@@ -96,36 +96,36 @@ impl Typing<'_> {
         if !text.chars().all(plain) {
             return Some("keys among the text make another command of it; send the lines without them");
         }
-        // Where it might be on: a shell without a terminal has to be told to be interactive.
+        // It may be on: a shell without a terminal has to be told to be interactive.
         let interactive = self.terminal || {
             let words = format!("{} {}", self.started.text, self.before);
             let option = |word: &str| word.starts_with('-') && word.contains(['i', 'H']);
             words.split_whitespace().any(option) || words.contains("hist") || text.contains("hist")
         };
-        // A line may come in pieces: what was typed of it before counts.
+        // A line may come in pieces: the part typed before counts.
         let line = self.before.rsplit(['\n', '\r']).next().unwrap_or_default();
         (interactive && recalls(&format!("{line}{text}")))
             .then_some("`!` and `^` bring earlier commands back in another form")
     }
 }
 
-/// Whether an interactive shell would put something of its history into this text.
+/// Returns whether an interactive shell would expand its history in this text.
 fn recalls(text: &str) -> bool {
     let quick = text.split(['\n', '\r']).any(|line| line.starts_with('^'));
     let mut after = text.split('!').skip(1);
     quick || after.any(|rest| !rest.is_empty() && !rest.starts_with([' ', '\t', '\n', '\r', '=', '(']))
 }
 
-/// Whether a word leads to a program that runs what it reads, and does not say so.
+/// Returns whether a word resolves to a program that runs its input, although its name does not tell.
 fn is_another(name: &str, path: &str) -> bool {
     let runs = |name: &str| walk::is_shell(&walk::name(name)) || invocation::is_reader(name);
     runs(path) && !runs(name)
 }
 
-/// A command that changes what a terminal makes of keys.
+/// A command that changes how a terminal processes keys.
 fn setter(simple: &Simple) -> Option<String> {
     let name = walk::name(simple.argv.first().and_then(Argument::known)?);
-    // What only asks, and what only decides whether keys are shown.
+    // Options that only query, or only decide whether keys are echoed.
     let plain = |argument: &Argument| {
         let known = argument.known();
         matches!(known, Some("size" | "speed" | "-a" | "--all" | "-g" | "--save" | "echo" | "-echo"))

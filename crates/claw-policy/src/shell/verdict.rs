@@ -1,4 +1,4 @@
-//! What is said about a command: allow, ask or deny, by which rule, for which part, and what was found in it.
+//! The verdict on a command: allow, ask or deny, the rule and the part behind it, and the commands found.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
-/// A part of the command, in bytes.
+/// A part of the command, as byte positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct Span {
-    /// Where it begins.
+    /// Start.
     pub start: usize,
-    /// Where it ends.
+    /// End, exclusive.
     pub end: usize,
 }
 
-/// What is to become of a command.
+/// The decision on a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// It may run.
     Allow,
-    /// A person decides; where nobody can be asked, it is refused.
+    /// A person decides; if nobody can be asked, it is refused.
     Ask,
     /// It may not run.
     Deny,
@@ -38,28 +38,28 @@ impl fmt::Display for Decision {
     }
 }
 
-/// A rule that has something against a part of the command.
+/// A rule's objection to a part of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule, such as `destructive.rm-recursive`.
     pub rule: SmolStr,
-    /// What the rule says.
+    /// The rule's decision.
     pub verdict: Decision,
-    /// Where.
+    /// The part of the command.
     pub span: Span,
-    /// The words there.
+    /// The text of that part.
     pub part: String,
-    /// Why, for a person.
+    /// The reason, for a person.
     pub reason: String,
-    /// Why and what to try instead, for the model.
+    /// The reason and what to try instead, for the model.
     pub advice: String,
 }
 
-/// How much of a part is told.
+/// Longest part that is shown, in characters.
 const TOLD: usize = 160;
 
 impl fmt::Display for Finding {
-    /// The rule, what it has against the command, and where.
+    /// Writes the rule, its reason and the part.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rule, reason, .. } = self;
         let mut part: String = self.part.chars().take(TOLD).collect();
@@ -70,19 +70,19 @@ impl fmt::Display for Finding {
     }
 }
 
-/// One simple command that would run.
+/// A simple command that would run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Simple {
     /// The program and its arguments.
     pub argv: Vec<Argument>,
-    /// What it may do.
+    /// Effects that it may have.
     pub effects: Effects,
-    /// Where it stands.
+    /// Position in the script.
     pub span: Span,
 }
 
 impl fmt::Display for Simple {
-    /// As a line that a shell would read; what is unknown stands as `<?>`.
+    /// Writes a line that a shell would read; unknown parts are `<?>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.argv.is_empty() {
             return f.write_str("(redirection)");
@@ -101,8 +101,8 @@ impl fmt::Display for Simple {
 }
 
 impl Simple {
-    /// Whether these arguments may be what this command becomes at run time. The program counts by its last
-    /// path component.
+    /// Returns whether this command may become these arguments at run time. Programs are compared by their
+    /// last path component.
     pub fn covers<S: AsRef<str>>(&self, argv: &[S]) -> bool {
         match (self.argv.split_first(), argv.split_first()) {
             (Some((program, rest)), Some((ran, arguments))) => {
@@ -120,7 +120,7 @@ impl Simple {
 }
 
 fn covers<S: AsRef<str>>(patterns: &[Argument], argv: &[S]) -> bool {
-    // Which suffixes of the arguments the patterns so far leave.
+    // The suffixes of the arguments that the patterns so far leave.
     let mut left = vec![false; argv.len() + 1];
     left[0] = true;
     for pattern in patterns {
@@ -141,13 +141,13 @@ fn covers<S: AsRef<str>>(patterns: &[Argument], argv: &[S]) -> bool {
 /// An argument as far as it is known before the command runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Argument {
-    /// Its text. A NUL, which no argument can hold, stands for what only run time knows.
+    /// The text. A NUL, which no argument can contain, stands for a part known only at run time.
     text: String,
-    /// Whether it may become several arguments or none: a pattern, or an expansion without quotes.
+    /// It may become several arguments or none: a pattern, or an expansion without quotes.
     many: bool,
 }
 
-/// What stands in an argument's text for something unknown.
+/// The character in an argument's text for an unknown part.
 pub(super) const UNKNOWN: char = '\0';
 
 impl Argument {
@@ -168,28 +168,28 @@ impl Argument {
         self
     }
 
-    /// The argument, where it is known.
+    /// The text of the argument, if it is known.
     pub fn known(&self) -> Option<&str> {
         (!self.many && !self.text.contains(UNKNOWN)).then_some(self.text.as_str())
     }
 
-    /// Its text, patterns as they are written, unknown parts as NUL.
+    /// The text, with patterns as written and unknown parts as NUL.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it may become several arguments or none.
+    /// Returns whether it may become several arguments or none.
     pub fn is_many(&self) -> bool {
         self.many
     }
 
-    /// Whether it may turn out to begin with a dash though none is written.
+    /// Returns whether it may turn out to begin with a dash though none is written.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with(UNKNOWN)
     }
 
-    /// Whether it is an option of which only run time knows which. The letters in `valued` take a value, which
-    /// may be joined to them: after one of these, what is unknown is that.
+    /// Returns whether it is an option that is known only at run time. The letters in `valued` take a value,
+    /// which may be joined to them: an unknown part after such a letter is its value.
     pub(super) fn is_unclear_option(&self, valued: &str) -> bool {
         let Some((head, _)) = self.text.split_once(UNKNOWN) else { return false };
         match head.strip_prefix(['-', '+']) {
@@ -239,29 +239,29 @@ impl Serialize for Argument {
     }
 }
 
-/// What is said about a command.
+/// The verdict on a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is to become of it.
+    /// The decision.
     pub decision: Decision,
-    /// Everything that rules have against it, the hardest first.
+    /// All findings, the strictest first.
     pub findings: Vec<Finding>,
     /// The simple commands found, in order.
     pub commands: Vec<Simple>,
 }
 
 impl Verdict {
-    /// The finding that decided; none where the command is allowed.
+    /// The finding that decided; `None` if the command is allowed.
     pub fn finding(&self) -> Option<&Finding> {
         self.findings.first()
     }
 
-    /// Whether these arguments are among what was found.
+    /// Returns whether one of the commands found may become these arguments.
     pub fn covers<S: AsRef<str>>(&self, argv: &[S]) -> bool {
         self.commands.iter().any(|simple| simple.covers(argv))
     }
 
-    /// What the command may do, all in all.
+    /// The effects of all commands together.
     pub fn effects(&self) -> Effects {
         self.commands.iter().fold(Effects::NONE, |all, simple| all.and(simple.effects))
     }

@@ -1,4 +1,4 @@
-//! A call whose caller went away without a word: its future was dropped before the outcome was written.
+//! A call whose caller vanished: its future was dropped before the outcome was recorded.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Executor, Offer};
 
-/// Rings the call's cancellation and writes its outcome if it is dropped before that was written.
+/// If dropped before the outcome is recorded, cancels the call and records its outcome.
 pub(super) struct Abandoned(Option<Watch>);
 
 struct Watch {
@@ -18,12 +18,12 @@ struct Watch {
     call: CallId,
     tool: Arc<Meta>,
     cancel: CancellationToken,
-    /// How the tool ended, and after how many microseconds, once it has.
+    /// The tool's outcome and run time in microseconds, once it has ended.
     ended: Option<(Outcome, u64)>,
 }
 
 impl Abandoned {
-    /// Watches a call from the moment that its intent is written.
+    /// Watches a call from the moment that its intent is recorded.
     pub(super) fn watch(
         executor: &Executor,
         offer: &Offer,
@@ -35,14 +35,14 @@ impl Abandoned {
         Self(Some(Watch { executor, offer, call, tool, cancel, ended: None }))
     }
 
-    /// The tool has come to its end; if the rest is dropped, this is how it ended.
+    /// Sets the outcome to record if the rest is dropped.
     pub(super) fn ended(&mut self, outcome: Outcome, micros: u64) {
         if let Some(watch) = &mut self.0 {
             watch.ended = Some((outcome, micros));
         }
     }
 
-    /// The outcome is written, or cannot be.
+    /// The outcome is recorded, or cannot be.
     pub(super) fn arrived(mut self) {
         self.0 = None;
     }
@@ -52,7 +52,8 @@ impl Drop for Abandoned {
     fn drop(&mut self) {
         let Some(watch) = self.0.take() else { return };
         watch.cancel.cancel();
-        // Without a runtime nothing can be written any more, and the ledger rightly says: unknown.
+        // Without a runtime nothing can be recorded any more, and the ledger rightly shows the outcome as
+        // unknown.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(watch.write());
     }

@@ -1,4 +1,4 @@
-//! Waiting for a tool, and for no longer than it may take.
+//! Waits for a tool, within its time limit.
 
 use std::any::Any;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use claw_core::tool::{ErrorKind, Output, ToolError};
 use tokio_util::sync::CancellationToken;
 
-/// How long a tool may take.
+/// Time limits of a tool.
 pub(super) struct Bounds {
-    /// To do its work.
+    /// For its work.
     pub(super) limit: Duration,
-    /// To clean up once it was told to stop.
+    /// For cleaning up after it was told to stop.
     pub(super) grace: Duration,
 }
 
 pub(super) type Caught = Result<Result<Output, ToolError>, Box<dyn Any + Send>>;
 
-/// Waits for the work, for the caller to give up or for the time to be over. A tool that is told to stop has
-/// a moment to clean up; then it is dropped.
+/// Waits until the work is done, the caller gives up or the time is up. A tool that is told to stop has a
+/// moment to clean up; then it is dropped.
 pub(super) async fn bounded(
     work: impl Future<Output = Caught>,
     bounds: Bounds,
@@ -34,7 +34,7 @@ pub(super) async fn bounded(
         }
     };
     cancel.cancel();
-    // Whatever it says now, it was stopped; what it had so far may still help.
+    // Whatever it returns now, it was stopped; its partial output may still help.
     if let Ok(caught) = tokio::time::timeout(bounds.grace, work).await {
         let said = match uncaught(caught) {
             Ok(output) => output.model_text(),
@@ -50,7 +50,7 @@ fn uncaught(caught: Caught) -> Result<Output, ToolError> {
     caught.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
-/// What a panic is told as: the model learns that the tool is at fault, the log what it said.
+/// The error for a panic: the model learns that the tool is at fault, the log gets the panic message.
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> ToolError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Step 5: what a call would do, and whether it may, asking a person if need be.
+//! Step 5: plans a call and decides whether it may run, asking a person if necessary.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::reply::{Refusal, Step};
 use crate::scrub::CallScrubber;
 use crate::{approval, guard};
 
-/// How long the ports may look at what a plan leads to.
+/// Time limit for the ports to look at the targets of a plan.
 const LOOKING: Duration = Duration::from_secs(10);
 
-/// What step 5 has established.
+/// The findings of step 5.
 pub(super) struct Judged {
-    /// The tool to run: the one that is registered when the judging ends.
+    /// The tool to run: the one that is registered when step 5 ends.
     pub(super) built: Arc<Built>,
     pub(super) plan: Plan,
     pub(super) analysis: Analysis,
@@ -38,7 +38,7 @@ pub(super) struct Judged {
 }
 
 impl Trip<'_> {
-    /// 5. What would it do, and may it?
+    /// Step 5: plans the call and decides on it.
     pub(super) async fn judge(
         &self,
         args: &Value,
@@ -64,7 +64,7 @@ impl Trip<'_> {
         Ok(judged)
     }
 
-    /// What would it do, and what do the rules say of that? Nobody is asked yet.
+    /// Plans the call and applies the rules to the plan. Nobody is asked yet.
     pub(super) async fn weigh(&self, args: &Value, left: Effects) -> Result<(Judged, Judgement), Refusal> {
         let meta = &self.tool.entry.meta;
         let place = self.place().await?;
@@ -91,7 +91,7 @@ impl Trip<'_> {
         Ok((judged, judgement))
     }
 
-    /// Where the call would run, with the settings of now.
+    /// The circumstances of the call, with the current settings.
     async fn place(&self) -> Result<Arc<Place>, Refusal> {
         let settings = self.executor.0.settings.of(&self.offer.caller().tenant);
         let settings = tokio::select! {
@@ -108,7 +108,7 @@ impl Trip<'_> {
         Ok(self.offer.place(self.tool, &stored))
     }
 
-    /// What the rules of now say about the commands of a plan.
+    /// Applies the current rules to the commands of a plan.
     fn analyse(&self, plan: &Plan, programs: &Registered) -> Analysis {
         let commands = self.executor.0.commands.load().of(self.offer.caller());
         let (processes, owner) = (&self.executor.0.processes, guard::owner(self.offer.caller()));
@@ -129,8 +129,8 @@ impl Trip<'_> {
         policy::judge(&self.executor.0.approvals.load(), &circumstances)
     }
 
-    /// How the commands of a call see the workspace. Where their changes are to be looked at before they are made, only a
-    /// layer will do.
+    /// The way in which the call's commands see the workspace. If changes have to be reviewed before they are
+    /// applied, only a layer will do.
     pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
         let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
         let of_writing = self.executor.0.approvals.load().of_effect(Effect::Write).map(|(rule, _)| rule);
@@ -142,15 +142,15 @@ impl Trip<'_> {
         }
     }
 
-    /// What files the call may reach by the rules of now.
+    /// The files that the call may reach under the current rules.
     pub(super) fn scope(&self, place: &Place) -> Scope {
         let rules = self.executor.0.files.load();
         let name = &self.tool.entry.meta.name;
         guard::scope(&rules, self.offer.caller(), name, &place.facts, &self.skills.directories)
     }
 
-    /// While a person thought, the policy or the settings may have changed: what they said yes to must still be
-    /// allowed, and be what they said it to. Returns the tool that is registered by now.
+    /// Checks again after a person has answered: policy and settings may have changed meanwhile, and the
+    /// approved call must still be allowed and the same. Returns the tool that is registered by now.
     async fn reconsider(&self, judged: &Judged) -> Result<Arc<Built>, Refusal> {
         if self.place().await?.digest != judged.place.digest {
             let reason = "the tool's settings changed while the question waited".to_owned();
@@ -175,7 +175,7 @@ impl Trip<'_> {
         }
     }
 
-    /// A file of the plan that is elsewhere by now: a link on the way to it was changed.
+    /// A file of the plan that is elsewhere by now, since a link on its path was changed.
     async fn moved(&self, judged: &Judged) -> Result<Option<String>, Refusal> {
         let of_file = |sight: &&Sight| matches!(sight.target, Target::File { .. });
         let before: Vec<&Sight> = judged.sights.iter().filter(of_file).collect();
@@ -189,7 +189,7 @@ impl Trip<'_> {
         }))
     }
 
-    /// Has the ports look at what the plan leads to, so that the answer binds what will really run.
+    /// Has the ports look at the targets of the plan, so that the approval covers what will really run.
     async fn look(
         &self,
         (plan, analysis): (&Plan, &Analysis),
@@ -277,7 +277,8 @@ impl Trip<'_> {
         }
     }
 
-    /// Whether nothing would be asked if rules covered every command: others may be what asks.
+    /// Returns whether the call would be allowed if rules covered every command: something else may be the
+    /// reason to ask.
     fn is_settled_by_rules(&self, judged: &Judged) -> bool {
         let covered = judged.analysis.clone().with_all_covered(true);
         self.verdict(judged, &covered) == Judgement::Allow

@@ -1,4 +1,4 @@
-//! Programs with credentials: which of them a call may use, and which of its asks lead to one.
+//! Programs with credentials: those that a call may use, and the asks that lead to one.
 
 use claw_core::port::{ProgramRun, Registered};
 use claw_core::store::StoreError;
@@ -12,8 +12,8 @@ use crate::reply::{Refusal, Step};
 use crate::{Executor, Offer};
 
 impl Executor {
-    /// The programs that the caller of an offer may use with their credentials, sorted by name. Who may not use the
-    /// tool for them has none.
+    /// The programs that the caller of an offer may use with their credentials, sorted by name; empty if the
+    /// caller may not use the tool for them.
     pub async fn programs(&self, offer: &Offer) -> Result<Registered, StoreError> {
         let caller = offer.caller();
         match &offer.0.registry.world().programs {
@@ -24,7 +24,8 @@ impl Executor {
         }
     }
 
-    /// Whether the tool for them was offered to the caller and is allowed now, with all that it does.
+    /// Returns whether the tool for these programs was offered to the caller and is allowed now, with all its
+    /// effects.
     async fn may_use_programs(&self, offer: &Offer) -> bool {
         let registry = self.registry_for(offer.caller()).await;
         let subject = Subject::from(offer.caller().as_ref());
@@ -40,7 +41,7 @@ impl Executor {
 }
 
 impl Trip<'_> {
-    /// The programs that the commands of a plan may lead to, whatever tool they come by.
+    /// The programs that the commands of a plan may lead to, for any tool.
     pub(super) async fn programs(&self, plan: &Plan) -> Result<Registered, Refusal> {
         if !plan.asks.iter().any(|ask| policy::command(ask).is_some()) {
             return Ok(Registered::default());

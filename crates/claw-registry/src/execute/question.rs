@@ -1,7 +1,7 @@
-//! What a person is shown of a call that waits for their answer.
+//! The summary of a call that a person reads before approving it.
 //!
-//! Whoever wrote the call may want to mislead: nothing in it can steer a terminal, pass for a line of ours
-//! or hide what it does behind its length.
+//! The author of the call may want to mislead: nothing in it can control a terminal, look like one of our
+//! lines, or hide its effect behind its length.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,10 +18,11 @@ use super::Judged;
 use crate::output;
 use crate::scrub::CallScrubber;
 
-/// How much of a command or of the arguments is kept for whoever answers; more is cut from the middle, and said to be.
+/// Bytes of a command or of the arguments that are kept for the person who answers; the middle of longer
+/// texts is cut, with a note.
 const SHOWN: usize = 256 * 1024;
 
-/// What the call would do, part by part, then its arguments. Scrubbed first, cut after.
+/// Describes the call's asks one by one, then its arguments. Texts are scrubbed first and cut afterwards.
 pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
     let mut lines = Vec::new();
     for analysed in &judged.analysis.asks {
@@ -39,7 +40,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                     lines.push("reading from its standard input:".to_owned());
                     lines.push(block(input, scrubber));
                 }
-                // A command that is all there is would stand there twice.
+                // If the script is a single command, it would be shown twice.
                 let is_all = |verdict: &Verdict| match verdict.commands.as_slice() {
                     [only] => only.to_string() == script.text.trim(),
                     _ => false,
@@ -112,7 +113,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
     lines.join("\n")
 }
 
-/// The arguments that the lines above do not show word for word already.
+/// The arguments that the lines above do not already show literally.
 fn unsaid(args: &Value, asks: &[Ask]) -> Value {
     let Value::Object(fields) = args else { return args.clone() };
     let said = |value: &Value| {
@@ -131,14 +132,14 @@ fn unsaid(args: &Value, asks: &[Ask]) -> Value {
     )
 }
 
-/// Where a path really leads, if that is not where it says.
+/// The real path, if it differs from the given one.
 fn elsewhere<'a>(path: &str, sights: &'a [Sight]) -> Option<&'a str> {
     let real = policy::leads_to(path, sights)?;
     let written: PathBuf = Path::new(path).components().filter(|part| *part != Component::CurDir).collect();
     (!Path::new(real).ends_with(written)).then_some(real)
 }
 
-/// A program with credentials: its file, its arguments and the names of what it is given.
+/// Describes a program with credentials: its file, its arguments and the names of its variables.
 fn login(run: &ProgramRun, sights: &[Sight], scrubber: &CallScrubber) -> Vec<String> {
     let ProgramRun { program, word, arguments, directory, .. } = run;
     let name = program.place.name.as_str();
@@ -157,11 +158,11 @@ fn login(run: &ProgramRun, sights: &[Sight], scrubber: &CallScrubber) -> Vec<Str
     ]
 }
 
-/// How many simple commands are shown.
+/// Number of simple commands that are shown.
 const COMMANDS: usize = 40;
 
-/// The simple commands that a script was found to hold, with what its sandbox lets each do: each once, and where there
-/// are more than can be shown, those whose text says that they do most.
+/// The simple commands of a script, with the effects that its sandbox allows each. Each is shown once; if
+/// there are too many, those with the most effects are shown.
 fn commands(judged: &Judged, verdict: &Verdict, scrubber: &CallScrubber) -> Vec<String> {
     if verdict.commands.is_empty() {
         return Vec::new();
@@ -195,7 +196,7 @@ fn commands(judged: &Judged, verdict: &Verdict, scrubber: &CallScrubber) -> Vec<
     lines
 }
 
-/// Where commands would run, in words.
+/// Describes the sandbox in which commands would run.
 pub(super) fn place(sight: &Sight) -> Option<&str> {
     match sight.target {
         Target::Sandbox => sight.path.as_deref().or(sight.identity.as_deref()),
@@ -214,18 +215,18 @@ fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String>
     lines
 }
 
-/// Text of one line: line breaks are shown, not made.
+/// Text on one line: line breaks are escaped.
 fn plain(text: &str, scrubber: &CallScrubber) -> String {
     harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here")).replace('\n', "\\n")
 }
 
-/// Text of several lines, each indented, so that none passes for one of ours.
+/// Text of several lines, each indented, so that none looks like one of ours.
 pub(crate) fn block(text: &str, scrubber: &CallScrubber) -> String {
     let text = harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here"));
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Control characters, those that turn the direction of text and those that show nothing, as escapes.
+/// Escapes control characters, direction marks and invisible characters.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,5 @@
-//! Rules that somebody gave with a yes: which of them cover a call, and what a yes to it would be remembered as.
+//! Rules that a person gave with an approval: those that cover a call, and the rule that approving it would
+//! create.
 
 use claw_core::RuleId;
 use claw_core::store::{Rule, StoreError, Suggestion};
@@ -11,8 +12,8 @@ use super::{Judged, Trip, question};
 use crate::scrub::CallScrubber;
 
 impl Trip<'_> {
-    /// The judgement, by rules that were given before too. A call that passes by some is counted to them first; where
-    /// one was revoked at the same moment, it does not pass.
+    /// Judges the call, also by remembered rules. A call that rules allow is counted to them first; if one
+    /// was revoked at the same moment, the call does not pass.
     pub(super) async fn decide(&self, judged: &mut Judged) -> Judgement {
         let used = self.covering(judged).await;
         let judgement = self.verdict(judged, &judged.analysis);
@@ -23,7 +24,7 @@ impl Trip<'_> {
         self.verdict(judged, &judged.analysis)
     }
 
-    /// Finds the rules that cover the commands of a call, where that makes a difference.
+    /// Finds the rules that cover the commands of a call, if that makes a difference.
     async fn covering(&self, judged: &mut Judged) -> Vec<RuleId> {
         let Some(store) = &self.executor.0.rules else { return Vec::new() };
         let security = self.executor.0.approvals.load().security;
@@ -44,7 +45,7 @@ impl Trip<'_> {
         let mut used = Vec::new();
         let Judged { analysis, sights, .. } = judged;
         for analysed in &mut analysis.asks {
-            // No rule speaks of what is typed.
+            // Rules do not cover typed text.
             let by = policy::command(&analysed.ask)
                 .and_then(|script| remembered::covering(&list, &commands(analysed, &script, sights)?));
             analysed.covered = by.is_some();
@@ -55,7 +56,7 @@ impl Trip<'_> {
         used
     }
 
-    /// Counts a call to the rules that let it pass; false where one of them holds no more.
+    /// Counts a call to the rules that allowed it; returns false if one of them is no longer valid.
     async fn count(&self, used: &[RuleId]) -> bool {
         let Some(store) = &self.executor.0.rules else { return false };
         let (tenant, now) = (&self.offer.caller().tenant, self.offer.0.registry.world().clock.now());
@@ -73,13 +74,13 @@ impl Trip<'_> {
     }
 }
 
-/// A command of the plan with what was found out about it.
+/// A command of the plan with its analysis.
 fn commands<'a>(analysed: &'a AnalysedAsk, script: &'a Script, sights: &'a [Sight]) -> Option<Commands<'a>> {
     let credential = analysed.login().map(|run| run.program.place.name.as_str());
     Some(Commands { script, verdict: analysed.verdict.as_ref()?, sights: Some(sights), credential })
 }
 
-/// A stored rule; one that cannot be read covers nothing.
+/// Parses a stored rule; an invalid one covers nothing.
 fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
     match serde_json::from_value(rule.new.rule) {
         Ok(remembered) => Some((rule.new.id, remembered)),
@@ -90,7 +91,7 @@ fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
     }
 }
 
-/// What a rule covers, and the sandbox that holds what it covers: which effects a command has, its mounts decide.
+/// Describes a rule and the sandbox that limits it: the sandbox's mounts decide which effects a command has.
 fn held(rule: &Remembered, judged: &Judged) -> String {
     match judged.sights.iter().find_map(question::place) {
         Some(place) => format!("{rule}; in {place}"),
@@ -98,7 +99,8 @@ fn held(rule: &Remembered, judged: &Judged) -> String {
     }
 }
 
-/// What a yes to this call would be remembered as: for a call that runs one script and does nothing else.
+/// The rule that approving this call would create: only for a call that runs one script and does nothing
+/// else.
 pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestion> {
     let [only] = judged.analysis.asks.as_slice() else { return None };
     let script = policy::command(&only.ask)?;

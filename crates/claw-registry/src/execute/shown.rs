@@ -1,4 +1,4 @@
-//! One name for one place: a path below the workspace as commands see it is the same path for every tool.
+//! Translates paths: a workspace path as commands see it means the same file for every tool.
 
 use std::path::{Component, Path};
 
@@ -10,10 +10,10 @@ use crate::validate::Checked;
 /// Fields of arguments that hold paths of the workspace.
 const PATHS: [&str; 6] = ["path", "paths", "directory", "root", "working_dir", "file_path"];
 
-/// Makes paths that begin with the name of the workspace inside the sandbox relative to it, and notes that.
+/// Makes paths that begin with the sandbox's name of the workspace relative to it, with a note.
 pub(super) fn translate(caller: &Caller, checked: &mut Checked) {
     let Some(shown) = caller.shown_workspace.as_deref() else { return };
-    // On a machine where that is the workspace's own path, there is nothing to translate.
+    // If this is also the workspace's own path, there is nothing to translate.
     if caller.workspace.starts_with(shown) {
         return;
     }
@@ -32,7 +32,7 @@ pub(super) fn translate(caller: &Caller, checked: &mut Checked) {
     }
 }
 
-/// The path below `shown`; `None` where it does not lead there.
+/// The path below `shown`; `None` if it is not below it.
 fn relative(path: &str, shown: &str) -> Option<String> {
     let below = Path::new(path).strip_prefix(shown).ok()?;
     let climbs = below.components().any(|part| part == Component::ParentDir);

@@ -1,4 +1,4 @@
-//! Skills in use: the directories that a call can read for them, and the tools that they leave out.
+//! Skills in use: the directories that a call can read for them, and the tools that they exclude.
 
 use claw_core::port::Owner;
 use claw_core::skill::SkillCard;
@@ -10,7 +10,8 @@ use crate::reply::{Refusal, Step};
 use crate::{Executor, Offer};
 
 impl Executor {
-    /// The skills that this caller may take up, by tier and then by name; none where no tool for that is offered.
+    /// The skills that this caller may use, by tier and then by name; empty if the tool for them is not
+    /// offered.
     pub async fn skills(&self, offer: &Offer) -> Result<Vec<SkillCard>, ToolError> {
         let uses = |name: &str| offer.find(name).is_some_and(|tool| tool.state() == State::Listed);
         match &offer.0.registry.world().skills {
@@ -20,11 +21,11 @@ impl Executor {
     }
 }
 
-/// The tool that takes up a skill.
+/// The tool that starts using a skill.
 const USE_SKILL: &str = "use_skill";
 
 impl Trip<'_> {
-    /// Finds out which skills are in use.
+    /// Loads the skills in use.
     pub(super) async fn take_skills(&mut self) -> Result<(), Refusal> {
         let Some(host) = &self.offer.0.registry.world().skills else { return Ok(()) };
         let caller = self.offer.caller();
@@ -37,8 +38,8 @@ impl Trip<'_> {
         Ok(())
     }
 
-    /// Refuses a tool that the skill in use leaves out. A tool that takes up or finds skills and tools, or reads results, is
-    /// left out by none.
+    /// Refuses a tool that the skill in use excludes. Tools that use or find skills, find tools or read
+    /// results are never excluded.
     pub(super) fn check_skill(&self) -> Result<(), Refusal> {
         let Some(narrowing) = &self.skills.narrowing else { return Ok(()) };
         let meta = &self.tool.entry.meta;
@@ -58,8 +59,8 @@ impl Trip<'_> {
     }
 }
 
-/// Whether an entry of `allowed-tools` names a tool, by its name or an alias. A pattern in brackets narrows the tool for
-/// other agents; here the tool is allowed as a whole, within what the policy gives.
+/// Returns whether an entry of `allowed-tools` names a tool, by its name or an alias. A pattern in brackets
+/// narrows the tool for other agents; here the whole tool is allowed, within the policy.
 fn is_named(meta: &Meta, entry: &str) -> bool {
     let name = entry.split('(').next().unwrap_or_default().trim();
     match name.strip_suffix('*') {

@@ -1,4 +1,4 @@
-//! What a running call tells, scrubbed on its way to whoever listens.
+//! Scrubs the progress of a running call on its way to the listener.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::Request;
 use crate::scrub::Telling;
 use crate::{Executor, Offer};
 
-/// The call's progress, and its end: what a stream holds back is told when the call is over.
+/// The call's progress, and its end: text that the stream holds back is sent when the call is over.
 pub(super) fn scrubbed(
     executor: &Executor,
     offer: &Offer,
@@ -43,7 +43,7 @@ struct Line {
 
 impl Line {
     fn tell(&self, take: impl FnOnce(&mut Telling) -> String) {
-        // Held while the listener hears, so that pieces arrive in order.
+        // Held while the listener is told, so that pieces arrive in order.
         let mut telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         let text = take(&mut telling);
         if text.is_empty() {
@@ -56,7 +56,7 @@ impl Line {
     }
 }
 
-/// Tells what was held back.
+/// Sends the text held back.
 pub(super) struct Tail(Option<Arc<Line>>);
 
 impl Tail {

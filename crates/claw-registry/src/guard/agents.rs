@@ -1,4 +1,4 @@
-//! The agents of the caller's own tenant.
+//! Guard of agents: those of the caller's own tenant.
 
 use std::sync::Arc;
 

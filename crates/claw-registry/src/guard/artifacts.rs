@@ -1,4 +1,4 @@
-//! Kept results of the caller's own session.
+//! Guard of artifacts: kept results of the caller's own session.
 
 use std::sync::Arc;
 

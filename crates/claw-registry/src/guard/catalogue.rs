@@ -1,4 +1,4 @@
-//! Searching the tools that the caller may use and was not sent.
+//! Guard of the catalogue: searches the tools that the caller may use and was not sent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Changes that a command made on its layer: checked as if file tools had made them, shown, and applied as one.
+//! Changes that a command made on its layer: checked as if file tools had made them, shown, and applied
+//! together.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,11 +47,11 @@ pub(super) struct ChangeSite {
     tool: ToolName,
 }
 
-/// Changes that are not applied, and the text that a person reads about those that wait for an answer.
+/// Changes that are not applied, and the text that a person reads about those that need approval.
 #[derive(Default)]
 struct Held {
     changes: Vec<HeldChange>,
-    /// Paths of control files, which a person may let pass.
+    /// Paths of control files, which a person may approve.
     asked: Vec<(PathBuf, &'static str)>,
 }
 
@@ -64,7 +65,7 @@ impl ChangeSite {
         }
     }
 
-    /// Applies the changes of a command that may be applied, and says what became of all of them.
+    /// Applies the permitted changes of a command and reports what became of all of them.
     pub(super) async fn settle(
         &self,
         grant: &Arc<Grant>,
@@ -122,11 +123,12 @@ impl ChangeSite {
         Ok(changes)
     }
 
-    /// The reason why a person has to agree to all changes; `None` where nobody has to.
+    /// The reason why a person has to approve all changes; `None` if nobody has to.
     fn review(&self, grant: &Grant, mode: ApplyMode) -> Option<&'static str> {
         match (mode, grant.writes, self.rule_of_writing()) {
             (ApplyMode::Review, ..) => Some("`shell.apply` is `review`"),
-            // The text of the command did not say that it writes, so no rule about writing was looked at before it ran.
+            // The text of the command did not show that it writes, so no rule about writing was applied
+            // before it ran.
             (_, false, Some(EffectRule::Ask | EffectRule::Deny)) => {
                 let is_configured = self.executor.0.approvals.load().narrowing.is_none();
                 Some(match is_configured {
@@ -140,7 +142,7 @@ impl ChangeSite {
         }
     }
 
-    /// The rule of the approvals about writing.
+    /// The approval rule for writing.
     fn rule_of_writing(&self) -> Option<EffectRule> {
         self.executor.0.approvals.load().of_effect(Effect::Write).map(|(rule, _)| rule)
     }
@@ -199,7 +201,7 @@ impl ChangeSite {
         }
     }
 
-    /// Keeps the list of changes for the ledger.
+    /// Stores the list of changes for the ledger.
     fn note(&self, grant: &Grant, changes: &CommandChanges) {
         let Some(undo) = changes.undo else { return };
         let scrubber = self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets);
@@ -236,7 +238,7 @@ impl ChangeSite {
             }
             let repository = repositories.iter().any(|repository| change.path.starts_with(repository));
             let entry = Entry { repository, link: change.entry == ChangedEntry::Link };
-            // Most files are ordinary whatever they hold, and are not read for this.
+            // Most files are ordinary whatever they contain, and are not read for this.
             if control_reason(&change.path, None, None, entry).is_none() {
                 continue;
             }
@@ -247,7 +249,7 @@ impl ChangeSite {
         held
     }
 
-    /// Asks a person whether these files may be changed. Where nobody can be asked, they may not.
+    /// Asks a person to approve changes of these files. If nobody can be asked, they are refused.
     async fn let_pass(
         &self,
         grant: &Grant,
@@ -255,7 +257,7 @@ impl ChangeSite {
         (asked, reason): (&[(PathBuf, &'static str)], &str),
         scrubber: &CallScrubber,
     ) -> Result<bool, ToolError> {
-        // A call that has begun cannot be parked: without somebody who watches, the changes are held back.
+        // A running call cannot be parked: unless somebody watches, the changes are held back.
         if matches!(grant.asking, Asking::Impossible | Asking::Unwatched) {
             return Ok(false);
         }
@@ -273,7 +275,7 @@ impl ChangeSite {
         if asked.len() > SHOWN_FILES {
             lines.push(format!("and {} more files", asked.len() - SHOWN_FILES));
         }
-        // Files that do not fit are bound by the answer too.
+        // The approval covers files that do not fit, too.
         bound.push((format!("{asked:?}"), None));
         let (caller, now) = (self.offer.caller(), self.offer.0.registry.world().clock.now());
         let wait = Duration::from_secs(self.executor.0.approvals.load().wait_secs.into());
@@ -323,7 +325,7 @@ fn hold_with_directories(pending: &dyn PendingChanges, held: &mut Vec<HeldChange
     held.extend(more);
 }
 
-/// The parts of a change that a diff may not show: its kind, its size and its mode.
+/// The parts of a change that a diff may not show: kind, size and mode.
 fn described(change: &FileChange) -> String {
     let what = match (change.kind, change.entry) {
         (ChangeKind::Deleted, _) => return " (deleted)".to_owned(),
@@ -337,7 +339,8 @@ fn described(change: &FileChange) -> String {
     format!(" ({what}{size}{mode}{large})")
 }
 
-/// Entries by which a directory becomes a repository whose configuration or hooks, there already, make git run programs.
+/// Entries that turn a directory into a repository whose existing configuration or hooks make git run
+/// programs.
 async fn completing(pending: &dyn PendingChanges, repository: &Path) -> Vec<(PathBuf, &'static str)> {
     let is_created = |path: &Path| {
         let is_it = |change: &FileChange| change.path == path && change.kind == ChangeKind::Created;
@@ -355,7 +358,7 @@ async fn completing(pending: &dyn PendingChanges, repository: &Path) -> Vec<(Pat
     created.map(|part| (part, "it makes the directory a git repository")).collect()
 }
 
-/// Directories that the changes make git repositories without being called `.git`, or in which they change one.
+/// Directories that the changes turn into git repositories not called `.git`, or in which they change one.
 async fn repositories(pending: &dyn PendingChanges) -> Vec<PathBuf> {
     const PARTS: [&str; 4] = ["HEAD", "config", "objects", "refs"];
     let mut found = BTreeSet::new();
@@ -382,7 +385,7 @@ async fn repositories(pending: &dyn PendingChanges) -> Vec<PathBuf> {
     found.into_iter().collect()
 }
 
-/// Counts the lines that changed, and shows as much of them as fits.
+/// Counts the changed lines and shows as many as fit.
 async fn compare(pending: &dyn PendingChanges, scrubber: &CallScrubber) -> ((u64, u64), String) {
     let (mut lines, mut shown, mut left) = ((0, 0), String::new(), COMPARED_IN_ALL);
     let mut omitted = 0;
@@ -405,7 +408,7 @@ async fn compare(pending: &dyn PendingChanges, scrubber: &CallScrubber) -> ((u64
                 ChangeTag::Equal => {}
             }
         }
-        // Files of a repository's own are many, and nobody reads them.
+        // A repository's own files are many, and nobody reads them.
         let is_of_git = change.path.components().any(|part| part.as_os_str() == ".git");
         if shown.len() < DIFF_BYTES && !is_of_git {
             let path = shown_path(&change.path);
@@ -421,7 +424,7 @@ async fn compare(pending: &dyn PendingChanges, scrubber: &CallScrubber) -> ((u64
     (lines, shown)
 }
 
-/// The text of a file; no file has no text, and one that is not text has none either.
+/// The text of a file; empty if there is no file, `None` if it is not text.
 fn as_text(bytes: Option<&[u8]>) -> Option<String> {
     match bytes {
         None => Some(String::new()),

@@ -1,4 +1,4 @@
-//! Configured endpoints: a request goes to the origin that the plan names, and to no other.
+//! Guard of endpoints: a request goes only to the origin that the plan names.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Endpoints for PlannedEndpoints {
 
     async fn send(&self, request: &EndpointRequest) -> Result<EndpointAnswer, ToolError> {
         self.grant.live()?;
-        // Where it really is counts, whatever the plan was computed from.
+        // The real origin counts, whatever the plan was computed from.
         let cards = self.host.list();
         let origin = cards.iter().find(|card| card.name == request.endpoint).map(|card| &card.origin);
         let named = |ask: &Ask| matches!(ask, Ask::Host { origin: named } if Some(named) == origin);

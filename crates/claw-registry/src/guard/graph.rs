@@ -1,4 +1,4 @@
-//! The caller's knowledge graph. Whose facts are searched is made here from who calls, never from an argument.
+//! Guard of the knowledge graph. The owner of the facts is derived from the caller, never from an argument.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Requests: one goes to a server that the plan names, and to no other.
+//! Guard of HTTP: a request goes only to a server that the plan names.
 
 use std::sync::Arc;
 

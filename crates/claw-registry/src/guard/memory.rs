@@ -1,4 +1,4 @@
-//! The caller's memory. Whose documents are searched and read is made here from who calls, never from an argument.
+//! Guard of memory. The owner of the documents is derived from the caller, never from an argument.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The guarded side of the ports: bound to one caller and one plan.
 //!
-//! A tool reaches the world only through what is made here, and only through the ports that its metadata
+//! A tool reaches the world only through the guards made here, and only through the ports that its metadata
 //! declares. Each guard refuses what the plan did not name.
 
 mod agents;
@@ -44,36 +44,36 @@ pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer};
 
-/// What one call was granted.
+/// The permissions of one call.
 pub(crate) struct Grant {
     pub(crate) plan: Plan,
     /// The asks of the plan that lead to a program with credentials.
     pub(crate) logins: Vec<(Ask, ProgramRun)>,
     pub(crate) sights: Vec<Sight>,
-    /// The tool's ceiling without the effects that the policy took.
+    /// The tool's ceiling without the effects that the policy removed.
     pub(crate) effects: Effects,
-    /// How its commands see the workspace.
+    /// The way in which its commands see the workspace.
     pub(crate) access: WorkspaceAccess,
-    /// Whether the call was judged as one that writes.
+    /// The call was judged as one that writes.
     pub(crate) writes: bool,
-    /// Whether a person can be asked while the call runs.
+    /// The way to get an approval while the call runs.
     pub(crate) asking: Asking,
     pub(crate) scope: Arc<Scope>,
-    /// Whether the caller's commands reach other machines without asking for it.
+    /// The caller's commands have network access without requesting it.
     pub(crate) network: bool,
     pub(crate) cancel: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) secrets: Secrets,
     /// The agent's run that the call is part of.
     pub(crate) run: Option<JobId>,
-    /// Changes that its commands made, for the ledger.
+    /// Changes made by its commands, for the ledger.
     pub(crate) changed: Mutex<Option<Box<ChangeRecord>>>,
     /// Set when the call is over.
     pub(crate) over: AtomicBool,
 }
 
 impl Grant {
-    /// The call is over: whoever still holds its ports gets nothing from them.
+    /// Revokes the ports: after the call they refuse everything.
     pub(crate) fn revoke(&self) {
         self.over.store(true, Ordering::Release);
     }
@@ -109,8 +109,8 @@ impl Site<'_> {
     }
 }
 
-/// The ports of one call: those that the tool needs, and no others. One line per port; each guard gives `None` where
-/// its host is not there.
+/// The ports of one call: only those that the tool needs. One line per port; each guard is `None` if its host
+/// is missing.
 pub(crate) fn ports(site: &Site<'_>) -> Ports {
     let mut ports = Ports::new(Arc::clone(&site.world().clock));
     for need in site.meta.needs.iter() {
@@ -135,7 +135,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
     ports
 }
 
-/// Has the bridge look at files that a plan names.
+/// Has the bridge look at the files of a plan.
 pub(crate) async fn look_at_files(
     offer: &Offer,
     targets: &[Target],
@@ -147,7 +147,7 @@ pub(crate) async fn look_at_files(
     let place = Place { caller, directory: &caller.workspace, scope, expect: Expect::Anything };
     let mut sights = Vec::with_capacity(targets.len());
     for target in targets {
-        // What is out of scope is not looked at; the policy denies it.
+        // A path out of scope is not looked at; the policy denies it.
         if let Target::File { path } = target
             && scope.resolve_text(place.directory, path, Access::Write).is_ok()
         {
@@ -161,7 +161,7 @@ pub(crate) async fn look_at_files(
     Ok(sights)
 }
 
-/// Where a file would be whose directory is not there yet: below what is there of the way to it.
+/// The real path of a file whose directory does not exist yet: below the nearest existing ancestor.
 async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Option<String> {
     let path = Path::new(path);
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
@@ -173,21 +173,21 @@ async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Optio
     None
 }
 
-/// A plan with the circumstances in which the ports look at what it leads to.
+/// A plan and the circumstances under which the ports look at its targets.
 #[derive(Clone, Copy)]
 pub(crate) struct Looking<'a> {
     pub(crate) plan: &'a Plan,
-    /// The tool's ceiling without the effects that the policy took.
+    /// The tool's ceiling without the effects that the policy removed.
     pub(crate) effects: Effects,
-    /// Whether the caller's commands reach other machines.
+    /// The caller's commands have network access.
     pub(crate) network: bool,
-    /// How they see the workspace.
+    /// The way in which commands see the workspace.
     pub(crate) access: WorkspaceAccess,
     /// The files that the caller may reach.
     pub(crate) scope: &'a Arc<Scope>,
 }
 
-/// Has the shell look at programs that a plan leads to, where they would run.
+/// Has the shell look at the programs of a plan, in the sandbox where they would run.
 pub(crate) async fn look_at_commands(
     offer: &Offer,
     targets: &[Target],
@@ -201,7 +201,7 @@ pub(crate) async fn look_at_commands(
     host.look(&context_to_look(offer, looking, cancel), targets).await
 }
 
-/// Has the place that runs programs with credentials look at those that a plan leads to.
+/// Has the host of programs with credentials look at those of a plan.
 pub(crate) async fn look_at_programs(
     offer: &Offer,
     runs: &[&ProgramRun],
@@ -242,12 +242,12 @@ fn context_to_look(
     shell::context(offer.caller(), &looking)
 }
 
-/// To whom the caller's kept results belong.
+/// The owner of the caller's kept results.
 pub(crate) fn owner(caller: &Caller) -> Owner {
     Owner { tenant: caller.tenant.clone(), session: caller.session.clone() }
 }
 
-/// A port was asked for something that the plan did not name.
+/// The error for a request that the plan did not name.
 fn unplanned(what: String) -> ToolError {
     ToolError::new(ErrorKind::Forbidden, format!("{what} is not in the plan of this call"))
         .try_instead("use another tool; this one does other things than it says")

@@ -1,17 +1,17 @@
-//! What a command printed, made fit to be scrubbed: escape sequences go, since colours inside of a secret would hide it,
-//! and so does what stands beside a gap, where a secret may have been cut in two.
+//! Prepares a command's output for scrubbing. Escape sequences are removed, since colours inside a secret
+//! would hide it; so is the text beside a gap, where a secret may have been cut in two.
 
 use std::borrow::Cow;
 
 use claw_core::port::{gap, gaps};
 
-/// How much is cut on both sides of a gap. A secret that the gap goes through is not whole on either side and so not
-/// recognised; longer ones than this are not expected.
+/// Bytes removed on both sides of a gap. A secret that the gap cuts is incomplete on both sides and so not
+/// recognised; longer secrets than this are not expected.
 const EDGE: usize = 16 << 10;
-/// The longest title or link that a sequence may carry; what does not end by then is text.
+/// The longest title or link in a sequence; one without an end by then is text.
 const LONGEST: usize = 4096;
 
-/// A text without sequences that a terminal would obey.
+/// The text without escape sequences.
 pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find('\u{1b}') else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
@@ -26,7 +26,7 @@ pub(super) fn without_escapes(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// How long the sequence is that begins behind an escape.
+/// The length of the sequence after an escape character.
 fn length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let run =
@@ -55,7 +55,7 @@ fn length(rest: &str) -> usize {
     }
 }
 
-/// Hides what is whole on each side of the gaps, and only then cuts their edges off.
+/// Scrubs the text on each side of the gaps, and only then removes their edges.
 pub(super) fn without_edges(printed: &str, scrub: impl Fn(&str) -> String) -> String {
     let (mut text, mut from) = (String::new(), 0);
     let mut take = |piece: &str, (first, last): (bool, bool), left_out: Option<u64>| {
@@ -105,13 +105,13 @@ mod tests {
         let shown = without_edges(&printed, hide);
         assert!(shown.starts_with("[HIDDEN] x") && shown.ends_with("y [HIDDEN]"), "{}", shown.len());
         assert!(shown.contains(&gap(7)) && !shown.contains("secret") && !shown.contains("value"), "{shown}");
-        // What is hidden before the cut may reach over where the cut falls.
+        // A redaction before the cut may extend over it.
         let printed = format!("{}secret-value{}{}rest", "x".repeat(10), "z".repeat(EDGE - 5), gap(1));
         assert!(!without_edges(&printed, hide).contains("secret"));
-        // Two that share a line break.
+        // Two gaps that share a line break.
         let printed = format!("a{}{}b", gap(1), &gap(2)[1..]);
         assert_eq!(without_edges(&printed, hide), gap(1));
-        // A program that prints such a line itself loses more of what it prints, and nothing else.
+        // A program that prints such a line itself loses more of its output, and nothing else.
         assert_eq!(without_edges(&format!("a{}b{}c", gap(1), gap(2)), hide), format!("{}{}", gap(1), gap(2)));
     }
 }

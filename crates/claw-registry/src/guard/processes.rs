@@ -1,4 +1,5 @@
-//! Commands in the background: those of the caller's own session, started and fed exactly as the plan names it.
+//! Guard of processes: background commands of the caller's own session, started and fed exactly as the plan
+//! says.
 
 use std::sync::Arc;
 use std::time::Duration;

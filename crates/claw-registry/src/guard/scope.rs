@@ -1,4 +1,4 @@
-//! What files a caller may reach with a tool: its directories, less what is denied.
+//! The files that a caller may reach with a tool: its directories, without denied paths.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,47 +8,48 @@ use claw_core::tool::{Caller, Facts};
 use claw_core::{AgentId, TenantId, ToolName};
 use serde_json::Value;
 
-/// Which files agents may reach beyond their workspaces, and which not. Changeable while calls run.
+/// Rules for the files that agents may reach beyond their workspaces, and those they may not. Can be replaced
+/// while calls run.
 ///
-/// A denied path that is relative is denied in every root.
+/// A relative denied path is denied in every root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRules {
-    /// Further directories that everyone may reach. Files in them that hold secrets by their names do not exist.
+    /// Further directories that everyone may reach. Files in them whose names mark them as secret are hidden.
     pub roots: Vec<Root>,
-    /// Paths that exist for nobody.
+    /// Paths that are hidden from everyone.
     pub denied: Vec<PathBuf>,
-    /// Files that say what agents may do. They are denied too, and who asks for one is told why.
+    /// Files that configure the permissions of agents. They are denied too, with an error that says why.
     pub configuration: Vec<PathBuf>,
-    /// The data directory, by its absolute path. It exists for nobody, but for the workspaces in it: who works in
-    /// one of those reaches that one.
+    /// The data directory, as an absolute path. It is hidden from everyone except for the workspaces in it:
+    /// an agent that works in one of them reaches that one.
     pub data_dir: Option<PathBuf>,
-    /// How much a workspace may hold.
+    /// The quota of a workspace.
     pub quota: Option<Quota>,
-    /// What holds for one agent.
+    /// Rules of single agents.
     pub agents: HashMap<(TenantId, AgentId), AgentFiles>,
-    /// Paths that do not exist for one tool.
+    /// Paths that are hidden from one tool.
     pub tools: HashMap<ToolName, Vec<PathBuf>>,
 }
 
-/// What files one agent may reach.
+/// The files that one agent may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFiles {
     /// Further directories.
     pub roots: Vec<Root>,
-    /// Paths that do not exist for it, besides those that exist for nobody.
+    /// Paths that are hidden from it, besides those hidden from everyone.
     pub denied: Vec<PathBuf>,
-    /// How much its workspace may hold, where that is not as everywhere.
+    /// The quota of its workspace; `None` uses the common one.
     pub quota: Option<Quota>,
 }
 
 impl FileRules {
-    /// The directory that Clawsmith keeps in a workspace, which is none of an agent's business.
+    /// The directory that Clawsmith keeps in a workspace, out of reach of agents.
     pub const OWN: &'static str = ".clawsmith";
     /// The directory in the data directory that holds workspaces.
     pub const WORKSPACES: &'static str = "workspaces";
     /// The directory in the data directory that holds the files of skills in use, each in a directory of its own.
     pub const SKILLS: &'static str = "skills";
-    /// What else is in the data directory, as far as it has a name that is known beforehand.
+    /// The other known parts of the data directory.
     pub const DATA_PARTS: &'static [&'static str] = &[
         "clawsmith.db",
         "clawsmith.db-wal",
@@ -62,13 +63,13 @@ impl FileRules {
         "installation",
     ];
 
-    /// What a caller may reach with a tool.
+    /// The files that a caller may reach with a tool.
     pub fn scope(&self, caller: &Caller, tool: &ToolName) -> Scope {
         scope(self, caller, tool, &caller.facts(tool.as_str()), &[])
     }
 
-    /// What of the data directory does not exist for a scope with these roots: all of it, unless one of them is a
-    /// workspace or a skill in it, from which nothing else of it is in reach.
+    /// The parts of the data directory that are hidden from a scope with these roots: all of it, unless a
+    /// root is a workspace or a skill in it, from which no other part can be reached.
     fn denied_data(&self, roots: &[Root]) -> Vec<PathBuf> {
         let Some(data) = &self.data_dir else { return Vec::new() };
         let shown = [data.join(Self::WORKSPACES), data.join(Self::SKILLS)];
@@ -97,8 +98,8 @@ impl Default for FileRules {
 
 /// The scope of a caller's calls of one tool: its workspace, its team's and the further roots.
 ///
-/// The directories of skills in use can be read. Where the data directory lies in a root, all of it is denied and they are
-/// out of reach.
+/// The directories of skills in use can be read. If the data directory lies in a root, all of it is denied,
+/// and they are out of reach.
 pub(crate) fn scope(
     rules: &FileRules,
     caller: &Caller,
@@ -145,7 +146,7 @@ pub(crate) fn scope(
     scope
 }
 
-/// A path in each of the roots; an absolute one is what it is.
+/// A path in each of the roots; an absolute path stays as it is.
 fn in_every(roots: &[Root], path: &Path) -> Vec<PathBuf> {
     // Joining an absolute path gives that path.
     let mut full: Vec<PathBuf> = roots.iter().map(|root| root.path.join(path)).collect();
@@ -153,7 +154,7 @@ fn in_every(roots: &[Root], path: &Path) -> Vec<PathBuf> {
     full
 }
 
-/// The paths that a tool's settings deny; `None` where they cannot be read.
+/// The paths that a tool's settings deny; `None` if they are invalid.
 fn deny_paths(settings: &Value) -> Option<Vec<&Path>> {
     match settings.get("deny_paths") {
         None => Some(Vec::new()),

@@ -1,4 +1,4 @@
-//! The figures of the caller's own session.
+//! Guard of sessions: the figures of the caller's own session.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Commands, exactly as the plan names them.
+//! Guard of the shell: runs commands exactly as the plan names them.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
     let (host, programs) = (site.world().shell.clone()?, site.world().programs.clone());
     let grant = site.grant();
     let context = context(site.caller(), &grant);
-    // What was seen by one is compared by that one.
+    // Each host compares what it saw itself.
     let is_login = |sight: &&Sight| sight.credential.is_some();
     let of_logins = grant.sights.iter().filter(is_login).cloned().collect();
     let others = grant.sights.iter().filter(|sight| !is_login(sight)).cloned().collect();
-    // What has credentials reads nothing that others wrote for agents.
+    // A program with credentials reads no files that others wrote for agents.
     let login = for_login(RunContext { sights: of_logins, ..context.clone() });
     let context = RunContext { sights: others, ..context };
     let (executor, tenant) = (site.executor.clone(), site.caller().tenant.clone());
@@ -33,7 +33,7 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
     Some(Arc::new(GuardedShell { host, programs, context, login, grant, executor, tenant, site }))
 }
 
-/// For whom and within what the caller's commands run.
+/// The context in which the caller's commands run.
 pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
     let wished = |ask: &Ask| matches!(ask, Ask::Script(script) if script.network);
     RunContext {
@@ -55,18 +55,19 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
     }
 }
 
-/// Paths beside the workspace that the owner of the tool gave its commands.
+/// Paths outside the workspace that the tool's owner granted its commands.
 fn given_paths(plan: &Plan) -> Vec<Allowed> {
     let paths = plan.given.iter().flat_map(|given| &given.paths);
     paths.map(|given| Allowed { path: given.path.clone(), write: given.write }).collect()
 }
 
-/// The same for a program with credentials: it sees nothing that others wrote for agents, and no home of theirs.
+/// The same for a program with credentials: it sees no files that others wrote for agents, and no home
+/// directory of theirs.
 pub(super) fn for_login(context: RunContext) -> RunContext {
     RunContext { readable: Vec::new(), granted: Vec::new(), home: None, ..context }
 }
 
-/// The same for a dry run: nothing beside the workspace can be changed, since it could not be taken back.
+/// The same for a dry run: nothing outside the workspace can be changed, since it could not be undone.
 fn rehearsing(mut context: RunContext) -> RunContext {
     for allowed in context.granted.iter_mut().chain(&mut context.paths) {
         allowed.write = false;
@@ -74,7 +75,7 @@ fn rehearsing(mut context: RunContext) -> RunContext {
     context
 }
 
-/// Directories beside the workspace that commands can read and not change.
+/// Directories outside the workspace that commands can read but not change.
 fn readable(scope: &Scope) -> Vec<PathBuf> {
     let is_readable = |root: &&Root| root.access == Access::Read && !scope.covered.contains(&root.path);
     scope.roots.iter().filter(is_readable).map(|root| root.path.clone()).collect()
@@ -113,7 +114,7 @@ impl GuardedShell {
         Some((self.programs.as_deref()?, run))
     }
 
-    /// The result of a command once its changes are applied, held back or discarded.
+    /// The result of a command after its changes are applied, held back or discarded.
     async fn settled(
         &self,
         done: Result<HostRan, ToolError>,
@@ -128,7 +129,8 @@ impl GuardedShell {
         Ok(ran)
     }
 
-    /// The environment of a command with the secret variables of its tool. They are secret from here on.
+    /// The environment of a command with the secret variables of its tool. These values are scrubbed from
+    /// here on.
     fn with_secrets(&self, env: &[(String, String)]) -> Vec<(String, String)> {
         let mut env = env.to_vec();
         for (name, value) in self.grant.plan.given.iter().flat_map(|given| given.variables.reveal()) {
@@ -140,7 +142,7 @@ impl GuardedShell {
         env
     }
 
-    /// What a command printed, fit to be scrubbed.
+    /// Prepares a command's output for scrubbing.
     fn cleaned(&self, mut ran: Ran) -> Ran {
         for printed in [&mut ran.output, &mut ran.errors] {
             if let Cow::Owned(plain) = without_escapes(printed) {

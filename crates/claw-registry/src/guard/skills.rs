@@ -1,4 +1,5 @@
-//! Skills: found and used by whoever calls, published as the plan names them and as they were seen then.
+//! Guard of skills: any caller finds and uses them; publishing needs a plan, and the directory must be as it
+//! was seen then.
 
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ impl Skills for OwnSkills {
     }
 }
 
-/// Has the place that holds skills look at directories that a plan would publish. One with a secret is refused before
+/// Has the host of skills look at directories that a plan would publish. One with a secret is refused before
 /// anybody is asked.
 pub(crate) async fn look_at_skills(
     executor: &Executor,
@@ -92,7 +93,7 @@ pub(crate) async fn look_at_skills(
     Ok(sights)
 }
 
-/// Reads a directory that is to be published; every file of it must be one that the caller may read.
+/// Reads a directory to be published; the caller must be allowed to read every file of it.
 async fn pack(
     host: &dyn SkillHost,
     caller: &Caller,

@@ -1,7 +1,8 @@
-//! The conversations that the caller may know of: their own, or their group's.
+//! Guard of talks: the sessions that the caller may know of, its own or its group's.
 //!
-//! The circle is made here from who calls, and every question carries it down to the store. What is said in another
-//! conversation is scrubbed like all else that leaves a call, and a tool whose plan starts nothing says nothing.
+//! The visible sessions are derived here from the caller, and every query carries that down to the store.
+//! Messages to another session are scrubbed like everything that leaves a call, and a tool whose plan sends
+//! nothing cannot send.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ struct OwnTalks {
 }
 
 impl OwnTalks {
-    /// Refuses a session that the plan does not name, and one whose workspace is not the one that was seen.
+    /// Refuses a session that the plan does not name, or whose workspace is not the one that was seen.
     async fn planned(&self, session: &SessionKey, sends: bool) -> Result<(), ToolError> {
         let named = |ask: &Ask| matches!(ask, Ask::Session { session: named, sends: said } if named == session.as_str() && *said == sends);
         if !self.grant.plan.asks.iter().any(named) {
@@ -51,7 +52,7 @@ impl OwnTalks {
     }
 }
 
-/// Says which workspaces sessions work in.
+/// Tells the workspaces of sessions.
 pub(crate) async fn look_at_sessions(offer: &Offer, targets: Vec<Target>) -> Result<Vec<Sight>, ToolError> {
     let Some(host) = &offer.0.registry.world().talks else { return Ok(Vec::new()) };
     let mut sights = Vec::new();
@@ -63,7 +64,7 @@ pub(crate) async fn look_at_sessions(offer: &Offer, targets: Vec<Target>) -> Res
     Ok(sights)
 }
 
-/// A session as it is seen: its workspace, where the caller may know of it and that is not the caller's own.
+/// A session's workspace, if the caller may know of the session and it is not the caller's own workspace.
 async fn seen(host: &dyn TalkHost, caller: &Caller, session: &str) -> Result<Sight, ToolError> {
     let workspace = match SessionKey::new(session) {
         Ok(key) => host.workspace(caller, &key).await?,

@@ -1,5 +1,5 @@
-//! The web: a page is fetched from the server that the plan names, a search goes to the providers that it names, and
-//! neither carries a secret out.
+//! Guard of the web: a page is fetched only from the server that the plan names, a search goes only to the
+//! providers that it names, and neither carries a secret out.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Web>> {
     Some(Arc::new(PlannedWeb { host, surfer: surfer(site.caller()), scrubber, grant: site.grant() }))
 }
 
-/// Says which hosts the caller's session knows.
+/// Tells which hosts the caller's session knows.
 pub(crate) fn look_at_hosts(offer: &Offer, targets: Vec<Target>) -> Vec<Sight> {
     let surfer = surfer(offer.caller());
     let web = offer.0.registry.world().web.clone();
@@ -49,7 +49,7 @@ impl PlannedWeb {
         self.grant.effects.has(Effect::Network)
     }
 
-    /// Ends a request that its caller gave up.
+    /// Ends a request when its caller gives up.
     async fn bounded<T>(&self, work: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
         tokio::select! {
             done = work => done,
@@ -86,10 +86,10 @@ impl Web for PlannedWeb {
     }
 }
 
-/// Refuses a text that holds a secret, as it is or after decoding.
+/// Refuses a text that contains a secret, as it is or after decoding.
 fn refuse_secrets(scrubber: &CallScrubber, text: &str, what: &str) -> Result<(), ToolError> {
     let mut seen = text.to_owned();
-    // Each round takes one layer of percent-encoding off.
+    // Each round removes one layer of percent-encoding.
     for _ in 0..4 {
         let joined: String =
             seen.chars().filter(|c| !matches!(c, '/' | '&' | '=' | '.' | '?' | '\n')).collect();
@@ -109,7 +109,7 @@ fn refuse_secrets(scrubber: &CallScrubber, text: &str, what: &str) -> Result<(),
     Ok(())
 }
 
-/// The text with its percent-encoded bytes as they are, and `+` as a blank.
+/// Decodes percent-encoded bytes, and `+` as a space.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -21,7 +21,7 @@ fn a_million_sessions_take_no_more_memory_than_the_cap() {
     let passed = (0..500_000).filter(|key| limiter.check(key, Cost::Light, NOW).is_ok()).count();
     assert_eq!(passed, limiter.keys());
     assert!(limiter.keys() <= 10_000);
-    // One after the other: idle ones make room, and all pass.
+    // One after the other: idle sessions make room, and all pass.
     for key in 500_000..1_000_000_i64 {
         let later = UnixMillis(NOW.0 + (key - 499_900) * 1_000);
         limiter.check(&key, Cost::Light, later).unwrap();

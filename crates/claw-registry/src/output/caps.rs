@@ -1,4 +1,4 @@
-//! Limits on a result. The text is scrubbed already.
+//! Limits on a result whose text is already scrubbed.
 
 use claw_core::image::{self, Image};
 use claw_core::text::{self, Text};
@@ -10,7 +10,7 @@ use super::cut::{cut, shorten};
 use super::{ADVICE, REASON};
 use crate::scrub::OutputScrubber;
 
-/// Blocks, images among them, and files to deliver.
+/// Number of blocks, images included, and of files to deliver.
 const BLOCKS: usize = 100;
 /// Bytes of all images together.
 const IMAGES: usize = 8 * 1024 * 1024;
@@ -28,7 +28,7 @@ pub(super) fn text_len(block: &Block) -> usize {
     }
 }
 
-/// Puts text in place of blocks that claim to be images and are too large, are not, or hold a secret.
+/// Replaces images by text if they are too large, invalid, or contain a secret.
 pub(super) fn images(content: &mut [Block], scrubber: OutputScrubber<'_>) {
     let mut left = IMAGES;
     for block in content {
@@ -40,7 +40,7 @@ pub(super) fn images(content: &mut [Block], scrubber: OutputScrubber<'_>) {
     }
 }
 
-/// The size of an image that may be shown; else the text that stands in its place.
+/// The size of an image that may be shown, or the text in its place.
 fn checked(image: &Image, left: usize, scrubber: OutputScrubber<'_>) -> Result<usize, String> {
     let (mime, bytes) = (shorten(&image.mime, LABEL), image.bytes);
     let left_out = |why: String| Err(format!("[image {mime} left out; its {bytes} bytes {why}]"));
@@ -48,7 +48,7 @@ fn checked(image: &Image, left: usize, scrubber: OutputScrubber<'_>) -> Result<u
     if data.len() > left {
         return left_out(format!("are too many: all images together may have {IMAGES}"));
     }
-    // Text is scrubbed as text, whatever it is called.
+    // Text is scrubbed as text, whatever type it declares.
     if let Ok(Text { mut text, .. }) = text::decode(data) {
         scrubber.in_place(&mut text);
         return Err(format!("[not an image {mime}, but text]\n{text}"));
@@ -59,8 +59,8 @@ fn checked(image: &Image, left: usize, scrubber: OutputScrubber<'_>) -> Result<u
     if scrubber.passes(data) { Ok(data.len()) } else { left_out("hold a secret".to_owned()) }
 }
 
-/// All the words of an output that the model should read as one text: they are too many, they come in too many
-/// blocks, or a secret is spread over blocks.
+/// The whole text of an output, if it should be one block: it is too long, has too many blocks, or a secret
+/// spans blocks.
 pub(super) fn to_be_folded(output: &Output, limit: usize, scrubber: OutputScrubber<'_>) -> Option<String> {
     let blocks = &output.content;
     if let [Block::Text { text }] = blocks.as_slice()
@@ -75,13 +75,13 @@ pub(super) fn to_be_folded(output: &Output, limit: usize, scrubber: OutputScrubb
     (texts > limit || blocks.len() > BLOCKS || scrubbed != whole).then_some(scrubbed)
 }
 
-/// Puts one text in place of all words; images stay behind it.
+/// Replaces all text by one block; images stay after it.
 pub(super) fn fold(content: &mut Vec<Block>, text: String) {
     content.retain(|block| matches!(block, Block::Image(_)));
     content.insert(0, Block::Text { text });
 }
 
-/// Caps what is not kept. Data that is too large is left out, since half of it would be no data at all.
+/// Caps the fields that are not kept. Data that is too large is left out, since half of it would be useless.
 pub(super) fn output(output: &mut Output, limit: usize) {
     let said = [truncate(&mut output.content, "blocks"), truncate(&mut output.media, "files")];
     output.content.extend(said.into_iter().flatten().map(|text| Block::Text { text }));
@@ -113,14 +113,14 @@ pub(super) fn output(output: &mut Output, limit: usize) {
     }
 }
 
-/// Caps all but the message, which is kept.
+/// Caps all fields but the message, which is kept.
 pub(super) fn error(error: &mut ToolError, limit: usize) {
     error.advice.iter_mut().for_each(|advice| shorten_in_place(advice, ADVICE));
     error.cause.iter_mut().for_each(|cause| shorten_in_place(cause, REASON));
     error.details.iter_mut().for_each(|details| data(details, limit));
 }
 
-/// Leaves so many, and says how many there were.
+/// Truncates a list and tells how many there were.
 fn truncate<T>(list: &mut Vec<T>, what: &str) -> Option<String> {
     let more = list.len().checked_sub(BLOCKS).filter(|&more| more > 0)?;
     list.truncate(BLOCKS);

@@ -1,8 +1,8 @@
-//! Cuts texts between characters, and says where something is missing.
+//! Cuts texts between characters and marks what is missing.
 
 const ELLIPSIS: &str = "…";
 
-/// Head and tail of a text, with a line between that says what is missing.
+/// Head and tail of a text, with a line between them that tells what is missing.
 pub(crate) fn cut(text: &str, limit: usize, kept: &str) -> String {
     if text.len() <= limit {
         return text.to_owned();
@@ -13,7 +13,7 @@ pub(crate) fn cut(text: &str, limit: usize, kept: &str) -> String {
     format!("{}\n[... {missing} bytes left out; {kept} ...]\n{}", &text[..head_end], &text[tail_start..])
 }
 
-/// Ends the head after a whole line where one ends in its last quarter.
+/// Ends the head after a whole line, if one ends in its last quarter.
 fn line_end(text: &str, end: usize) -> usize {
     match text[..end].rfind('\n') {
         Some(at) if at >= end / 4 * 3 => at,
@@ -21,7 +21,7 @@ fn line_end(text: &str, end: usize) -> usize {
     }
 }
 
-/// At most so many bytes of a text, with an ellipsis where some are missing.
+/// At most `limit` bytes of a text, with an ellipsis if it is cut.
 pub(super) fn shorten(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

@@ -1,4 +1,5 @@
-//! Takes the secrets out of every text of a result. A new field has to be named here: the patterns are whole.
+//! Removes secrets from every text of a result. A new field has to be named here: the patterns are
+//! exhaustive.
 
 use claw_core::tool::{Block, Media, Output, ToolError, Usage};
 use smol_str::SmolStr;
@@ -9,7 +10,7 @@ pub(super) fn output(output: &mut Output, scrubber: OutputScrubber<'_>) {
     for block in &mut output.content {
         match block {
             Block::Text { text } => scrubber.in_place(text),
-            // Bytes cannot be scrubbed; they pass whole or not at all.
+            // Bytes cannot be scrubbed; they pass as a whole or not at all.
             Block::Image(image) => label(&mut image.mime, scrubber),
             Block::Resource { uri, mime, text } => {
                 scrubber.in_place(uri);

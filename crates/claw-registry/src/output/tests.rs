@@ -1,4 +1,4 @@
-//! Scrubbed whole, cut after.
+//! Results are scrubbed whole, then cut.
 
 use claw_core::tool::{Block, Media, Usage};
 use claw_core::{ArtifactId, TenantId};

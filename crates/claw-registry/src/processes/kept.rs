@@ -1,4 +1,4 @@
-//! One command that runs in the background: what it printed, what was typed into it, how it ended.
+//! A command in the background: its output, its input and its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,29 +18,29 @@ use super::plain::Plain;
 use super::ring::Ring;
 use crate::scrub::Saying;
 
-/// How long a command may take to read what is typed before the call gives up.
+/// Time for a command to read its input before the call gives up.
 const READING: Duration = Duration::from_secs(10);
-/// How large a pattern may become.
+/// Largest compiled size of a pattern.
 const PATTERN: usize = 1 << 20;
-/// What ends the input of a terminal.
+/// The character that ends a terminal's input.
 const END: &str = "\u{4}";
 
-/// What whoever looks after a command is asked to do.
+/// An order to the task that watches a command.
 pub(crate) enum Order {
     Kill,
     Resize(Size, oneshot::Sender<Result<(), ToolError>>),
 }
 
-/// What is known of a command when it starts.
+/// Properties of a command, known when it starts.
 pub(crate) struct Known {
     pub(crate) id: ProcessId,
     pub(crate) owner: Owner,
     pub(crate) script: Script,
-    /// The programs that its words led to, each by its word and its path.
+    /// The programs that its words resolved to, each as word and path.
     pub(crate) programs: Vec<(String, String)>,
-    /// What the policy left to whoever started it.
+    /// Effects that the policy allowed the call that started it.
     pub(crate) effects: Effects,
-    /// As people and models read it.
+    /// The command as people and models read it.
     pub(crate) command: String,
     pub(crate) started: UnixMillis,
     pub(crate) place: &'static str,
@@ -48,23 +48,23 @@ pub(crate) struct Known {
 
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A command that runs in the background, or did.
+/// A background command, running or ended.
 pub(crate) struct Kept {
     pub(crate) known: Known,
     held: Mutex<Held>,
-    /// Rings when something was printed, and when it ended.
+    /// Notifies when the command prints or ends.
     changed: watch::Sender<()>,
     orders: mpsc::UnboundedSender<Order>,
-    /// One types at a time. `None` once nothing more can be typed.
+    /// Locked while one caller types. `None` once the input is closed.
     input: Arc<tokio::sync::Mutex<Option<Writer>>>,
 }
 
 struct Held {
     ring: Ring,
     plain: Plain,
-    /// `None` once all was printed.
+    /// `None` once the output has ended.
     saying: Option<Saying>,
-    /// What was typed so far, beyond the input that it was started with.
+    /// Text typed so far, beyond the input that it was started with.
     typed: String,
     end: Option<ProcessEnd>,
 }
@@ -86,7 +86,7 @@ impl Kept {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what it printed: made plain, scrubbed, kept.
+    /// Adds output: decoded, scrubbed, kept.
     pub(crate) fn print(&self, bytes: &[u8]) {
         let mut held = self.held();
         let text = held.plain.add(bytes);
@@ -95,7 +95,7 @@ impl Kept {
         self.changed.send_replace(());
     }
 
-    /// It ended like this, and prints no more.
+    /// Sets the end of the command and of its output.
     pub(crate) fn end(&self, end: ProcessEnd) {
         let mut held = self.held();
         let rest = held.plain.end();
@@ -135,7 +135,7 @@ impl Kept {
         Printed { card, text, from, next, dropped, unfinished }
     }
 
-    /// The command, with all that was typed into it.
+    /// The command's state, with all text typed into it.
     pub(crate) fn sight(&self, process: &str) -> Sight {
         let target = Target::Process { process: process.to_owned() };
         let (path, identity) = (Some(self.known.command.clone()), Some(self.identity(&self.held())));
@@ -146,7 +146,7 @@ impl Kept {
         format!("{} {}", self.known.id, Digest::of_bytes(held.typed.as_bytes()))
     }
 
-    /// What the rules say of something that would be typed now.
+    /// Applies the rules to text that would be typed now.
     pub(crate) fn judge(&self, input: &Input, rules: &Rules) -> Verdict {
         let Known { script, programs, .. } = &self.known;
         let typed = self.held().typed.clone();
@@ -155,13 +155,13 @@ impl Kept {
         typing.analyse(&self.typed(input), rules)
     }
 
-    /// What is really typed: on a terminal a key says that nothing more comes.
+    /// The text that is really typed: on a terminal, a control character ends the input.
     fn typed(&self, input: &Input) -> String {
         let end = if input.end && self.known.script.terminal { END } else { "" };
         format!("{}{end}", input.text)
     }
 
-    /// Types something that was judged when the command was as it is `seen` to be.
+    /// Types text, if the command is still in the state `seen` when the text was judged.
     pub(crate) async fn send(&self, input: &Input, seen: Option<&Sight>) -> Result<(), ToolError> {
         let mut writer = self.input.lock().await;
         let (name, text) = (self.known.id.name(), self.typed(input));
@@ -184,7 +184,7 @@ impl Kept {
                 return Err(ToolError::new(ErrorKind::Conflict, message)
                     .try_instead("call again to have it judged anew"));
             }
-            // Even if it does not get there: it may have in part.
+            // Counts even if writing fails: a part may have arrived.
             held.typed.push_str(&text);
         }
         let to = writer.as_mut().ok_or_else(gone)?;
@@ -207,7 +207,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Writes what it was started with, before anybody can type: it is part of how it was judged.
+    /// Writes the initial input before anybody can type: it is part of what was judged.
     pub(crate) fn begin(&self) -> impl Future<Output = ()> + Send + 'static {
         let text = self.known.script.input.clone().unwrap_or_default();
         let held = Arc::clone(&self.input).try_lock_owned();
@@ -228,19 +228,19 @@ impl Kept {
         answered.await.map_err(|_| over())?
     }
 
-    /// Asks for its end.
+    /// Asks the command to end.
     pub(crate) fn kill(&self) {
-        // Nobody hears it where it has ended.
+        // Nobody receives it if the command has ended.
         let _ = self.orders.send(Order::Kill);
     }
 
-    /// Waits for its end.
+    /// Waits until the command has ended.
     pub(crate) async fn ended(&self) {
         let mut changed = self.changed.subscribe();
         while self.is_running() && changed.changed().await.is_ok() {}
     }
 
-    /// Waits for something that it prints, or for its end.
+    /// Waits for a pattern in the output, or for the end.
     pub(crate) async fn wait(
         &self,
         expected: &Expected,

@@ -1,7 +1,7 @@
-//! Commands that run in the background: one table for a program, which ends them all when it goes.
+//! Background commands: one table per program, which ends them all when it is dropped.
 //!
-//! Each belongs to a session, and no other sees it. What it prints is scrubbed before it is kept. What is typed into
-//! it is judged with all that was typed before.
+//! Each command belongs to one session and is invisible to others. Its output is scrubbed before it is kept.
+//! Text typed into it is judged together with all text typed before.
 
 mod kept;
 mod plain;
@@ -22,14 +22,14 @@ use self::kept::{Kept, Known};
 use self::watch::Watch;
 use crate::scrub::CallScrubber;
 
-/// What it takes to keep commands running.
+/// Settings for commands in the background.
 #[derive(Clone)]
 pub struct Keeping {
-    /// Where they are remembered, so that those that are lost can be told of.
+    /// The store of background commands, so that lost ones can be reported.
     pub store: Arc<dyn store::Processes>,
     /// The program that owns them.
     pub worker: Worker,
-    /// How many and how much.
+    /// Limits.
     pub limits: ProcessLimits,
 }
 
@@ -39,16 +39,16 @@ impl std::fmt::Debug for Keeping {
     }
 }
 
-/// How many commands may run in the background, and how much of them is kept.
+/// Limits of background commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// How many run at a time for one session.
+    /// Running commands per session.
     pub per_session: usize,
-    /// How many that have ended are kept for it.
+    /// Ended commands kept per session.
     pub ended: usize,
-    /// How many bytes of what one printed are kept.
+    /// Bytes of output kept per command.
     pub output_bytes: usize,
-    /// How long one that is asked to end may take.
+    /// Time for a command to end after it was asked to.
     pub grace: Duration,
 }
 
@@ -58,18 +58,18 @@ impl Default for ProcessLimits {
     }
 }
 
-/// The commands that this program keeps running.
+/// The background commands of this program.
 pub(crate) struct ProcessTable {
     keeping: Option<Keeping>,
     kept: Mutex<Vec<Arc<Kept>>>,
-    /// One starts at a time, so that the limit holds.
+    /// Locked while a command starts, so that the limit holds.
     starting: tokio::sync::Mutex<()>,
     over: CancellationToken,
-    /// When the table goes, so do they.
+    /// Ends all commands when the table is dropped.
     _end: DropGuard,
 }
 
-/// A script to be kept running, and for whom.
+/// A script to be started in the background.
 pub(crate) struct Starting<'a> {
     pub(crate) host: &'a dyn ShellHost,
     pub(crate) context: &'a RunContext,
@@ -90,12 +90,12 @@ impl ProcessTable {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of an owner, in the order in which they were started.
+    /// The commands of an owner, in the order in which they were started.
     pub(crate) fn of(&self, owner: &Owner) -> Vec<Arc<Kept>> {
         self.kept().iter().filter(|kept| kept.known.owner == *owner).cloned().collect()
     }
 
-    /// The one that an owner names, by its id or the end of it.
+    /// The command that an owner names, by its id or the end of it.
     pub(crate) fn find(&self, owner: &Owner, process: &str) -> Result<Arc<Kept>, ToolError> {
         let named = |kept: &Arc<Kept>| process.len() >= 4 && kept.known.id.to_string().ends_with(process);
         let mut found = self.of(owner).into_iter().filter(named);
@@ -112,18 +112,18 @@ impl ProcessTable {
         }
     }
 
-    /// What an owner's command is now, with all that was typed into it.
+    /// The current state of an owner's command, with all text typed into it.
     pub(crate) fn look(&self, owner: &Owner, target: &Target) -> Result<Option<Sight>, ToolError> {
         let Target::Process { process } = target else { return Ok(None) };
         self.find(owner, process).map(|kept| Some(kept.sight(process)))
     }
 
-    /// What the rules say of something that an owner would type; `None` where there is no such command.
+    /// Applies the rules to text that an owner would type; `None` if there is no such command.
     pub(crate) fn judge(&self, owner: &Owner, input: &Input, rules: &Rules) -> Option<Verdict> {
         Some(self.find(owner, &input.process).ok()?.judge(input, rules))
     }
 
-    /// Starts a script and keeps it.
+    /// Starts a script in the background.
     pub(crate) async fn start(&self, starting: Starting<'_>) -> Result<Arc<Kept>, ToolError> {
         let Some(keeping) = &self.keeping else {
             let message = "this program ends with the call, and would take the command with it";
@@ -159,7 +159,7 @@ impl ProcessTable {
             pid: child.pid,
             started: known.started,
         });
-        // Where it cannot be remembered it is not kept: dropping the child ends it.
+        // A command that cannot be stored is not kept: dropping the child ends it.
         stored.await.map_err(|error| {
             ToolError::new(ErrorKind::Unavailable, "the command cannot be remembered, so it is not started")
                 .because(error)
@@ -183,7 +183,7 @@ impl ProcessTable {
         Ok(kept)
     }
 
-    /// Forgets the oldest that ended; refuses where too many run.
+    /// Drops the oldest ended commands; refuses if too many run.
     fn make_room(&self, owner: &Owner, limits: &ProcessLimits) -> Result<(), ToolError> {
         if limits.per_session == 0 {
             let message = "no command may run in the background here (`limits.background_commands` is 0)";
@@ -203,7 +203,7 @@ impl ProcessTable {
         Ok(())
     }
 
-    /// Ends all that run, and waits for it; gives how many there were.
+    /// Ends all running commands and waits for them; returns how many there were.
     pub(crate) async fn end_all(&self) -> usize {
         let running: Vec<_> = self.kept().iter().filter(|kept| kept.is_running()).cloned().collect();
         running.iter().for_each(|kept| kept.kill());
@@ -214,7 +214,7 @@ impl ProcessTable {
     }
 }
 
-/// A program that a command's word was seen to lead to.
+/// A program that a command's word resolved to.
 fn program(sight: &Sight) -> Option<(String, String)> {
     match (&sight.target, &sight.path) {
         (Target::Program { name, .. }, Some(path)) => Some((name.clone(), path.clone())),

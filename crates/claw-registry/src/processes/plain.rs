@@ -1,30 +1,30 @@
-//! Text from bytes that come in pieces, without what only steers a terminal.
+//! Decodes text from bytes that come in pieces, without control sequences of terminals.
 //!
-//! What steers is taken out before secrets are looked for: else a colour in the middle of one would hide it from the
-//! search, and not from the reader.
+//! Control sequences are removed before secrets are searched: a colour in the middle of a secret would hide
+//! it from the search, but not from the reader.
 
-/// Where the reading is.
+/// The state of the decoder.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
     #[default]
     Text,
-    /// Behind a carriage return: whether a line break follows is not known yet.
+    /// After a carriage return: a line break may follow.
     Return,
-    /// Behind an escape character.
+    /// After an escape character.
     Escape,
     /// In a sequence that ends with a letter.
     Control,
     /// In one that ends with a bell or with an escape and a backslash.
     Command,
-    /// In that, behind an escape character.
+    /// In such a sequence, after an escape character.
     CommandEscape,
 }
 
-/// Makes text of what a command prints.
+/// Decodes the output of a command.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     state: State,
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     cut: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl Plain {
         text.chars().filter_map(|c| self.next(c)).collect()
     }
 
-    /// What is left at the end.
+    /// Returns the rest at the end.
     pub(super) fn end(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.cut)).into_owned()
     }
@@ -56,7 +56,7 @@ impl Plain {
             }
             (State::Escape, '[') => (State::Control, None),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => (State::Command, None),
-            // These take one more; the letter that follows is of little harm.
+            // These take one more character; showing it does little harm.
             (State::Escape, _) => (State::Text, None),
             (State::Control, '\u{40}'..='\u{7e}') => (State::Text, None),
             (State::Control, '\u{1b}') => (State::Escape, None),
@@ -64,7 +64,7 @@ impl Plain {
             (State::Control, _) => (State::Control, None),
             (State::Command, '\u{7}') | (State::CommandEscape, '\\') => (State::Text, None),
             (State::Command, '\u{1b}') => (State::CommandEscape, None),
-            // A line break ends what forgot to end, so that nothing is swallowed for good.
+            // A line break ends an unterminated sequence, so that no text is swallowed for good.
             (State::Command | State::CommandEscape, '\n') => (State::Text, Some('\n')),
             (State::Command | State::CommandEscape, _) => (State::Command, None),
         };
@@ -73,7 +73,7 @@ impl Plain {
     }
 }
 
-/// Whether these bytes would be a character if more came.
+/// Returns whether these bytes are the beginning of a character.
 fn is_begun(bytes: &[u8]) -> bool {
     !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

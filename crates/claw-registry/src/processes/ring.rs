@@ -1,12 +1,12 @@
-//! The newest of what a command printed, by places that count from the first byte on.
+//! The newest part of a command's output, addressed by position from its first byte.
 
 use std::collections::VecDeque;
 
-/// Text up to a size; what is older is dropped, and its length is known.
+/// Text of bounded size; older text is dropped, and its length is known.
 #[derive(Debug)]
 pub(super) struct Ring {
     most: usize,
-    /// The place of the first byte that is still there.
+    /// The position of the first byte that is still kept.
     first: u64,
     bytes: VecDeque<u8>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Cut {
     pub(super) text: String,
     pub(super) from: u64,
     pub(super) next: u64,
-    /// How much between the asked place and this is no longer there.
+    /// Bytes between the requested position and this text that are no longer kept.
     pub(super) dropped: u64,
 }
 
@@ -36,12 +36,12 @@ impl Ring {
         self.first = self.first.saturating_add(over as u64);
     }
 
-    /// The place behind the last byte.
+    /// The position after the last byte.
     pub(super) fn end(&self) -> u64 {
         self.first.saturating_add(self.bytes.len() as u64)
     }
 
-    /// So many bytes from a place on; the newest ones where none is given. Whole characters.
+    /// At most `most` bytes from a position on; the newest ones if none is given. Only whole characters.
     pub(super) fn cut(&mut self, from: Option<u64>, most: usize) -> Cut {
         let (first, end) = (self.first, self.end());
         let asked = from.unwrap_or_else(|| end.saturating_sub(most as u64)).min(end);
@@ -65,7 +65,7 @@ impl Ring {
     }
 }
 
-/// Whether a byte is one of a character, but not its first.
+/// Returns whether a byte belongs to a character but is not its first byte.
 const fn is_inside(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

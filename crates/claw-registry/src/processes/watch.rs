@@ -1,4 +1,4 @@
-//! Looks after one command: takes what it prints, ends it when it is told to, and says how it ended.
+//! Watches a command: collects its output, ends it on request, and records how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Keeping;
 use super::kept::{Kept, Order};
 
-/// How long what was printed is waited for once a command has ended.
+/// Time to wait for remaining output after a command has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Watch {
@@ -22,9 +22,9 @@ pub(super) struct Watch {
     /// Dropping this ends the command.
     pub(super) control: Box<dyn Control>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
-    /// Rings when the table is gone.
+    /// Cancelled when the table is gone.
     pub(super) over: CancellationToken,
-    /// How long it may run.
+    /// Time limit; `None` for none.
     pub(super) limit: Option<Duration>,
     pub(super) keeping: Keeping,
     pub(super) clock: Arc<dyn Clock>,
@@ -44,7 +44,7 @@ impl Watch {
 
     async fn end(&mut self) -> ProcessEnd {
         let (mut buffer, mut open) = (vec![0; 16 << 10], true);
-        // When it is asked to end, then when it is ended.
+        // The time at which it is asked to end, then at which it is killed.
         let mut deadline = self.limit.map(|limit| Instant::now() + limit);
         let (mut asked, mut heard) = (false, true);
         let ended = loop {
@@ -70,7 +70,7 @@ impl Watch {
                     }
                 },
                 () = self.over.cancelled() => {
-                    // Nobody is left to wait for.
+                    // Nothing is left to wait for.
                     self.control.kill().await;
                     return ProcessEnd::Killed;
                 }

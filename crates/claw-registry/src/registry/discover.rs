@@ -1,4 +1,4 @@
-//! Filling a registry from a list of built-in tools.
+//! Fills a registry from a list of built-in tools.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use claw_policy::group;
 use super::entry::Maker;
 use super::{Entry, RegisterError, Registry};
 
-/// A tool that can be registered: what is known of it, and how to make it.
+/// A tool that can be registered.
 #[derive(Clone)]
 pub struct Discovered {
-    /// What is known of it.
+    /// The tool's metadata.
     pub meta: Meta,
-    /// Makes it.
+    /// Makes the tool.
     pub make: fn() -> Arc<dyn AnyTool>,
 }
 
-/// Which tools to register.
+/// Selects the tools to register.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
-    /// Names, aliases or `group:` references to take; everything where none is given.
+    /// Names, aliases or `group:` references to include; `None` includes all.
     pub include: Option<Vec<String>>,
     /// Names, aliases or `group:` references to leave out.
     pub exclude: Vec<String>,
-    /// Register metadata alone: the tools are listed, not callable.
+    /// Register metadata only: the tools are listed, but not callable.
     pub metadata_only: bool,
 }
 
@@ -47,8 +47,8 @@ fn names(entry: &str, meta: &Meta) -> bool {
 }
 
 impl Registry {
-    /// Registers the tools of a list that `discovery` takes. What cannot be registered, and entries that
-    /// name nothing, are told to `warn`; the rest is registered all the same.
+    /// Registers the tools of a list that `discovery` selects. Tools that cannot be registered, and entries
+    /// that name nothing, are reported to `warn`; the rest is registered all the same.
     pub fn discover(
         &self,
         tools: impl IntoIterator<Item = Discovered>,

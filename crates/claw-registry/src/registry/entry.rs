@@ -1,4 +1,4 @@
-//! One tool of a registry: what is known of it, and how it is made.
+//! A tool of a registry: its metadata and its maker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -13,32 +13,33 @@ use crate::validate::Validator;
 
 const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
 
-/// A tool on the shelf.
+/// A tool of a registry.
 pub(crate) struct Entry {
     pub(crate) meta: Arc<Meta>,
     maker: Maker,
     schemas: Arc<Schemas>,
-    /// The tool that all callers share, once it is made.
+    /// The tool that all callers share, once made.
     shared: OnceLock<Result<Arc<Built>, Unavailable>>,
-    /// Why the factory made no tool when it was last asked; `None` once it makes one.
+    /// The factory's last error; `None` after it succeeded.
     failure: ArcSwapOption<Unavailable>,
     /// The source that brought the tool.
     pub(super) source: Option<SmolStr>,
 }
 
 pub(super) enum Maker {
-    /// One tool for all callers, made at first use.
+    /// A single tool for all callers, made at first use.
     Shared(Box<dyn Fn() -> Arc<dyn AnyTool> + Send + Sync>),
     /// A tool for each caller.
     PerCaller(Box<Factory>),
 }
 
-/// A tool ready to be called: what the model is sent of it, and what checks its arguments.
+/// A tool ready to be called, with its spec and the validator of its arguments.
 pub(crate) struct Built {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) spec: Spec,
     pub(crate) validator: Arc<Validator>,
-    /// The tool's identity: the digest of its metadata and schema. Tools of one definition stand for each other.
+    /// The tool's identity: the digest of its metadata and schema. Tools with the same definition can replace
+    /// each other.
     pub(crate) definition: Digest,
 }
 
@@ -54,18 +55,18 @@ impl Entry {
         }
     }
 
-    /// A tool that is listed and cannot be called.
+    /// A tool that is listed but cannot be called.
     pub(super) fn listed_only(meta: Meta, schemas: &Arc<Schemas>) -> Self {
         let maker = Maker::PerCaller(Box::new(|_| Err(Unavailable::because(LISTED_ONLY))));
         let entry = Self::new(meta, maker, schemas);
-        // Known beforehand, so that listings say so.
+        // Set beforehand, so that listings show it.
         let _ = entry.shared.set(Err(Unavailable::because(LISTED_ONLY)));
         entry
     }
 
     pub(super) fn ready(meta: Meta, tool: Arc<dyn AnyTool>, schemas: &Arc<Schemas>) -> Self {
         let entry = Self::new(meta, Maker::Shared(Box::new(move || Arc::clone(&tool))), schemas);
-        // Made already, so a schema that cannot be used shows in listings from the start.
+        // Made at once, so that listings show an invalid schema from the start.
         let _ = entry.make_shared();
         entry
     }
@@ -77,7 +78,7 @@ impl Entry {
         entry
     }
 
-    /// The tool for this caller, made if need be. A factory that panics gives no tool, and no harm.
+    /// The tool for this caller, made if necessary. If its factory panics, the tool is unavailable.
     pub(crate) fn build(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
         match &self.maker {
             Maker::Shared(_) => self.make_shared(),
@@ -90,17 +91,17 @@ impl Entry {
         }
     }
 
-    /// Why the tool cannot be used by anybody, as far as that is known without making it.
+    /// The reason why nobody can use the tool, as far as it is known without making it.
     pub(super) fn defect(&self) -> Option<String> {
         self.shared.get()?.as_ref().err().map(|error| error.0.clone())
     }
 
-    /// Why the factory made no tool when it was last asked, for whichever caller that was.
+    /// The factory's last error, for any caller.
     pub(crate) fn last_failure(&self) -> Option<String> {
         self.failure.load().as_ref().map(|failure| failure.0.clone())
     }
 
-    /// Whether both are the same tool of the same definition, so that neither has to give way to the other.
+    /// Returns whether both are the same tool with the same definition, so that neither replaces the other.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self.shared.get(), other.shared.get()) {
             (Some(Ok(a)), Some(Ok(b))) => a.definition == b.definition && Arc::ptr_eq(&a.tool, &b.tool),
@@ -128,7 +129,7 @@ impl Entry {
     }
 }
 
-/// Runs what others wrote; a panic in it makes the tool unavailable.
+/// Runs foreign code; a panic in it makes the tool unavailable.
 pub(super) fn unharmed<T>(make: impl FnOnce() -> T) -> Result<T, Unavailable> {
     catch_unwind(AssertUnwindSafe(make)).map_err(|_| Unavailable::because("making it panicked; see the log"))
 }

@@ -1,7 +1,7 @@
-//! Compiled schemas, each compiled once.
+//! A cache of compiled schemas.
 //!
-//! A source that is read again, and a factory that makes its tool for every caller, bring the same schemas over and
-//! over. They are found by their digest. Compiling happens outside of every lock.
+//! A source that is read again, and a factory that makes its tool for every caller, bring the same schemas
+//! again and again. They are found by digest. Compiling happens outside of all locks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::validate::{self, SchemaError, Validator};
 
-/// Schemas per generation. Two generations are kept: what was not asked for while one filled up is dropped.
+/// Schemas per generation. Two generations are kept: schemas not used while one filled up are dropped.
 const GENERATION: usize = 1024;
 
 type Compiled = Result<Arc<Validator>, SchemaError>;
 type Slot = Arc<OnceLock<Compiled>>;
 
-/// The schemas that were compiled lately, at most two generations of them.
+/// Recently compiled schemas, at most two generations of them.
 #[derive(Default)]
 pub(super) struct Schemas(Mutex<Generations>);
 
@@ -28,9 +28,9 @@ struct Generations {
 }
 
 impl Schemas {
-    /// The compiled schema. Callers that want the same one at the same time compile it once.
+    /// The compiled schema. Concurrent callers with the same schema compile it once.
     pub(super) fn compile(&self, schema: &Value) -> Compiled {
-        // A schema that is nested too deeply cannot even be digested.
+        // A schema that is nested too deeply cannot even be hashed.
         validate::examine(schema)?;
         let slot = self.slot(Digest::of(schema));
         slot.get_or_init(|| Validator::compile(schema).map(Arc::new)).clone()

@@ -1,4 +1,4 @@
-//! One immutable state of a registry.
+//! An immutable state of a registry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::{Entry, RegisterError};
 
-/// The tools, their other names, and where the changing ones come from.
+/// The tools, their aliases, and the sources of changing tools.
 #[derive(Clone, Default)]
 pub(super) struct Shelf {
     pub(super) version: u64,
@@ -17,7 +17,7 @@ pub(super) struct Shelf {
     aliases: HashMap<SmolStr, ToolName>,
     pub(super) absent: Vec<Arc<Meta>>,
     pub(super) sources: Vec<Attached>,
-    /// Sources that could not give their tools, and why.
+    /// Sources that failed to give their tools, and why.
     pub(super) failed: Vec<(String, String)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Shelf {
 #[derive(Clone)]
 pub(super) struct Attached {
     pub(super) source: Arc<dyn ToolSource>,
-    /// The number of the newest reading that is on the shelf; `None` before the first.
+    /// The number of the newest applied reading; `None` before the first.
     applied: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Attached {
 /// The tools that a source had when it was asked.
 pub(super) struct Reading {
     pub(super) source: Arc<dyn ToolSource>,
-    /// Rises with every reading, in the order in which the sources were asked.
+    /// Increases with every reading, in the order in which the sources were asked.
     pub(super) number: u64,
     pub(super) tools: Result<Vec<Arc<Entry>>, Unavailable>,
 }
@@ -86,8 +86,8 @@ impl Shelf {
         *self = Self { version: self.version, ..Self::default() };
     }
 
-    /// Applies the difference between what a source had and what it has now. Returns the tools that were left out,
-    /// and whether anything changed.
+    /// Applies the difference between a source's old and new tools. Returns the tools that were left out, and
+    /// whether anything changed.
     pub(super) fn apply(&mut self, reading: Reading) -> (Vec<RegisterError>, bool) {
         let Reading { source, number, tools } = reading;
         let mut attached = self.sources.iter_mut();
@@ -106,7 +106,7 @@ impl Shelf {
         let known = known.map(|at| self.failed.swap_remove(at));
         let mut changed = known != failed;
         self.failed.extend(failed);
-        // A source that fails keeps what it had listed, as unavailable and with the reason.
+        // A failing source keeps its tools listed, as unavailable and with the reason.
         let Ok(tools) = tools else { return (Vec::new(), changed) };
         let stays =
             |had: &Arc<Entry>| tools.iter().any(|new| had.meta.name == new.meta.name && had.is_same(new));
@@ -129,7 +129,7 @@ impl Shelf {
         (errors, changed)
     }
 
-    /// Why the source of this tool cannot give its tools now.
+    /// The current error of this tool's source, if there is one.
     pub(super) fn failure(&self, entry: &Entry) -> Option<&str> {
         let (_, reason) = self.failed.iter().find(|(name, _)| entry.source.as_deref() == Some(name))?;
         Some(reason)
@@ -145,7 +145,7 @@ impl Shelf {
         self.sources.len() < before
     }
 
-    /// The names of a source's tools that fit.
+    /// The names of a source's tools that match.
     fn names_of(&self, source: &str, fits: impl Fn(&Arc<Entry>) -> bool) -> Vec<ToolName> {
         let its = self.entries.values().filter(|entry| entry.source.as_deref() == Some(source));
         its.filter(|entry| fits(entry)).map(|entry| entry.meta.name.clone()).collect()

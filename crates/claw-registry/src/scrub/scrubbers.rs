@@ -1,7 +1,7 @@
 //! The secret values of a deployment and of its tenants.
 //!
-//! Each tenant has a list of its own: changing it compiles that list and no other, and waits for no other tenant. What
-//! scrubs for a tenant is its list laid over the deployment's; reading it takes no lock.
+//! Each tenant has its own list: changing it compiles only that list, and waits for no other tenant. A
+//! tenant's scrubber is its list over the deployment's; reading it takes no lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use claw_policy::scrub::Scrubber;
 use super::values::ValueList;
 use super::{CallScrubber, SecretError, call_values};
 
-/// Parts of the map of tenants: a new tenant copies one of them.
+/// Shards of the map of tenants: a new tenant copies one of them.
 const SHARDS: usize = 64;
 
 type Shard = ArcSwap<HashMap<TenantId, Arc<OfTenant>>>;
@@ -22,7 +22,7 @@ type Shard = ArcSwap<HashMap<TenantId, Arc<OfTenant>>>;
 /// The scrubbers of a deployment and its tenants.
 pub struct Scrubbers {
     deployment: Arc<ValueList>,
-    /// A tenant that was there once stays, if only with an empty list: whoever holds its list may still add to it.
+    /// A tenant is never removed, even with an empty list: a holder of its list may still add to it.
     tenants: Vec<Shard>,
     output: bool,
 }
@@ -31,11 +31,11 @@ pub struct Scrubbers {
 #[derive(Default)]
 struct OfTenant {
     values: Arc<ValueList>,
-    /// Both lists laid together when the tenant's scrubber was last asked for.
+    /// Both lists joined, as the tenant's scrubber was last requested.
     joined: ArcSwapOption<Joined>,
 }
 
-/// A tenant's scrubber, and the ones that it was made of.
+/// A tenant's scrubber, and the scrubbers it was made of.
 struct Joined {
     deployment: Arc<Scrubber>,
     own: Arc<Scrubber>,
@@ -51,7 +51,7 @@ impl Default for Scrubbers {
 
 impl Scrubbers {
     /// Scrubbers for a deployment that shows secrets to model and user. Logs, ledger and events stay
-    /// scrubbed. Logged, since whoever reads the log should know.
+    /// scrubbed. This is logged, as a warning to readers of the log.
     pub fn with_open_output() -> Self {
         tracing::warn!(
             "scrubbing is off for what models and users see; logs, ledger and events stay scrubbed"
@@ -59,24 +59,24 @@ impl Scrubbers {
         Self { output: false, ..Self::default() }
     }
 
-    /// Makes a value secret for everybody: a server's address, a key of the deployment. Once this returns, no text
-    /// shows it.
+    /// Makes a value secret for everybody: a server's address, a key of the deployment. After this returns,
+    /// no text shows it.
     pub fn add(&self, value: &str) -> Result<(), SecretError> {
         self.deployment.add(value)
     }
 
-    /// Makes it ordinary again.
+    /// Makes it an ordinary value again.
     pub fn remove(&self, value: &str) -> Result<(), SecretError> {
         self.deployment.remove(value)
     }
 
-    /// Makes a value secret for one tenant. Once this returns, no text of the tenant shows it.
+    /// Makes a value secret for one tenant. After this returns, no text of the tenant shows it.
     pub fn add_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
         self.of(tenant).values.add(value)
     }
 
-    /// Makes several values secret for one tenant. Leaves out those that cannot be told from ordinary text, and
-    /// returns how many those are.
+    /// Makes several values secret for one tenant. Leaves out those that cannot be distinguished from
+    /// ordinary text, and returns their number.
     pub fn add_all_for(
         &self,
         tenant: &TenantId,
@@ -85,8 +85,8 @@ impl Scrubbers {
         self.of(tenant).values.add_all(values)
     }
 
-    /// Makes exactly these values secret for one tenant, in place of those before, in one step: no text shows a value
-    /// that is in both sets. Leaves out those that cannot be told from ordinary text, and returns how many those are.
+    /// Replaces the secret values of one tenant in one step: a value in both sets is never shown in between.
+    /// Leaves out those that cannot be distinguished from ordinary text, and returns their number.
     pub fn set_for(
         &self,
         tenant: &TenantId,
@@ -95,7 +95,7 @@ impl Scrubbers {
         self.of(tenant).values.set(values)
     }
 
-    /// Makes it ordinary again for that tenant.
+    /// Makes it an ordinary value again for that tenant.
     pub fn remove_for(&self, tenant: &TenantId, value: &str) -> Result<(), SecretError> {
         match self.known(tenant) {
             Some(of_tenant) => of_tenant.values.remove(value),
@@ -124,8 +124,8 @@ impl Scrubbers {
         CallScrubber { scrubber: Some(scrubber), output: self.output }
     }
 
-    /// What scrubs for one call, which may know values of its own. A value too short to scrub cannot be told
-    /// from ordinary text; then everything the call says is withheld.
+    /// The scrubber of one call, with the call's own values. A value too short to scrub cannot be told from
+    /// ordinary text; then all text of the call is withheld.
     pub(crate) fn for_call(&self, tenant: &TenantId, secrets: &Secrets) -> CallScrubber {
         let base = self.for_tenant(tenant);
         if secrets.is_empty() {
@@ -136,7 +136,7 @@ impl Scrubbers {
     }
 
     fn shard(&self, tenant: &TenantId) -> &Shard {
-        // FNV-1a: the shards only spread the copying of new tenants, so nothing hangs on who chooses the names.
+        // FNV-1a: the shards only spread the copying of new tenants, so hostile names do no harm.
         let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         let hash = tenant.as_str().bytes().fold(0x811c_9dc5, mix);
         &self.tenants[hash as usize % SHARDS]
@@ -146,7 +146,7 @@ impl Scrubbers {
         self.shard(tenant).load().get(tenant).cloned()
     }
 
-    /// The tenant's values, from now on in the map.
+    /// The tenant's values, added to the map if they are missing.
     fn of(&self, tenant: &TenantId) -> Arc<OfTenant> {
         if let Some(known) = self.known(tenant) {
             return known;
@@ -157,13 +157,13 @@ impl Scrubbers {
             shard.entry(tenant.clone()).or_insert_with(|| Arc::clone(&new));
             shard
         });
-        // Somebody else may have been faster.
+        // Another thread may have been faster.
         before.get(tenant).cloned().unwrap_or(new)
     }
 }
 
 impl OfTenant {
-    /// The tenant's scrubber over the deployment's. Made anew only when one of them changed.
+    /// The tenant's scrubber over the deployment's. Made anew only if one of them has changed.
     fn over(&self, deployment: &ValueList) -> Scrubber {
         let (deployment, own) = (deployment.scrubber(), self.values.scrubber());
         let fits = |joined: &&Arc<Joined>| {

@@ -1,4 +1,4 @@
-//! What is told piece by piece.
+//! Tests of scrubbing in pieces.
 
 use claw_core::TenantId;
 use claw_core::tool::Secrets;
@@ -8,7 +8,7 @@ use super::*;
 const BASE: &str = "deployment-value-é";
 const OPENED: &str = "opened-value-4711";
 
-/// What is told of these pieces when the call opens `secret` after the first.
+/// The scrubbed text of these pieces if the call opens `secret` after the first.
 fn told(pieces: [&str; 2], secret: &str) -> String {
     let scrubbers = Scrubbers::default();
     scrubbers.add(BASE).unwrap();

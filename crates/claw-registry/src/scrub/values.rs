@@ -1,7 +1,7 @@
-//! One list of secret values, and the scrubber compiled from it.
+//! A list of secret values, and the scrubber compiled from it.
 //!
-//! A short list is compiled whole with every change. In a long one, new values are compiled into a short list beside
-//! it and take effect at once; both become one in the background.
+//! A short list is recompiled with every change. Beside a long one, new values are compiled into a short list
+//! and take effect at once; both are merged in the background.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use claw_policy::scrub::{Scrubber, Value as SecretValue};
 
 use super::SecretError;
 
-/// The longest list that is compiled while whoever changes it waits. Tests go beyond it more often.
+/// The longest list that is compiled while the change waits. Smaller in tests, so that they exceed it.
 const SHORT: usize = if cfg!(test) { 4 } else { 64 };
 
-/// A list of values that can change while others scrub.
+/// A list of values that can change during scrubbing.
 #[derive(Default)]
 pub(super) struct ValueList {
     scrubber: ArcSwap<Scrubber>,
@@ -24,17 +24,17 @@ pub(super) struct ValueList {
 #[derive(Default)]
 struct Values {
     all: BTreeSet<String>,
-    /// Those that are not in `long` yet.
+    /// Values that are not in `long` yet.
     recent: BTreeSet<String>,
     /// All but the recent ones, compiled.
     long: Scrubber,
-    /// Changes when a value goes: what was compiled before would still hide it.
+    /// Changes when a value is removed: a scrubber compiled before would still hide it.
     generation: u64,
-    /// The lists are being made one.
+    /// The lists are being joined.
     joining: bool,
 }
 
-/// The values of a list when their joining began.
+/// The values of a list at the start of a join.
 struct Joining {
     values: BTreeSet<String>,
     generation: u64,
@@ -50,13 +50,13 @@ impl ValueList {
         self.lock().all.is_empty()
     }
 
-    /// Adds a value. Whoever asks for the scrubber after this returned gets one that hides it.
+    /// Adds a value. A scrubber requested after this has returned hides it.
     pub(super) fn add(self: &Arc<Self>, value: &str) -> Result<(), SecretError> {
         secret(value).validate()?;
         self.extend(BTreeSet::from([value.to_owned()]))
     }
 
-    /// Adds those values that can be told from ordinary text; returns how many cannot.
+    /// Adds the values that can be distinguished from ordinary text; returns how many cannot.
     pub(super) fn add_all(
         self: &Arc<Self>,
         values: impl IntoIterator<Item = String>,
@@ -66,7 +66,7 @@ impl ValueList {
         Ok(refused)
     }
 
-    /// Puts these values in place of those before; returns how many cannot be told from ordinary text.
+    /// Replaces all values; returns how many cannot be distinguished from ordinary text.
     pub(super) fn set(&self, values: impl IntoIterator<Item = String>) -> Result<usize, SecretError> {
         let (usable, refused) = sort_out(values);
         let mut values = self.lock();
@@ -117,7 +117,7 @@ impl ValueList {
         Ok(())
     }
 
-    /// Makes one list of both, beside the road. Without a runtime there is nowhere else to do it.
+    /// Joins both lists in the background, or at once if there is no runtime.
     fn join_in_background(self: &Arc<Self>) {
         let list = Arc::clone(self);
         match tokio::runtime::Handle::try_current() {
@@ -141,13 +141,14 @@ impl ValueList {
         Joining { values: values.all.clone(), generation: values.generation }
     }
 
-    /// Puts the joined list in place, with what was added meanwhile beside it. Returns whether nothing is left to join.
+    /// Installs the joined list, with values added meanwhile beside it. Returns whether nothing is left to
+    /// join.
     fn end_join(&self, begun: &Joining, long: Result<Scrubber, SecretError>) -> bool {
         let mut values = self.lock();
         let is_current = values.generation == begun.generation;
         if is_current && let Ok(long) = long {
             let recent: BTreeSet<String> = values.all.difference(&begun.values).cloned().collect();
-            // What cannot be compiled stays as it is: everything is hidden by the lists of before.
+            // If compiling fails, nothing changes: the previous lists still hide everything.
             if let Ok(compiled) = compile(&recent) {
                 self.scrubber.store(Arc::new(long.and(&compiled)));
                 (values.long, values.recent) = (long, recent);
@@ -163,7 +164,7 @@ impl ValueList {
     }
 }
 
-/// Values that can be told from ordinary text, and how many cannot.
+/// The values that can be distinguished from ordinary text, and the number of those that cannot.
 fn sort_out(values: impl IntoIterator<Item = String>) -> (BTreeSet<String>, usize) {
     let is_usable = |value: &String| secret(value).validate().is_ok();
     let (usable, refused): (BTreeSet<_>, BTreeSet<_>) = values.into_iter().partition(is_usable);
@@ -189,7 +190,7 @@ mod tests {
         format!("value-{at:04}-of-many")
     }
 
-    /// Changes a long list while it is being joined; gives which of the first values are shown afterwards.
+    /// Changes a long list while it is being joined; returns which of the first values are shown afterwards.
     fn shown_after(change: impl FnOnce(&Arc<ValueList>)) -> Vec<usize> {
         let list = Arc::new(ValueList::default());
         list.add_all((0..2 * SHORT).map(value)).unwrap();

@@ -1,30 +1,30 @@
-//! Which parts of a schema are applied to what.
+//! The subschemas of a schema, and the values that they apply to.
 
 use serde_json::{Map, Value};
 
-/// What a part of a schema is applied to.
+/// The values that a subschema applies to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reach<'a> {
     /// The same value.
     Here,
-    /// The same value, by the schema that the reference leads to.
+    /// The same value, by the referenced schema.
     Reference(&'a str),
     /// The fields of these names, each by its own schema.
     Properties(&'a Map<String, Value>),
-    /// The fields that are no properties.
+    /// The fields that are not properties.
     OtherFields,
     /// Any field.
     Fields,
     /// The names of the fields.
     Names,
-    /// One item.
+    /// A single item.
     Item(usize),
     /// Any item.
     Items,
 }
 
-/// The parts of a schema, with what they are applied to. Where that depends on the value, it is more
-/// rather than less.
+/// The subschemas, with the values that they apply to. If that depends on the value, more are included rather
+/// than fewer.
 pub(super) fn applied(keywords: &Map<String, Value>) -> Vec<(Reach<'_>, &Value)> {
     let mut parts = Vec::new();
     for (keyword, inner) in keywords {
@@ -56,7 +56,7 @@ pub(super) fn applied(keywords: &Map<String, Value>) -> Vec<(Reach<'_>, &Value)>
         }
     }
     if keywords.contains_key("unevaluatedProperties") || keywords.contains_key("unevaluatedItems") {
-        // What the others have evaluated is found out by asking them again, and again below them.
+        // What the others have evaluated is found by applying them again, and again below them.
         let here = |(reach, _): &(Reach<'_>, &Value)| matches!(reach, Reach::Here | Reach::Reference(_));
         let again: Vec<_> = parts.iter().copied().filter(here).collect();
         parts.extend(again.iter().chain(&again));
@@ -64,7 +64,7 @@ pub(super) fn applied(keywords: &Map<String, Value>) -> Vec<(Reach<'_>, &Value)>
     parts
 }
 
-/// Looks that a schema takes by itself, without its parts.
+/// Looks of a schema by itself, without its subschemas.
 pub(super) fn own_looks(keywords: &Map<String, Value>) -> u64 {
     let looks = keywords.iter().map(|(keyword, inner)| match (keyword.as_str(), inner) {
         ("properties" | "patternProperties", Value::Object(all)) => all.len(),
@@ -75,7 +75,7 @@ pub(super) fn own_looks(keywords: &Map<String, Value>) -> u64 {
     looks.fold(1, |sum, looks| sum.saturating_add(u64::try_from(looks).unwrap_or(u64::MAX)))
 }
 
-/// A pattern with look-arounds or references to its groups is worth so many looks at a short text.
+/// The cost in looks of a pattern with look-arounds or back-references on a short text.
 const BACKTRACKING: usize = 500;
 
 fn backtracks(pattern: &str) -> bool {

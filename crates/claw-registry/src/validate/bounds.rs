@@ -1,4 +1,4 @@
-//! What a schema may hold, found out before it is compiled: MCP servers write these, and some mean harm.
+//! Limits of a schema, checked before it is compiled: MCP servers write schemas, and some are malicious.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use super::SchemaError;
 use super::applied::{Reach, applied};
 use super::extent::{MAX_DEPTH, is_deeper_than};
 
-/// Values in a schema.
+/// Most values in a schema.
 const MAX_VALUES: usize = 50_000;
-/// Subschemas that look at one and the same value. References to references that each name the next one twice
-/// reach any number with a schema of a few lines.
+/// Most subschemas that look at the same value. With references that each name the next one twice, a schema
+/// of a few lines can reach any number.
 const MAX_LOOKS: u64 = 10_000;
-/// References that lead to one another without a step into the value.
+/// Longest chain of references without a step into the value.
 const MAX_CHAIN: usize = 64;
 
-/// Refuses schemas that could not be compiled, or would take forever to check with.
+/// Refuses schemas that could not be compiled, or with which a check would take forever.
 pub(super) fn examine(schema: &Value) -> Result<(), SchemaError> {
     if is_deeper_than(schema, MAX_DEPTH) {
         return Err(SchemaError::Excessive("deeply nested"));
@@ -29,7 +29,7 @@ pub(super) fn examine(schema: &Value) -> Result<(), SchemaError> {
 struct Survey<'a> {
     root: &'a Value,
     values: usize,
-    /// How many subschemas look at the value that a schema, known by its address, is applied to.
+    /// Number of subschemas that look at the value to which a schema, known by its address, applies.
     looks: HashMap<*const Value, u64>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Survey<'a> {
     fn walk_keyword(&mut self, keyword: &str, inner: &'a Value) -> Result<(), SchemaError> {
         match (keyword, inner) {
             ("const" | "enum" | "default" | "examples", _) => Ok(()),
-            // The names in here are no keywords.
+            // The names in here are not keywords.
             (
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
                 | "dependencies",
@@ -70,7 +70,7 @@ impl<'a> Survey<'a> {
         if self.values > MAX_VALUES { Err(SchemaError::Excessive("large")) } else { Ok(()) }
     }
 
-    /// A schema with an address of its own within another: references in it lead elsewhere than they say.
+    /// Refuses a subschema with an address of its own: references in it lead elsewhere than they say.
     fn keeps_its_base(&self, schema: &Value, keywords: &Map<String, Value>) -> Result<(), SchemaError> {
         let is_old = || self.root["$schema"].as_str().is_some_and(|draft| draft.contains("draft-04"));
         let own = keywords.get("$id").or_else(|| keywords.get("id").filter(|_| is_old()));
@@ -89,7 +89,7 @@ impl<'a> Survey<'a> {
             return Ok(*known);
         }
         let Some(chain) = chain.checked_sub(1) else { return Err(SchemaError::Excessive("convoluted")) };
-        // In a ring, the validator stops where it began.
+        // In a cycle, the validator stops where it began.
         self.looks.insert(address, 1);
         let mut looks = 1_u64;
         for (reach, part) in applied(keywords) {

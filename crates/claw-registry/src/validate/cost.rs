@@ -1,8 +1,8 @@
-//! How much work a check is, counted before it is begun: a schema of a few lines can ask for years of it.
+//! Estimates the work of a check before it begins: a schema of a few lines can require years of it.
 //!
-//! The unit is a look: one subschema applied to one value. A schema without recursion has a ceiling of looks
-//! per value, known from its compilation, and arguments that stay below the limit with it are not counted
-//! any further. All others are walked as the validator would walk them, with the answers left out.
+//! The unit is a look: one subschema applied to one value. A schema without recursion has an upper bound of
+//! looks per value, known from its compilation; arguments that stay below the limit with it are not counted
+//! further. All others are walked as the validator would walk them, without computing results.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,26 +13,26 @@ use super::SchemaError;
 use super::applied::{Reach, applied, own_looks};
 use super::extent::Extent;
 
-/// Looks that one check may take.
+/// Most looks of one check.
 const MAX_CHECK: u64 = 4_000_000;
-/// Looks that may be repeated to say what is wrong: these make messages, and remember nothing.
+/// Looks that may be repeated to explain what is wrong: these produce messages and are not cached.
 const MAX_EXPLAIN: u64 = 500_000;
-/// Looks within looks: each of them is several frames of the stack.
+/// Most nested looks: each takes several stack frames.
 const MAX_NESTED: usize = 640;
-/// References that the validator follows before it remembers what came of the first.
+/// References that the validator follows before it caches the result of the first.
 const REMEMBERED_AFTER: u64 = 16;
 
-/// What checking with one schema costs.
+/// The cost of checking with one schema.
 #[derive(Debug)]
 pub(super) struct Costs {
-    /// Looks at one value, at most; saturated where there is no ceiling.
+    /// Most looks at one value; saturated if there is no upper bound.
     per_value: u64,
-    /// References that lead back to themselves. The validator remembers what came of them.
+    /// References that lead back to themselves. The validator caches their results.
     recursive: HashSet<String>,
 }
 
 impl Costs {
-    /// Follows all that can be applied to a value. References out of the schema are errors.
+    /// Follows all subschemas. References out of the schema are errors.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let mut survey = Survey {
             root: schema,
@@ -49,12 +49,12 @@ impl Costs {
         Ok(Self { per_value: looks.most(), recursive })
     }
 
-    /// Whether these arguments can be checked with bounded work.
+    /// Returns whether these arguments can be checked with bounded work.
     pub(super) fn allows_check(&self, schema: &Value, args: &Value, extent: &Extent) -> bool {
         self.per_value.saturating_mul(extent.weight) <= MAX_CHECK || self.walk(schema, args, MAX_CHECK, true)
     }
 
-    /// Whether it can be said what is wrong with them with bounded work.
+    /// Returns whether errors in these arguments can be explained with bounded work.
     pub(super) fn allows_explaining(&self, schema: &Value, args: &Value, extent: &Extent) -> bool {
         self.per_value.saturating_mul(extent.weight) <= MAX_EXPLAIN
             || self.walk(schema, args, MAX_EXPLAIN, false)
@@ -75,7 +75,7 @@ impl Costs {
     }
 }
 
-/// Looks at the value that a schema is applied to, and at one value below it.
+/// Looks at the value that a schema applies to, and at one value below it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looks {
     here: u64,
@@ -92,20 +92,20 @@ impl Looks {
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// The place in the order of finding of the first that it leads back to.
+    /// The index of the earliest schema that it leads back to.
     earliest: usize,
     is_open: bool,
     looks: Looks,
 }
 
-/// Follows everything once and finds rings, after Tarjan.
+/// Visits every schema once and finds cycles, with Tarjan's algorithm.
 struct Survey<'a> {
     root: &'a Value,
     nodes: HashMap<*const Value, Node>,
     open: Vec<*const Value>,
     /// Schemas that lead back to themselves.
     rings: HashSet<*const Value>,
-    /// The references, and where they lead.
+    /// The references, and their targets.
     seen: HashMap<&'a str, *const Value>,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Survey<'a> {
         Ok(target)
     }
 
-    /// All that was opened since, and is still open, is one ring; alone, it is none.
+    /// Closes a component: all schemas still open since `first` form a cycle, unless there is only one.
     fn close(&mut self, first: *const Value) {
         let start = self.open.iter().rposition(|open| *open == first).unwrap_or_default();
         let ring = self.open.split_off(start);
@@ -196,15 +196,15 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// A walk as the validator's, which counts and stops.
+/// Walks like the validator, counts looks and stops at the limit.
 struct Walk<'a> {
     root: &'a Value,
     recursive: &'a HashSet<String>,
-    /// References that were followed, where they lead and whether they lead back to themselves.
+    /// The followed references, their targets and whether they lead back to themselves.
     targets: HashMap<&'a str, (&'a Value, bool)>,
     left: u64,
     followed: u64,
-    /// References with the list or object they were followed for, as the validator remembers them.
+    /// References with the list or object they were followed for, as the validator caches them.
     remembered: Option<HashSet<(&'a str, *const Value)>>,
     /// References that are being followed.
     following: Vec<(&'a str, *const Value)>,
@@ -212,10 +212,10 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Nothing when it would take too long.
+    /// `None` if it would take too long.
     fn look(&mut self, schema: &'a Value, value: &Value) -> Option<()> {
         let Value::Object(keywords) = schema else { return self.spend(1) };
-        // A message holds the references that led to it.
+        // A message contains the references that led to it.
         let references = if self.remembered.is_none() { self.following.len() } else { 0 };
         let looks = own_looks(keywords).saturating_mul(Extent::weight_of(value));
         self.spend(looks.saturating_mul(u64::try_from(1 + references).unwrap_or(u64::MAX)))?;

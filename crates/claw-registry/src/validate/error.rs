@@ -1,4 +1,4 @@
-//! Arguments that do not fit, as data and as the text that a model reads.
+//! Invalid arguments, as data and as the text that a model reads.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 pub(super) const CUT_OFF: &str =
     "they may have been cut off; make the call again, long content in several shorter calls";
 
-/// Arguments that do not fit. Its text is what the model reads.
+/// Invalid arguments. The `Display` text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgsError {
-    /// What is wrong, at most eight of them.
+    /// The problems, at most eight.
     pub problems: Vec<Problem>,
-    /// What to try.
+    /// Advice on what to try.
     pub advice: Option<String>,
-    /// What had been repaired before it was found that the rest does not fit.
+    /// Repairs made before the rest was found invalid.
     pub notes: Vec<String>,
 }
 
-/// One thing that is wrong.
+/// A problem in the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problem {
-    /// Where, such as `edits[0].old_text`; empty for the arguments as a whole.
+    /// The path, such as `edits[0].old_text`; empty for the arguments as a whole.
     pub path: String,
-    /// What would fit there.
+    /// The expected value.
     pub expected: String,
-    /// What was sent, shortened.
+    /// The given value, shortened.
     pub got: String,
-    /// The name or option that was probably meant.
+    /// The probable intention: a name or an option.
     pub nearest: Option<String>,
-    /// All of it as a sentence.
+    /// The problem as a sentence.
     pub message: String,
 }
 
@@ -55,7 +55,7 @@ impl ArgsError {
             .advising("send less at once, or less deeply nested")
     }
 
-    /// `serde_json` says what it expected and where, and quotes nothing of the text.
+    /// The message of `serde_json` tells what it expected and where, and quotes nothing of the text.
     pub(super) fn malformed(error: &serde_json::Error) -> Self {
         Self::whole(format!("the arguments are not valid JSON: {error}"))
             .advising("send one JSON object; quotes and line breaks inside of strings need a backslash")

@@ -1,16 +1,17 @@
-//! How large and how deep a value is, found out without trusting either.
+//! Measures the size and depth of a value, with bounded work.
 
 use serde_json::Value;
 
 use super::ArgsError;
 
-/// Nesting that neither arguments nor schemas may pass. `serde_json` refuses deeper text as well.
+/// Deepest nesting of arguments and schemas. `serde_json` refuses deeper text as well.
 pub(super) const MAX_DEPTH: usize = 128;
-/// Characters of a text that count as one value more.
+/// Characters of text that count as another value.
 const TEXT_PER_VALUE: usize = 64;
 
-/// Holds arguments that were read elsewhere to the limits of [`parse`](super::parse): text that passes there gives a value
-/// that passes here. It stops where the limit is passed. A value that is refused belongs to [`dismantle`].
+/// Applies the limits of [`parse`](super::parse) to arguments that were read elsewhere: text that passes
+/// there gives a value that passes here. It stops once the limit is exceeded. A refused value should be
+/// dropped with [`dismantle`].
 pub fn measure(args: &Value, max_bytes: usize) -> Result<(), ArgsError> {
     if is_deeper_than(args, MAX_DEPTH) {
         return Err(ArgsError::too_deep(MAX_DEPTH));
@@ -18,7 +19,7 @@ pub fn measure(args: &Value, max_bytes: usize) -> Result<(), ArgsError> {
     take(args, max_bytes).map(drop).ok_or_else(|| ArgsError::too_large(max_bytes))
 }
 
-/// Drops a value level by level. Dropped the ordinary way, one of ten thousand levels overflows the stack.
+/// Drops a value level by level. The ordinary drop overflows the stack at ten thousand levels.
 pub fn dismantle(value: Value) {
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
@@ -30,7 +31,7 @@ pub fn dismantle(value: Value) {
     }
 }
 
-/// Stops at the limit, so that the depth of what it looks at is no danger to the stack.
+/// Stops at the limit, so that the value's depth cannot overflow the stack.
 pub(super) fn is_deeper_than(value: &Value, limit: usize) -> bool {
     match value {
         Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
@@ -39,7 +40,8 @@ pub(super) fn is_deeper_than(value: &Value, limit: usize) -> bool {
     }
 }
 
-/// What is left of so many bytes after the shortest JSON of a value, give or take escapes and digits.
+/// Subtracts the shortest JSON of a value from `left`, ignoring escapes and digits; `None` if it does not
+/// fit.
 fn take(value: &Value, left: usize) -> Option<usize> {
     match value {
         Value::Null | Value::Bool(true) => left.checked_sub(4),
@@ -57,17 +59,17 @@ fn take(value: &Value, left: usize) -> Option<usize> {
     }
 }
 
-/// What is to be known of arguments before they are checked.
+/// Measures of arguments, taken before they are checked.
 #[derive(Debug, Default)]
 pub(super) struct Extent {
-    /// Values and names, long texts counted as several.
+    /// Number of values and names; long texts count as several.
     pub(super) weight: u64,
-    /// Whether there is a number such as `2.0`.
+    /// There is a number such as `2.0`.
     pub(super) has_whole_float: bool,
 }
 
 impl Extent {
-    /// Nothing when the value is too deep.
+    /// `None` if the value is nested too deeply.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let mut extent = Self::default();
         extent.add(value, MAX_DEPTH).then_some(extent)
@@ -104,8 +106,8 @@ fn weight_of_text(text: &str) -> u64 {
     u64::try_from(1 + text.len() / TEXT_PER_VALUE).unwrap_or(u64::MAX)
 }
 
-/// A number such as `2.0` as the integer it is. Past 2^53 neighbours are the same float, so that another
-/// integer may have been meant.
+/// Converts a number such as `2.0` to an integer. Above 2^53 adjacent integers are the same float, so another
+/// one may have been meant; then `None`.
 pub(super) fn whole(number: &serde_json::Number) -> Option<i64> {
     const MAX: f64 = 9_007_199_254_740_992.0;
     let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < MAX)?;

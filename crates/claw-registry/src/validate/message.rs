@@ -1,4 +1,4 @@
-//! What is wrong with arguments, told field by field: expected, got, the nearest name.
+//! Explains invalid arguments field by field: expected, got, the nearest name.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use super::error::{ArgsError, CUT_OFF, Problem};
 use super::shape::{Shape, Types, WORK};
 use super::show::{Shown, clipped, listed, shortened};
 
-/// Problems told at once; whoever makes more mends these first.
+/// Most problems reported at once.
 const MAX_PROBLEMS: usize = 8;
 
-/// Says what is wrong with arguments that the compiled schema refuses.
+/// Explains what is wrong with arguments that the compiled schema refuses.
 pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, shown: Shown<'_>) -> ArgsError {
     let mut explainer = Explainer::new(schema, shown);
     if args.is_object() {
@@ -30,7 +30,7 @@ pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, shown:
     explainer.finish(args)
 }
 
-/// The same where finding out more would take too long.
+/// The same if a full explanation would take too long.
 pub(super) fn refuse(schema: &Value, args: &Value, shown: Shown<'_>) -> ArgsError {
     let mut explainer = Explainer::new(schema, shown);
     let message = "the arguments do not fit, and finding out where would take too long".into();
@@ -42,10 +42,10 @@ pub(super) fn refuse(schema: &Value, args: &Value, shown: Shown<'_>) -> ArgsErro
 struct Explainer<'a> {
     schema: &'a Value,
     shown: Shown<'a>,
-    /// What may still be spent on shapes.
+    /// Work that may still be spent on shapes.
     work: Cell<usize>,
     problems: Vec<Problem>,
-    /// The fields of the first object that lacks one or has one too many.
+    /// The fields of the first object that lacks a field or has one too many.
     advice: Option<String>,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Explainer<'a> {
         });
     }
 
-    /// The shape of a place in the arguments.
+    /// The shape at a position in the arguments.
     fn shape(&self, at: &Location) -> Shape<'a> {
         at.segments().fold(self.shape_of(&[self.schema]), |shape, segment| match segment {
             LocationSegment::Property(name) => self.shape_of(shape.property(&name)),
@@ -185,7 +185,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// The alternative that the value was probably meant for: one whose type it has, with the fewest errors.
+/// The alternative that the value was probably meant for: one of its type, with the fewest errors.
 fn closest<'e>(
     context: &'e [Vec<ValidationError<'static>>],
     at: &Location,
@@ -200,7 +200,7 @@ fn closest<'e>(
     near.min_by_key(distance).map(Vec::as_slice)
 }
 
-/// The values allowed, where all alternatives are constants.
+/// The allowed values, if all alternatives are constants.
 fn options<'e>(context: &'e [Vec<ValidationError<'static>>]) -> Vec<&'e Value> {
     let of_branch = |branch: &'_ Vec<ValidationError<'static>>| {
         branch.iter().any(|error| matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. }))
@@ -242,13 +242,13 @@ fn limit(kind: &Kind) -> Option<String> {
     })
 }
 
-/// The rule that was broken, in the words of the validator.
+/// The violated rule, in the words of the validator.
 fn rule(error: &ValidationError<'_>) -> String {
     format!("what satisfies `{}`", error.kind().keyword())
 }
 
 impl Shape<'_> {
-    /// What fits, such as "a string or null".
+    /// Describes the values that fit, such as "a string or null".
     pub(super) fn described(&self) -> String {
         const NAMES: [(Types, &str); 7] = [
             (Types::STRING, "a string"),

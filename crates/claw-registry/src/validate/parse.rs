@@ -1,11 +1,11 @@
-//! A model's text, read as arguments.
+//! Parses a model's text as arguments.
 
 use serde_json::{Map, Value, error::Category};
 
 use super::ArgsError;
 
-/// Reads the text that a model wrote, at most so many bytes of it. No text at all is an empty object: that
-/// is how some models call a tool without arguments.
+/// Parses the text that a model wrote, of at most `max_bytes`. Empty text is an empty object: some models
+/// call a tool without arguments that way.
 pub fn parse(text: &str, max_bytes: usize) -> Result<Value, ArgsError> {
     if text.len() > max_bytes {
         return Err(ArgsError::too_large(max_bytes));

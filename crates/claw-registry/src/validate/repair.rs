@@ -1,6 +1,6 @@
-//! Slips that can mean only one thing, put right and noted.
+//! Repairs slips that can mean only one thing, and notes that.
 //!
-//! A value is touched only where its type cannot be right, a name only where nothing else has it.
+//! A value is changed only if its type cannot be right, a name only if no other field has it.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::shape::{Shape, Types, WORK};
 use super::show::{Place, Shown};
 use super::whole::wants_integer;
 
-/// Repairs that are told one by one; a list of a thousand texts for numbers is told once.
+/// Repairs that are listed one by one; the rest are summarised.
 const MAX_NOTES: usize = 12;
 
-/// How secrets are taken out of what is told.
+/// Removes secrets from text that is quoted.
 pub(super) type Redact<'a> = &'a dyn Fn(&Value) -> Value;
 
-/// Repairs what it can and says what it did, in words for the model.
+/// Repairs arguments and returns the repairs, in words for the model.
 pub(super) fn repair(schema: &Value, args: &mut Value, redact: Redact<'_>) -> Vec<String> {
     let mut repair = Repair {
         root: schema,
@@ -46,7 +46,7 @@ struct Repair<'a> {
     redact: Redact<'a>,
     place: Place,
     depth: usize,
-    /// What may still be spent. Past that, everything is left as it is.
+    /// Work that may still be spent. After that, nothing is repaired.
     work: usize,
     notes: Vec<String>,
     untold: usize,
@@ -63,7 +63,7 @@ impl<'a> Repair<'a> {
             *value = better;
             return self.inside(shape, value, Shown::NOTHING);
         }
-        // What is secret in one form is not shown in the other: escapes in a text may have hidden it.
+        // A value that is secret in one form is not shown in the other: escapes in a text may have hidden it.
         let redacted = (self.redact)(&better);
         let (was, became) = match (shown.is(value), redacted == better) {
             (true, true) => (shown, Shown::new(&redacted)),
@@ -121,7 +121,7 @@ impl<'a> Repair<'a> {
         });
     }
 
-    /// The value as the one allowed type it can be read as.
+    /// The value as the only allowed type that it can be read as.
     fn reread(&mut self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
         if shape.types.has(Types::of(value)) {
             return None;
@@ -132,7 +132,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// One value where a list of such values is wanted.
+    /// Wraps a single value if a list of such values is expected.
     fn listed(&mut self, shape: &Shape<'a>, value: &Value) -> Option<Value> {
         let is_list_text = value.as_str().is_some_and(|text| text.trim_start().starts_with('['));
         if value.is_null() || is_list_text || !shape.types.has(Types::ARRAY) {
@@ -152,7 +152,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// Text as the JSON in it, a number as text: where only that can be meant.
+/// Text as the JSON in it, or a number as text, if nothing else can be meant.
 fn coerced(types: Types, value: &Value) -> Option<Value> {
     match value {
         Value::String(text) => {
@@ -163,7 +163,7 @@ fn coerced(types: Types, value: &Value) -> Option<Value> {
                 _ => json,
             })
         }
-        // Only an integer is sure to be written as it was sent.
+        // Only an integer is sure to be spelled as it was sent.
         Value::Number(number) if !number.is_f64() && types.without(Types::NULL) == Types::STRING => {
             Some(Value::String(number.to_string()))
         }
@@ -179,9 +179,9 @@ fn json_in(text: &str) -> Option<Value> {
     }
 }
 
-/// Fields under another spelling of a name that is absent: `(sent, meant)`.
+/// Fields under another spelling of an absent name: `(sent, meant)`.
 ///
-/// Where further fields are allowed, only a required name is taken to be meant.
+/// If other fields are allowed, only a required name counts as meant.
 fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, String)> {
     let mut absent: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in shape.properties.keys().filter(|name| !fields.contains_key(**name)) {
@@ -202,7 +202,7 @@ fn misnamed(shape: &Shape<'_>, fields: &Map<String, Value>) -> Vec<(String, Stri
     claims.into_iter().filter_map(single).collect()
 }
 
-/// A name without what differs between spellings: `filePath`, `file-path` and `File_Path` are one.
+/// Folds the spellings of a name: `filePath`, `file-path` and `File_Path` are one.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

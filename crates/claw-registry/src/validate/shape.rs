@@ -1,6 +1,6 @@
-//! What a place in the arguments may hold, as far as repairs and messages need to know.
+//! The values that a position in the arguments may have, as far as repairs and messages need it.
 //!
-//! A shape is wider than its schema, never narrower: what it leaves out is left to the compiled validator.
+//! A shape is wider than its schema, never narrower; the compiled validator checks the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
@@ -9,9 +9,10 @@ use std::ops::{BitAnd, BitOr};
 use claw_core::tool::dialect::resolve;
 use serde_json::{Map, Value};
 
-/// Subschemas and names looked at for one shape. Past that, and past references in a ring, everything is allowed.
+/// Subschemas and names looked at for one shape. Beyond that, and for circular references, everything is
+/// allowed.
 const FUEL: usize = 4096;
-/// The same for all shapes that one call asks for.
+/// The same limit for all shapes of one call.
 pub(super) const WORK: usize = 2_000_000;
 static ANYTHING: [&Value; 1] = [&Value::Bool(true)];
 
@@ -92,10 +93,10 @@ impl BitAnd for Types {
     }
 }
 
-/// Alternatives for one place: a value may follow any of them.
+/// Alternatives for one position: a value may match any of them.
 pub(super) type Alternatives<'a> = Vec<&'a Value>;
 
-/// What one place may hold.
+/// The values that one position may have.
 #[derive(Debug, Clone)]
 pub(super) struct Shape<'a> {
     pub(super) types: Types,
@@ -106,7 +107,7 @@ pub(super) struct Shape<'a> {
     items: Rest<'a>,
 }
 
-/// What fields without a property of their own, or the items of a list, may be.
+/// The values of fields without a property of their own, or of the items of a list.
 #[derive(Debug, Clone, Default)]
 enum Rest<'a> {
     #[default]
@@ -141,8 +142,8 @@ impl<'a> Rest<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// The shape of a place that may follow any of these schemas, which are parts of `root`. What it takes
-    /// is taken off `work`; when that is used up, everything is allowed.
+    /// The shape of a position that may match any of these schemas, which are parts of `root`. The cost is
+    /// deducted from `work`; when that is used up, everything is allowed.
     pub(super) fn of(root: &'a Value, alternatives: &[&'a Value], work: &mut usize) -> Self {
         if *work == 0 {
             return Self::anything();
@@ -163,7 +164,7 @@ impl<'a> Shape<'a> {
         self.items.alternatives()
     }
 
-    /// Whether a field that is no property is refused.
+    /// Returns whether a field that is not a property is refused.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.extra, Rest::Nothing)
     }
@@ -181,7 +182,7 @@ impl<'a> Shape<'a> {
         Self::new(Types::NONE, Rest::Nothing)
     }
 
-    /// What fits either. A side that takes no lists has no say in the items, and so for objects.
+    /// The union. A side that takes no lists does not affect the items; the same holds for objects.
     fn or(mut self, mut other: Self) -> Self {
         let types = self.types | other.types;
         let items = match (self.types.has(Types::ARRAY), other.types.has(Types::ARRAY)) {
@@ -209,7 +210,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// What fits both. Where both speak of one field, the first is heard: wider than the truth, but simple.
+    /// The intersection. If both define a field, the first one wins: wider than exact, but simple.
     fn and(mut self, other: Self) -> Self {
         self.types = self.types & other.types;
         for (name, alternatives) in other.properties {
@@ -269,7 +270,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What the keywords of one schema say, without the schemas it is combined with.
+/// The shape from the keywords of one schema, without the schemas it is combined with.
 fn own(keywords: &Map<String, Value>) -> Shape<'_> {
     let mut shape = Shape::anything();
     shape.types = Types::declared(keywords);

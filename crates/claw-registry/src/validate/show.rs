@@ -1,4 +1,4 @@
-//! Places and values as they are shown: never long, whatever was sent.
+//! Shows paths and values, always shortened.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 /// Names and options listed at once.
 const MAX_LISTED: usize = 24;
-/// Stands for what may not be shown.
+/// Stands for a withheld value.
 const WITHHELD: &str = "[REDACTED]";
 /// Characters of a value that are shown.
 const MAX_SHOWN: usize = 60;
 
-/// A place in the arguments, as people write it: `edits[0].old_text`.
+/// A position in the arguments, as people write it: `edits[0].old_text`.
 #[derive(Debug, Default)]
 pub(super) struct Place(String);
 
 impl Place {
-    /// Goes down to a field; the answer leads back up.
+    /// Enters a field; returns the length to go back to.
     pub(super) fn enter_field(&mut self, name: &str) -> usize {
         let back = self.0.len();
         if back > 0 {
@@ -42,25 +42,25 @@ impl Place {
         self.0
     }
 
-    /// Something said of this place.
+    /// A message about this position.
     pub(super) fn say(&self, what: &str) -> String {
         if self.0.is_empty() { what.to_owned() } else { format!("`{}`: {what}", self.0) }
     }
 }
 
-/// Arguments as they may be shown: the same with the secrets taken out, whole, before anything is cut short.
+/// Arguments as they may be shown: secrets are removed from the whole, before anything is shortened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown<'a>(Option<&'a Value>);
 
 impl<'a> Shown<'a> {
-    /// What is withheld altogether.
+    /// A value that is withheld altogether.
     pub(super) const NOTHING: Self = Self(None);
 
     pub(super) fn new(redacted: &'a Value) -> Self {
         Self(Some(redacted))
     }
 
-    /// A field, with its name as it may be shown.
+    /// A field, with the name that may be shown.
     pub(super) fn field(self, name: &str) -> (Self, &str) {
         match self.0.and_then(|value| value.get(name)) {
             Some(field) => (Self(Some(field)), name),
@@ -72,7 +72,7 @@ impl<'a> Shown<'a> {
         Self(self.0.and_then(|value| value.get(index)))
     }
 
-    /// A place below, and what is there.
+    /// A position below, and its value.
     pub(super) fn at(self, location: &Location) -> (Place, Self) {
         let start = (Place::default(), self);
         location.segments().fold(start, |(mut place, shown), segment| match segment {
@@ -88,12 +88,13 @@ impl<'a> Shown<'a> {
         })
     }
 
-    /// Whether it is shown as it is.
+    /// Returns whether the value is shown unchanged.
     pub(super) fn is(self, value: &Value) -> bool {
         self.0 == Some(value)
     }
 
-    /// What came, such as "the string \"ten\"": its kind always, and as much of it as may be shown.
+    /// Describes the given value, such as "the string \"ten\"": always its kind, and as much of it as may be
+    /// shown.
     pub(super) fn described(self, value: &Value) -> String {
         let kind = match value {
             Value::Null | Value::Bool(_) => return value.to_string(),
@@ -133,7 +134,7 @@ pub(super) fn clipped(text: &str) -> String {
     text.chars().take(MAX_SHOWN).chain("...".chars()).collect()
 }
 
-/// Several things, at most [`MAX_LISTED`] of them.
+/// A list of at most [`MAX_LISTED`] items.
 pub(super) fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
     let more = items.len().saturating_sub(MAX_LISTED);
     let mut list = items.take(MAX_LISTED).collect::<Vec<_>>().join(", ");
@@ -143,7 +144,7 @@ pub(super) fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
     list
 }
 
-/// Takes the start of what is written and stops the writer: a value of 10 MB is not copied to show a line.
+/// Takes the start of the output and stops the writer: a value of 10 MB is not copied to show a line.
 struct Start(Vec<u8>);
 
 impl io::Write for Start {

@@ -1,11 +1,12 @@
-//! `2.0` where an integer is wanted: JSON Schema takes it for one, and the types that tools read do not.
+//! Turns `2.0` into an integer where one is expected: JSON Schema accepts it as one, but the types of tools
+//! do not.
 
 use serde_json::Value;
 
 use super::extent::whole;
 use super::shape::{Shape, Types, WORK};
 
-/// Writes whole numbers as integers where nothing but an integer is wanted.
+/// Writes whole numbers as integers if only an integer is allowed.
 pub(super) fn write_integers(schema: &Value, args: &mut Value) {
     value(schema, &[schema], args, &mut { WORK });
 }
@@ -28,7 +29,7 @@ fn value<'a>(root: &'a Value, alternatives: &[&'a Value], value: &mut Value, wor
     }
 }
 
-/// Whether a number has to be an integer.
+/// Returns whether a number has to be an integer.
 pub(super) fn wants_integer(types: Types) -> bool {
     types.has(Types::INTEGER) && !types.has(Types::NUMBER)
 }

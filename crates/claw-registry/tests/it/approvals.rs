@@ -1,4 +1,4 @@
-//! Asking, answering, cancelling, and coming back after a restart.
+//! Approvals: asking, answering, cancelling, and continuing after a restart.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::kit::{Bench, Setup, done, refused};
 
-/// Waits until a question is there.
+/// Waits until an approval is pending.
 pub(crate) async fn question(bench: &Bench) -> Approval {
     let mut changes = bench.store.changes(Topic::Approvals);
     loop {

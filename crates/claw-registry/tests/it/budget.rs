@@ -1,4 +1,4 @@
-//! The token budget, searching for what it left out, and the stable order of what a model is sent.
+//! The token budget, searching for tools that it left out, and the stable order of the listed tools.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ async fn what_exceeds_the_budget_is_deferred_and_can_be_found() {
         bench.executor.execute(&offer, Request::new("tool_search", json!({"query": "run command"}))).await;
     assert!(done(&found).starts_with("sh"), "{}", done(&found));
     assert_eq!(refused(&bench.executor.execute(&offer, Request::new("sh", json!({}))).await).0, "validate");
-    // What was found is appended: the prompt before it stays the same.
+    // Found tools are appended: the prompt before them stays the same.
     assert_eq!(names(&offer)[..listed.len()], listed);
 }
 

@@ -1,4 +1,4 @@
-//! A tool is its definition: what happens to offers when tools are registered anew.
+//! A tool is its definition: offers after tools are registered again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -35,7 +35,7 @@ fn says(name: &str, text: &'static str) -> Arc<dyn AnyTool> {
 #[derive(Default)]
 struct Server {
     tools: Mutex<Vec<Arc<dyn AnyTool>>>,
-    /// Runs once, while the server is asked, after it has made up its answer.
+    /// Runs once, while the server is asked, after its answer is determined.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -80,7 +80,7 @@ async fn a_source_that_is_read_again_changes_only_what_changed() {
     other.about = "Say something else.".into();
     server.has([says("same", "new"), tool(other, any_schema(), "new").0, says("fresh", "new")]);
     assert!(registry.refresh("far").is_empty());
-    // The server was connected to anew: what it offers is the same, who answers is not.
+    // After a reconnect the server offers the same tools, but another process answers.
     assert_eq!(done(&call("same").await), "new");
     check_replaced(&call("changed").await, "its description changed");
     check_replaced(&call("gone").await, "it is gone");
@@ -137,7 +137,7 @@ async fn refuses_a_tool_of_another_definition_under_the_name_that_was_offered() 
         registry.register(other).unwrap();
         check_replaced(&call().await, what);
         assert_eq!(runs.load(Ordering::SeqCst), 0, "{what}");
-        // Registered anew as it was, it is the same tool.
+        // Registered again unchanged, it is the same tool.
         assert!(registry.unregister("far"));
         registry.register(says("far", "again")).unwrap();
         assert_eq!(done(&call().await), "again", "{what}");

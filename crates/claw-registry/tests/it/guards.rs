@@ -1,4 +1,4 @@
-//! A port refuses what the plan did not name, and what the scope does not hold.
+//! A port refuses requests that the plan did not name or that are out of scope.
 
 use std::sync::{Arc, Mutex};
 
@@ -84,7 +84,7 @@ async fn every_port_ends_with_its_call() {
     }
     let policy = Policy::compile(&PolicyConfig::default()).unwrap();
     let executor = Executor::builder(Arc::new(registry), bench.store.clone(), policy).build();
-    // Short enough that there is something to find.
+    // Short enough that some tools are left out.
     let options = OfferOptions {
         previous: vec!["keep".parse().unwrap()],
         token_budget: Some(200),

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// A window that shows all of a small file.
 pub(crate) const WHOLE: Window = Window { from: From::Line(1), lines: 1_000_000, bytes: 1 << 20 };
 
-/// Everything a test may want to look at.
+/// The parts that a test may inspect.
 pub(crate) struct Bench {
     pub(crate) executor: Executor,
     pub(crate) store: Arc<MemoryStore>,
@@ -35,7 +35,7 @@ pub(crate) struct Bench {
     pub(crate) heard: Arc<Recorder>,
 }
 
-/// How a bench differs from the plain one.
+/// The settings of a bench.
 pub(crate) struct Setup {
     pub(crate) policy: PolicyConfig,
     pub(crate) approvals: ApprovalConfig,
@@ -51,7 +51,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             policy: PolicyConfig::default(),
-            // Commands are asked about, since no rule covers them.
+            // Commands are asked about unless a rule covers them.
             approvals: ApprovalConfig { security: Security::Allowlist, ..ApprovalConfig::default() },
             limits: Limits { grace: Duration::from_millis(50), ..Limits::default() },
             store: Arc::new(MemoryStore::new()),
@@ -135,7 +135,7 @@ pub(crate) fn done(reply: &Reply) -> String {
     }
 }
 
-/// Step and reason of a reply that was turned away.
+/// Step and reason of a refusal.
 #[track_caller]
 pub(crate) fn refused(reply: &Reply) -> (&'static str, String) {
     match reply.refusal() {
@@ -150,7 +150,7 @@ struct Peek;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PathArgs {
-    /// Which file.
+    /// Path of the file.
     file_path: String,
 }
 
@@ -176,7 +176,7 @@ struct Sh;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShArgs {
-    /// What to run.
+    /// The command to run.
     command: String,
 }
 
@@ -276,7 +276,7 @@ struct Rogue;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RogueArgs {
-    /// What to try: write, read, run, argv or port.
+    /// The attempt: write, read, run, argv or port.
     attempt: String,
 }
 
@@ -321,7 +321,7 @@ impl Tool for Crash {
     }
 }
 
-/// Goes on until it is told to stop.
+/// Runs until it is told to stop.
 struct Wait;
 
 impl Tool for Wait {
@@ -343,7 +343,7 @@ struct Say;
 pub(crate) struct SayArgs {
     /// The text.
     text: String,
-    /// How often.
+    /// Number of repetitions.
     times: Option<usize>,
     /// Tell the text as progress in pieces of this many bytes.
     pieces: Option<usize>,
@@ -372,7 +372,7 @@ impl Tool for Say {
     }
 }
 
-/// Stands for the tool that reads kept results.
+/// Stands in for the tool that reads kept results.
 struct ResultRead;
 
 impl Tool for ResultRead {
@@ -393,13 +393,13 @@ impl Tool for ResultRead {
     }
 }
 
-/// Stands for the tool that searches tools.
+/// Stands in for the tool that searches tools.
 struct Find;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FindArgs {
-    /// What for.
+    /// Words to search for.
     query: String,
 }
 

@@ -99,7 +99,7 @@ async fn refuses_a_tool_that_the_source_took_back_within_the_same_offer() {
     source.becomes(always(Vec::new()));
     let (step, reason) = refused(&bench.executor.execute(&offer, Request::new("far", json!({}))).await);
     assert_eq!((step, reason.contains("removed or replaced")), ("authorise", true), "{reason}");
-    // Other tools go on.
+    // Other tools still work.
     assert!(bench.executor.execute(&offer, Request::new("say", json!({"text": "x"}))).await.is_done());
 }
 

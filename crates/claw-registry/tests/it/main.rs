@@ -1,4 +1,4 @@
-//! The road from end to end: three kinds of tools through all eight steps, and what attackers try.
+//! The road from end to end: three kinds of tools through all eight steps, and attacks.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 

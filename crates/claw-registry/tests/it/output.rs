@@ -1,4 +1,4 @@
-//! Scrubbed first, cut after; the whole is kept.
+//! Results are scrubbed first and then cut; the whole is kept.
 
 use claw_core::TenantId;
 use claw_core::store::Ledger;
@@ -15,7 +15,7 @@ fn secret() -> String {
 async fn a_secret_split_by_the_cap_is_still_a_secret() {
     let secret = secret();
     let limit = 300;
-    // Wherever the cut falls, no part of the secret shows.
+    // No position of the cut shows a part of the secret.
     for before in 0..limit {
         let limits = Limits { output_bytes: limit, ..Limits::default() };
         let bench = Bench::new(Setup { limits, ..Setup::default() });

@@ -30,7 +30,7 @@ fn other(change: impl FnOnce(&mut Caller)) -> Caller {
     caller
 }
 
-/// What a caller hears from each tool; `-` where there is none.
+/// The answers that a caller gets from each tool; `-` if there is none.
 #[track_caller]
 fn check(heard: &[String], expected: [&str; 3]) {
     assert_eq!(heard, expected);
@@ -107,7 +107,7 @@ async fn what_is_written_to_any_layer_shows_at_once() {
     of_tenant.register(says("of_tenant", "tenant").0).unwrap();
     bench.executor.registry().register(says("who", "common").0).unwrap();
     check(&heard(&bench, caller()).await, ["common", "tenant", "agent"]);
-    // The offer of before is checked against the tools of now.
+    // An earlier offer is checked against the current tools.
     assert!(of_tenant.unregister("of_tenant"));
     check(&heard(&bench, caller()).await, ["common", "-", "agent"]);
     assert!(bench.executor.registry().unregister("say"));

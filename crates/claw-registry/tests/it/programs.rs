@@ -1,4 +1,4 @@
-//! Programs with credentials on the road: who gets them, by which way, and what is compared and scrubbed.
+//! Programs with credentials on the road: access, routing, comparison and scrubbing.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::kit::{all, caller, done, refused};
 
 const VALUE: &str = "hunter2-and-more-than-that";
 
-/// Runs what it is given with credentials, or something else than it says.
+/// Runs a program with credentials, or something else than it planned.
 struct Login;
 
 #[derive(Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ impl Tool for Mixed {
     }
 }
 
-/// Leaves `cat` running in the background, and says its name.
+/// Leaves `cat` running in the background, and returns its name.
 struct Keep;
 
 #[derive(Deserialize, JsonSchema)]
@@ -158,7 +158,7 @@ impl Place {
         self.executor.execute(&offer, Request::new(tool, args)).await
     }
 
-    /// Says yes to the one question that waits, and gives what it asked.
+    /// Approves the only pending call and returns its summary.
     async fn approve(&self) -> String {
         let mut changes = self.store.changes(Topic::Approvals);
         let row = loop {
@@ -226,7 +226,7 @@ async fn refuses_who_may_not_use_the_tool_for_it() {
         "without its credentials it is a program like others"
     );
     assert!(place.programs.runs().is_empty());
-    // Allowed when the offer was made, and not any more.
+    // Allowed when the offer was made, but no longer.
     let place = Place::open().await;
     let offer = place.executor.offer(caller()).await;
     let policy: PolicyConfig = serde_json::from_value(json!({ "tools": { "deny": ["login"] } })).unwrap();
@@ -276,7 +276,7 @@ async fn refuses_a_program_that_changed_while_the_question_waited() {
     assert_eq!(place.programs.runs().len(), 1);
 }
 
-/// Runs one script of a mixed plan; the script and no other decides whether it gets credentials.
+/// Runs one script of a mixed plan; only that script decides whether it gets credentials.
 #[track_caller]
 fn check_mixed(place: &Place, reply: &Reply, script: &str, asks: &[&str]) {
     let (printed, runs): (_, &[&[&str]]) = match script {

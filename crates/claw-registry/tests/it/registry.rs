@@ -1,4 +1,4 @@
-//! The shelf: names, aliases, factories, sources, overlays, listings.
+//! The registry: names, aliases, factories, sources, overlays, listings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,7 +103,7 @@ async fn a_factory_is_given_its_context_and_its_failure_is_told() {
     assert_eq!(unavailable(&offer), [reason]);
     assert_eq!(bench.executor.resolve(&offer, "lazy").unwrap_err().0, reason);
     assert!(bench.executor.resolve(&offer, "lzay").unwrap_err().0.contains("not among the tools"));
-    // For another caller the factory does make it.
+    // The factory makes it for another caller.
     let mut elsewhere = caller();
     elsewhere.workspace = "/v".into();
     let offer = bench.executor.offer(elsewhere).await;
@@ -166,7 +166,7 @@ fn a_source_changes_at_run_time() {
     let before = registry.version();
     source.0.store(Arc::new(Err("the server is down".into())));
     registry.refresh("changing");
-    // What it had is not silently gone: it is listed, and why it cannot be used.
+    // Its tools are not silently gone: they are listed with the reason.
     assert_eq!(registry.list()[0].status, Status::Unavailable("the server is down".into()));
     assert_ne!(registry.version(), before);
     assert_eq!(registry.failed_sources(), [("changing".into(), "the server is down".into())]);

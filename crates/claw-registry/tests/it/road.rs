@@ -1,4 +1,4 @@
-//! Each step of the road, and what turns a call away there.
+//! Each step of the road, and its refusals.
 
 use claw_core::TenantId;
 use claw_core::store::{CallContext, EntryEvent, Ledger, Outcome};
@@ -220,7 +220,7 @@ async fn an_outcome_that_cannot_be_written_is_told() {
     assert!(reply.notes[0].contains("could not be recorded"), "{:?}", reply.notes);
 }
 
-/// A policy can be replayed over the ledger: entries have all that its decision depended on.
+/// A policy can be replayed over the ledger: entries contain everything that its decision depended on.
 #[tokio::test]
 async fn intents_and_refusals_say_what_the_decision_depended_on() {
     let bench = Bench::new(Setup::default());

@@ -1,4 +1,4 @@
-//! Settings of the store over those of the caller, from one call to the next.
+//! Stored settings over those of the caller, from one call to the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -151,7 +151,7 @@ async fn a_call_whose_settings_cannot_be_read_is_not_run() {
     check(&shown.call(caller()).await, json!({ "safe": true }));
 }
 
-/// Has a call approved, goes away, does `between`, and makes the call again: whether it ran.
+/// Has a call approved, goes away, does `between`, and repeats the call; returns whether it ran.
 async fn ran_after(shown: &Shown, between: impl AsyncFnOnce()) -> bool {
     let (offer, request) = (shown.bench.offer().await, show());
     tokio::select! {

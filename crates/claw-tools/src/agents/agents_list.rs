@@ -1,4 +1,4 @@
-//! `agents_list`: which agents are configured.
+//! `agents_list`: lists the configured agents.
 
 use claw_core::tool::{Call, Cost, Effect, Group, Meta, Need, Output, Tool, ToolError};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `agents`: which agents there are.
+//! `agents`: tools about the configured agents.
 
 mod agents_list;
 

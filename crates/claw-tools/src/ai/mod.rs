@@ -1,4 +1,4 @@
-//! `ai`: models and their like that are no part of the conversation.
+//! `ai`: models and similar services that take no part in the conversation.
 
 mod openai_compat_call;
 

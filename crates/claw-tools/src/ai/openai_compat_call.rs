@@ -1,4 +1,4 @@
-//! `openai_compat_call`: a request in a format of its own to an endpoint that configuration names.
+//! `openai_compat_call`: sends a request to a configured endpoint, in that endpoint's own format.
 
 use claw_core::port::EndpointRequest;
 use claw_core::tool::{
@@ -16,7 +16,7 @@ pub(crate) struct OpenaiCompatCall;
 pub(crate) struct Args {
     /// Name of the endpoint. Leave out to list them.
     endpoint: Option<String>,
-    /// What goes into the places of the endpoint's body, by name.
+    /// Values for the places in the endpoint's body, by name.
     #[serde(default)]
     values: Map<String, Value>,
     /// The whole body, for an endpoint without one of its own.
@@ -34,7 +34,8 @@ impl Tool for OpenaiCompatCall {
         .timeout_secs(600)
         .about("Send a request to a configured OpenAI-compatible endpoint and read a field of its answer.");
 
-    /// The deployment tells in the settings where each endpoint is; the port compares it with where it really is.
+    /// The settings tell the origin of each endpoint; the port compares it with the origin that it really
+    /// connects to.
     fn plan(&self, facts: &Facts, args: &Args) -> Plan {
         let origin = args.endpoint.as_ref().and_then(|name| facts.settings.get("origins")?.get(name));
         match origin.and_then(|origin| Origin::deserialize(origin).ok()) {

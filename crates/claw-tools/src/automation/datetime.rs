@@ -1,7 +1,7 @@
-//! `datetime`: the time now, and reckoning with times.
+//! `datetime`: the current time, and calculations with times.
 //!
-//! It asks the call's clock and takes the zones that come with the program: neither the machine's clock nor
-//! its zone nor its files decide what an agent is told.
+//! It uses the call's clock and the time zone data that comes with the program: the machine's clock, zone and
+//! files do not affect the result.
 
 mod moment;
 mod show;
@@ -80,7 +80,7 @@ impl Tool for DateTime {
     }
 }
 
-/// What to do, with what that takes.
+/// The action with its arguments.
 enum Command {
     Now { format: Format },
     Convert { time: String, to_zone: Option<String>, format: Format },
@@ -112,7 +112,7 @@ impl TryFrom<Args> for Command {
 }
 
 impl Args {
-    /// An argument that the action would ignore is a misunderstanding.
+    /// Refuses arguments that the action would ignore: they show a misunderstanding.
     fn refuse_strays(&self) -> Result<(), ToolError> {
         let (action, takes): (_, &[_]) = match self.action {
             Action::Now => ("now", &["format"]),

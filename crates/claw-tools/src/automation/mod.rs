@@ -1,4 +1,4 @@
-//! `automation`: what happens at a time.
+//! `automation`: tools about time.
 
 mod datetime;
 

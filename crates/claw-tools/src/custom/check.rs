@@ -1,4 +1,4 @@
-//! Checks a definition before it is stored: everything that can be told without a store.
+//! Checks a definition before it is stored, as far as that needs no store.
 
 use std::path::{Component, Path};
 
@@ -17,15 +17,15 @@ const LONGEST_DESCRIPTION: usize = 4096;
 /// A definition that cannot be a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// The name belongs to something else.
+    /// The name is taken or reserved.
     #[error("{0}; use another name")]
     Name(String),
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("`{field}` {why}")]
     Field {
         /// The field.
         field: &'static str,
-        /// The problem, and the form to write.
+        /// The problem, and the form to use.
         why: String,
     },
     /// The template cannot be filled safely.
@@ -103,7 +103,7 @@ fn parameters(schema: &Value) -> Result<(), String> {
     }
 }
 
-/// A directory of the workspace.
+/// Checks a directory of the workspace.
 fn directory(directory: &str) -> Result<(), String> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     match !directory.is_empty() && !directory.contains('\0') && Path::new(directory).components().all(inside)
@@ -113,7 +113,7 @@ fn directory(directory: &str) -> Result<(), String> {
     }
 }
 
-/// A path that can be granted: absolute, plain, and not everything.
+/// Checks a path that is to be granted: it must be absolute, plain, and not the root.
 fn grantable(path: &str) -> Result<(), String> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::RootDir);
     let named = Path::new(path).components().any(|part| matches!(part, Component::Normal(_)));

@@ -1,5 +1,5 @@
-//! Finds the words of a command that a program reads as code, where a value must not stand: quoting keeps a value one word,
-//! and the program runs that word all the same.
+//! Finds the words of a command that a program reads as code. No value may stand there: quoting keeps a value
+//! one word, but the program still runs that word.
 
 /// A program that reads some of its words as code.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ struct Language {
     flags: &'static str,
     /// Long options whose value is code.
     long: &'static [&'static str],
-    /// Letters of options with a value that is none.
+    /// Letters of options whose value is not code.
     valued: &'static str,
     operands: Operands,
 }
@@ -18,7 +18,7 @@ struct Language {
 #[derive(Debug, PartialEq, Eq)]
 enum Operands {
     None,
-    /// The first, where no option gave code.
+    /// The first, if no option gave code.
     First,
     /// All from this one on.
     From(usize),
@@ -103,7 +103,7 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// Programs that run another one, which stands somewhere among their words.
+/// Programs that run another program, which is somewhere among their words.
 const RUNNERS: &[&str] = &[
     "busybox", "chroot", "chrt", "docker", "doas", "env", "exec", "find", "ionice", "kubectl", "lxc",
     "nerdctl", "nice", "nohup", "nsenter", "podman", "setpriv", "setsid", "stdbuf", "strace", "sudo",
@@ -130,7 +130,7 @@ enum Value {
 }
 
 impl Reads {
-    /// Takes the next word, without its quotes; `None` where only a call or a shell knows it.
+    /// Takes the next word, without its quotes; `None` if only a call or a shell knows it.
     pub(super) fn word(&mut self, word: Option<&str>) {
         if !std::mem::replace(&mut self.begun, true) {
             let name = name(word.unwrap_or_default());
@@ -162,7 +162,8 @@ impl Reads {
         }
     }
 
-    /// Whether the next word would be read as code; `start` is as much of it as is written out before its value.
+    /// Returns whether the next word would be read as code; `start` is the literal part before its first
+    /// value.
     pub(super) fn is_code(&self, start: &str) -> bool {
         let Some(language) = self.language else { return false };
         if self.value == Some(Value::Plain) {
@@ -180,7 +181,8 @@ impl Reads {
 }
 
 impl Language {
-    /// Whether a word is an option whose value is code, or several options with one among them.
+    /// Returns whether a word is an option whose value is code, or a group of short options with such an
+    /// option in it.
     fn takes_code(&self, word: &str) -> bool {
         match word.strip_prefix("--") {
             Some(_) => self.long.iter().any(|long| word.split('=').next() == Some(long)),

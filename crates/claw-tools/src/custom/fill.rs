@@ -1,12 +1,12 @@
-//! Filling a template: one pass over its pieces. A value is written once and never read again, so that nothing in it can
-//! open a placeholder or a quote.
+//! Fills a template in one pass over its pieces. A value is written once and never read again, so that
+//! nothing in it can open a placeholder or a quote.
 
 use serde_json::Value;
 
 use super::lexer::{Piece, Slot};
 use super::parameters::Parameters;
 
-/// Arguments that a template cannot be filled with.
+/// Reasons why a template cannot be filled with the given arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
     /// The value would be read as an option.
@@ -17,19 +17,19 @@ pub enum FillError {
         /// The beginning of the value.
         value: String,
     },
-    /// A process cannot be given a NUL.
+    /// The value contains a NUL, which a process cannot be given.
     #[error("`{key}` holds a NUL, which no command can be given")]
     Nul {
         /// The parameter.
         key: String,
     },
-    /// There is no value for a parameter that must have one.
+    /// A required parameter has no value.
     #[error("`{key}` has no value")]
     Missing {
         /// The parameter.
         key: String,
     },
-    /// A value leads to another path of the address.
+    /// A value leads to another path of the URL.
     #[error("a value makes `.` or `..` a part of the address, which leads elsewhere")]
     Path,
     /// A list within a word.
@@ -77,12 +77,12 @@ pub(super) fn word(
     Ok(vec![word])
 }
 
-/// A value as a shell reads it back: one word, whatever it holds.
+/// Quotes a value for a shell, as one word.
 pub(super) fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-/// The values of one placeholder: none where a call gives none, several for a list.
+/// The values of one placeholder: none if the call gives none, several for a list.
 fn values(slot: &Slot, parameters: &Parameters, args: &Value) -> Result<Vec<String>, FillError> {
     let key = &slot.key;
     let found = match parameters.value(args, key) {

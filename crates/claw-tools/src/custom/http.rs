@@ -1,4 +1,4 @@
-//! The HTTP form of a custom tool: an address and a body with places for values.
+//! The HTTP form of a custom tool: a URL and a body with placeholders.
 
 use claw_core::store::CustomToolHttp;
 use claw_core::tool::Origin;
@@ -12,7 +12,7 @@ use super::template::TemplateError;
 /// Methods that a request may have.
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/// A request with places for values.
+/// A request with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HttpTemplate {
     pub(super) method: String,
@@ -80,7 +80,7 @@ impl HttpTemplate {
     }
 }
 
-/// Scheme, host and port of an address whose first text is this one.
+/// The origin of a URL that begins with this text.
 fn origin(start: &str, more: bool) -> Result<Origin, String> {
     let wrong = |why: &str| format!("the address {why}; write `https://host/path`");
     let (scheme, rest) = start.split_once("://").ok_or_else(|| wrong("has no scheme"))?;
@@ -109,7 +109,7 @@ fn origin(start: &str, more: bool) -> Result<Origin, String> {
     }
 }
 
-/// A part of an address cannot be left out.
+/// Checks that every placeholder of a URL always has a value.
 fn always_there(pieces: &[Piece], parameters: &Parameters) -> Result<(), TemplateError> {
     for piece in pieces {
         let Piece::Slot(slot) = piece else { continue };
@@ -146,7 +146,7 @@ fn check_body(body: &Value, parameters: &Parameters) -> Result<(), TemplateError
     }
 }
 
-/// A body with its values; `None` where it is only a parameter that has none.
+/// A body with its values; `None` if it is only a parameter without a value.
 fn filled(body: &Value, parameters: &Parameters, args: &Value) -> Result<Option<Value>, FillError> {
     Ok(match body {
         Value::String(text) => {
@@ -187,7 +187,7 @@ fn filled(body: &Value, parameters: &Parameters, args: &Value) -> Result<Option<
     })
 }
 
-/// A segment that leads elsewhere, however it is written.
+/// Returns whether a path segment means `.` or `..`, in any encoding.
 fn is_dots(segment: &str) -> bool {
     matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
 }
@@ -198,7 +198,7 @@ fn percent_encoded(value: &str) -> String {
     for byte in value.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             _ => drop(write!(encoded, "%{byte:02X}")),
         }
     }

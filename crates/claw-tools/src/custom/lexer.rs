@@ -1,8 +1,8 @@
-//! Where the words of a shell template begin and end, and how each of its characters is quoted.
+//! Splits a shell template into words and tells how each character is quoted.
 //!
-//! It knows less of the shell than a shell does, and refuses what it does not know: a substitution that holds quotes, a
-//! here-document, arithmetic, `[[ ]]`. A placeholder is accepted only where a single-quoted text means exactly itself in
-//! `sh` and `bash` alike.
+//! It knows less of the shell than a shell does, and refuses what it does not know: a substitution that holds
+//! quotes, a here-document, arithmetic, `[[ ]]`. A placeholder is accepted only where a single-quoted text
+//! means exactly itself in both `sh` and `bash`.
 
 use super::code::Reads;
 use super::template::TemplateError;
@@ -15,11 +15,11 @@ const OPEN: &str = "{{";
 pub(super) enum Piece {
     /// Text that is kept as it is.
     Text(String),
-    /// A place that a value goes into.
+    /// A placeholder.
     Slot(Slot),
 }
 
-/// A place that a value goes into.
+/// A placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Slot {
     /// Name of the parameter.
@@ -28,15 +28,17 @@ pub(super) struct Slot {
     pub(super) at: usize,
     /// The word is this placeholder and nothing else.
     pub(super) whole: bool,
-    /// Nothing but quotes, variables and other placeholders stands before it in the word: its value may begin the word.
+    /// Only quotes, variables and other placeholders stand before it in the word: its value may begin the
+    /// word.
     pub(super) leads: bool,
-    /// The word is an argument of a command whose name is written out, so that the command is the same without it.
+    /// The word is an argument of a command with a literal name, so that the command stays the same without
+    /// it.
     pub(super) droppable: bool,
 }
 
-/// Splits a shell template into pieces, or says at which position it cannot be filled safely.
+/// Splits a shell template into pieces, or returns the position at which it cannot be filled safely.
 pub(super) fn split(template: &str) -> Result<Vec<Piece>, TemplateError> {
-    // A command without placeholders is what it is.
+    // A command without placeholders is taken as it is.
     if !is_filled(template) {
         return Ok(vec![Piece::Text(template.to_owned())]);
     }
@@ -45,7 +47,7 @@ pub(super) fn split(template: &str) -> Result<Vec<Piece>, TemplateError> {
     Ok(lexer.pieces)
 }
 
-/// Whether a text has something that looks like a placeholder.
+/// Returns whether a text contains something that looks like a placeholder.
 fn is_filled(text: &str) -> bool {
     text.match_indices(OPEN).any(|(at, _)| text[at + OPEN.len()..].trim_start().starts_with('.'))
 }
@@ -77,7 +79,7 @@ struct Lexer {
     word: Word,
     /// The command that is being read.
     command: Command,
-    /// Position of something that does not go with placeholders, and what it is.
+    /// Position and name of a construct that cannot be combined with placeholders.
     refused: Option<(usize, &'static str)>,
 }
 
@@ -89,36 +91,36 @@ struct Word {
     plain: String,
     /// The word without its quotes, as far as it is known.
     bare: String,
-    /// Some of it is a placeholder or an expansion.
+    /// A part of it is a placeholder or an expansion.
     open: bool,
-    /// Some of it is quoted, expanded or a placeholder.
+    /// A part of it is quoted, expanded or a placeholder.
     dressed: bool,
-    /// It holds an ordinary character that is not quoted, so that a later value does not begin the word.
+    /// It contains an ordinary unquoted character, so that a later value does not begin the word.
     anchored: bool,
-    /// An unquoted `[` was read: what follows may be an index, which bash computes.
+    /// An unquoted `[` was read: the following text may be an index, which bash evaluates.
     bracket: bool,
-    /// Pieces that are its placeholders.
+    /// Indices of the pieces that are its placeholders.
     slots: Vec<usize>,
 }
 
 /// The state of one simple command.
 #[derive(Default)]
 struct Command {
-    /// Its name was read.
+    /// The command's name has been read.
     named: bool,
-    /// Its name, where that is written out.
+    /// The command's name, if it is literal.
     name: String,
-    /// Its words that a program reads as code.
+    /// Finds words that the program reads as code.
     reads: Reads,
     /// Words after the name.
     operands: usize,
-    /// The next word is the name of a variable, in which an index is computed.
+    /// The next word is the name of a variable, whose index bash evaluates.
     index: bool,
     /// The next word is the target of a redirection.
     target: bool,
 }
 
-/// Words after which a command begins, or something else that is no argument.
+/// Words that are followed by a command or by something else that is no argument.
 const RESERVED: &[&str] = &[
     "!", "builtin", "case", "command", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while", "{", "}",
@@ -185,7 +187,7 @@ impl Lexer {
         }
     }
 
-    /// Reads a placeholder if one begins here; gives its key and position.
+    /// Reads a placeholder if one begins here; returns its key and position.
     fn placeholder(&mut self) -> Result<Option<(String, usize)>, TemplateError> {
         if !self.follows(OPEN) {
             return Ok(None);
@@ -236,7 +238,7 @@ impl Lexer {
         self.take(c);
     }
 
-    /// Ends the word that is being read, and settles what its placeholders may be.
+    /// Ends the current word and sets the flags of its placeholders.
     fn end_word(&mut self) {
         let word = std::mem::take(&mut self.word);
         if !word.begun {
@@ -256,7 +258,7 @@ impl Lexer {
         }
     }
 
-    /// Takes a word as the next one of the command.
+    /// Adds a word to the current command.
     fn settle(&mut self, word: &Word) {
         let (plain, text) = (!word.dressed, word.plain.as_str());
         if plain && text == "[[" {
@@ -275,7 +277,7 @@ impl Lexer {
         command.reads.word(bare);
         if command.named {
             let of_names = matches!(command.name.as_str(), "[" | "test" | "printf");
-            // `printf` takes options before its format alone.
+            // `printf` takes options only before its format.
             let may_be_option = command.name != "printf" || command.operands == 0;
             command.operands += 1;
             let is_option = matches!(word.bare.as_str(), "-v" | "-R") || word.open && may_be_option;
@@ -304,7 +306,7 @@ impl Lexer {
         if !self.word.dressed && descriptor.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             let number = descriptor.bytes().all(|byte| byte.is_ascii_digit());
             if number || self.word.plain.starts_with('{') {
-                // The number of a file, not a word.
+                // The number of a file descriptor, not a word.
                 self.word = Word::default();
             }
         }
@@ -334,7 +336,7 @@ impl Lexer {
         self.take('\\');
         self.no_slot("a `\\` before it")?;
         match self.peek() {
-            // The line goes on.
+            // A line continuation.
             Some('\n') => self.take('\n'),
             Some(c) => {
                 self.word.begun = true;
@@ -394,7 +396,7 @@ impl Lexer {
         Err(TemplateError::Unplaced { at: opened, what: "a quote that is not closed" })
     }
 
-    /// A command in backticks: only a simple one, without quotes.
+    /// Reads a command in backticks: only a simple one, without quotes.
     fn backticks(&mut self) -> Result<(), TemplateError> {
         self.word.expand();
         let opened = self.at;
@@ -427,7 +429,7 @@ impl Lexer {
                 Ok(())
             }
             _ => {
-                // The name: what it stands for may be empty, so a value after it may begin the word.
+                // The variable may be empty, so a value after it may begin the word.
                 while let Some(c) = self.peek().filter(|c| c.is_ascii_alphanumeric() || *c == '_') {
                     self.take(c);
                 }
@@ -436,7 +438,8 @@ impl Lexer {
         }
     }
 
-    /// A substitution: only one without quotes, comments and further parentheses, so that its end is certain.
+    /// Reads a substitution: only one without quotes, comments and further parentheses, so that its end is
+    /// certain.
     fn nested(&mut self, opened: usize, open: char, close: char) -> Result<(), TemplateError> {
         self.take(open);
         let mut inside = String::new();

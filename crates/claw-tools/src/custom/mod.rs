@@ -1,8 +1,8 @@
-//! Custom tools: a definition of the store as a tool that the road runs.
+//! Custom tools: a stored definition as a tool that the executor runs.
 //!
-//! A [`Template`] is checked when the tool is defined and filled in one pass when it is called. [`CustomTool`] plans what
-//! the filled template does and runs exactly that. Nothing here reads a store or opens a secret: the application does,
-//! and hands over the values.
+//! A [`Template`] is checked when the tool is defined and filled in one pass when it is called.
+//! [`CustomTool`] plans what the filled template does and runs exactly that. This module reads no store and
+//! opens no secret: the application passes it the values.
 
 mod check;
 mod code;

@@ -1,4 +1,4 @@
-//! Names that no custom tool can take.
+//! Names that custom tools cannot have.
 
 use claw_core::tool::Group;
 
@@ -7,7 +7,8 @@ use crate::builtin;
 /// Prefix of the tools of MCP servers.
 const MCP: &str = "mcp_";
 
-/// Why a name is taken: by a built-in tool, an alias, a group, or the tools of MCP servers.
+/// Returns why a name is reserved: a built-in tool, an alias, a group or the tools of MCP servers use it.
+/// `None` if it is free.
 pub fn taken(name: &str) -> Option<String> {
     let same = |other: &str| other.eq_ignore_ascii_case(name);
     let known = builtin().map(|tool| tool.meta.clone()).chain(crate::absent().iter().cloned());

@@ -1,4 +1,4 @@
-//! The parameters of a custom tool, as far as a template needs to know them.
+//! The parameters of a custom tool, as far as a template needs them.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 /// Key of a parameter's schema that lets its value begin with `-`.
 pub const ALLOW_DASH: &str = "x-allow-dash";
 
-/// The facts of each parameter that a template needs, by name.
+/// The parameters by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parameters(BTreeMap<String, Parameter>);
 
-/// One parameter.
+/// A parameter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parameter {
-    /// Every call gives a value for it.
+    /// Every call must give a value.
     pub(super) required: bool,
-    /// The value where a call gives none.
+    /// The value if a call gives none.
     pub(super) default: Option<Value>,
-    /// Its value may begin with `-`.
+    /// The value may begin with `-`.
     pub(super) allow_dash: bool,
-    /// Its value may be a list.
+    /// The value may be a list.
     pub(super) list: bool,
 }
 
@@ -68,7 +68,7 @@ fn is_list(property: &Value) -> bool {
     }
 }
 
-/// The schema as a model is sent it: without our own keys, and closed against arguments that it does not name.
+/// The schema that the model is sent: without our own keys, and closed against unknown arguments.
 pub(super) fn for_model(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {

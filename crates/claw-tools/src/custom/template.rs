@@ -1,4 +1,4 @@
-//! A template: a command with places for values, checked when it is made.
+//! A template: a command with placeholders, checked when it is made.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const LONGEST: usize = 16 * 1024;
 /// A template that cannot be filled safely. Positions count characters from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A placeholder that is not one.
+    /// An invalid placeholder.
     #[error("at character {at}: a placeholder is `{{{{.name}}}}`, without spaces")]
     Malformed {
         /// Position.
@@ -29,7 +29,8 @@ pub enum TemplateError {
         /// The parameters.
         known: Vec<String>,
     },
-    /// A placeholder where no value can be kept apart from the command, or a construct that hides where it is.
+    /// A placeholder at a position where its value cannot be kept apart from the command, or a construct that
+    /// hides positions.
     #[error(
         "at character {at}: no placeholder can be filled safely because of {what}; write each placeholder as a word \
          of its own, outside of quotes and substitutions"
@@ -40,7 +41,7 @@ pub enum TemplateError {
         /// The text that is there.
         what: &'static str,
     },
-    /// An optional parameter where the command would be another one without it.
+    /// An optional parameter whose absence would change the command.
     #[error(
         "at character {at}: the optional parameter `{key}` must be a whole argument of a command, which is left out \
          where a call gives no value; make it required or give it a `default`"
@@ -64,7 +65,7 @@ pub enum TemplateError {
         "the program reads this argument as code, or runs the file that it names; write it out, without a placeholder"
     )]
     Code,
-    /// No program.
+    /// The argument list names no program.
     #[error("it names no program; write the program's name first, without a placeholder")]
     NoProgram,
     /// An error in one word of an argument list.
@@ -87,7 +88,7 @@ fn listed(known: &[String]) -> String {
     }
 }
 
-/// A command with places for values.
+/// A command with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     form: Form,
@@ -145,7 +146,7 @@ impl Template {
         }
     }
 
-    /// Fills a shell command: each value becomes one single-quoted text, and is never read again.
+    /// Fills a shell command: each value becomes one single-quoted text and is never read again.
     pub fn command(&self, args: &Value) -> Result<String, FillError> {
         match &self.form {
             Form::Shell(pieces) => fill::shell(pieces, &self.parameters, args),

@@ -1,4 +1,4 @@
-//! Templates: what is refused when a tool is defined, and what a filled one is.
+//! Templates: those refused when a tool is defined, and the results of filling them.
 
 mod shells;
 
@@ -58,7 +58,7 @@ fn the_example_of_the_documents_works_unchanged() {
 
 #[test]
 fn refuses_one_argument_that_smuggles_another() {
-    // Filled one after the other, `a` would bring in `b` and `b` a command.
+    // Filled one after the other, `a` would bring in `b`, and `b` a command.
     fills("echo {{.a}} {{.b}}", json!({ "a": "{{.b}}", "b": "; cmd #" }), "echo '{{.b}}' '; cmd #'");
     fills("echo {{.a}} {{.b}}", json!({ "a": "x", "b": "{{.a}}" }), "echo 'x' '{{.a}}'");
     fills("echo {{.a}}", json!({ "a": "'; id; '" }), r"echo ''\''; id; '\'''");
@@ -106,7 +106,7 @@ fn refuses_a_placeholder_that_is_no_parameter() {
     refuses("ls {{.}}", 4);
     refuses("ls {{.a", 4);
     refuses("ls {{.a.b}}", 4);
-    // No placeholder at all: the shell's own business.
+    // No placeholder at all: left to the shell.
     fills("awk '{{print $1}}' {{.a}}", json!({ "a": "f" }), "awk '{{print $1}}' 'f'");
 }
 

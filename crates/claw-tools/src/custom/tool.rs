@@ -1,4 +1,4 @@
-//! A custom tool, as the road runs it.
+//! A custom tool, as the executor runs it.
 
 use async_trait::async_trait;
 use claw_core::port::{HttpRequest, Ran, Stopped};
@@ -15,7 +15,7 @@ use super::http::Filled;
 use super::parameters;
 use crate::runtime::exec;
 
-/// Secret values of a custom tool. Printed, they are names.
+/// Secret values of a custom tool. Their `Debug` output shows names only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CustomToolSecrets {
     /// Variables of its commands.
@@ -24,7 +24,7 @@ pub struct CustomToolSecrets {
     pub headers: SecretVariables,
 }
 
-/// A definition that is ready to be called.
+/// A custom tool that is ready to be called.
 pub struct CustomTool {
     meta: Meta,
     spec: Spec,
@@ -53,14 +53,14 @@ impl CustomTool {
         };
         meta.effects = effects;
         meta.needs = vec![need].into();
-        // A shell command is stopped by the shell, which keeps what it printed until then.
+        // The shell stops a shell command itself and keeps the output so far.
         let margin = if matches!(action, Action::Command(_)) { 10 } else { 0 };
         meta.timeout_secs = Some(definition.timeout_seconds + margin);
         let spec = Spec::with_schema(&meta, parameters::for_model(&definition.parameters));
         Ok(Self { meta, spec, action, definition, secrets })
     }
 
-    /// The command or request of a call, for people; values of variables and headers are not in it.
+    /// The command or request of a call, for people; without the values of variables and headers.
     pub fn rendered(&self, args: &Value) -> Result<String, ToolError> {
         match &self.action {
             Action::Command(template) | Action::Argv(template) => template.command(args).map_err(invalid),
@@ -205,7 +205,7 @@ fn told(ran: &Ran, definition: &CustomToolDefinition) -> Output {
     Output::text(text.trim_end()).for_user(ending.join("; ")).with_details(details)
 }
 
-/// How it ended, and what it lacked.
+/// Describes how the command ended and what it lacked.
 fn ending(ran: &Ran, definition: &CustomToolDefinition) -> Vec<String> {
     let mut lines = Vec::new();
     match ran.stopped {
@@ -230,8 +230,9 @@ fn ending(ran: &Ran, definition: &CustomToolDefinition) -> Vec<String> {
     lines
 }
 
-/// Grants whose absence explains the output of a failed call: `network`, or a path that the command could not reach.
-/// Paths are those of the output; whether they are there, and outside of the workspace, is for the caller to see.
+/// Grants whose absence explains the output of a failed call: `network`, or a path that the command could not
+/// reach. Paths are taken from the output; the caller has to check whether they exist and are outside the
+/// workspace.
 pub fn missing_grants(definition: &CustomToolDefinition, exit: Option<i32>, output: &str) -> Vec<String> {
     const UNREACHED: [&str; 4] = [
         "No such file or directory",

@@ -1,7 +1,7 @@
-//! `edit`: exact pieces of a file replaced by others, all of them or none.
+//! `edit`: replaces exact pieces of a file, all of them or none.
 //!
-//! What is looked for is looked for in the view: secrets are placeholders, and the port puts them back. Line ends
-//! of either kind match, and the file keeps its own.
+//! Text is searched in the view: secrets are placeholders there, and the port puts them back. Either kind of
+//! line end matches, and the file keeps its own.
 
 mod find;
 mod nearest;
@@ -26,26 +26,26 @@ pub(crate) struct Args {
     path: String,
     /// Text to replace, exactly as in the file and without line numbers. It must occur once.
     old_string: Option<String>,
-    /// What to put there.
+    /// Replacement text.
     new_string: Option<String>,
     /// Replace every occurrence of `old_string`.
     #[serde(default)]
     replace_all: bool,
-    /// Several replacements at once, all of the text as it is now; all are made or none.
+    /// Several replacements of the text as it is now; all are made or none.
     #[serde(default)]
     edits: Vec<Edit>,
     /// A unified diff of this file, instead of the above.
     patch: Option<String>,
 }
 
-/// One replacement.
+/// A replacement.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(crate) struct Edit {
     /// Text to replace.
     old: String,
-    /// What to put there.
+    /// Replacement text.
     new: String,
     /// Replace every occurrence.
     #[serde(default)]
@@ -80,7 +80,7 @@ impl Tool for EditFile {
     }
 }
 
-/// What is to be done.
+/// The requested change.
 enum Wanted {
     Edits(Vec<Edit>),
     Patch(String),
@@ -106,7 +106,7 @@ impl TryFrom<Args> for Wanted {
     }
 }
 
-/// Replacements as changes of the view, sorted. Two of one place are refused.
+/// The replacements as changes of the view, sorted. Overlapping ones are refused.
 fn in_order(plain: &Plain<'_>, mut replacements: Vec<Replacement>) -> Result<Vec<Splice>, ToolError> {
     replacements.sort_by_key(|replacement| (replacement.range.start, replacement.range.end));
     for pair in replacements.windows(2) {

@@ -1,4 +1,4 @@
-//! `glob`: files by their names, what changed last first.
+//! `glob`: finds files by name, the latest changed first.
 
 use claw_core::port::{Order, Walk, Walked};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Directory to look in.
     #[serde(default = "here")]
     path: String,
-    /// Also what is hidden or left out by .gitignore and .ignore.
+    /// Include hidden and ignored files.
     #[serde(default)]
     all: bool,
     /// The most paths to return.

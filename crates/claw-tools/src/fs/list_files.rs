@@ -1,4 +1,4 @@
-//! `list_files`: what is in a directory.
+//! `list_files`: lists a directory.
 
 use claw_core::port::{Entry, EntryKind, Order, Walk, Walked};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
@@ -17,11 +17,11 @@ pub(crate) struct Args {
     /// Directory relative to the workspace root.
     #[serde(default = "here")]
     path: String,
-    /// How many levels deep.
+    /// Levels to descend.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     depth: usize,
-    /// Also what is hidden or left out by .gitignore and .ignore.
+    /// Include hidden and ignored files.
     #[serde(default)]
     all: bool,
     /// The most entries to return.

@@ -8,10 +8,11 @@ use serde_json::json;
 
 use crate::absent;
 
-/// Lines of one answer: where none are asked for, and at most.
+/// Lines of one answer: the default and the maximum.
 const LINES: usize = 1_000;
 const MOST_LINES: usize = 2_000;
-/// Bytes of the file in one answer. With the numbers of the lines it stays below what is sent whole.
+/// Bytes of the file in one answer. With line numbers it stays below the limit up to which results are sent
+/// whole.
 const BYTES: usize = 24_000;
 
 #[derive(Default)]
@@ -79,7 +80,7 @@ fn show(args: &Args, view: &View) -> Result<Output, ToolError> {
     }
     let at_end = view.bytes.end >= view.size && !view.cut;
     let count = i64::try_from(view.lines).unwrap_or(i64::MAX);
-    // Where nobody has counted from the beginning, lines are counted from the end, as `offset` does.
+    // If lines have not been counted from the beginning, they are counted from the end, as with `offset`.
     let first = match view.first_line {
         Some(first) => Some(i64::try_from(first).unwrap_or(i64::MAX)),
         None if at_end => Some(-count),
@@ -106,7 +107,7 @@ fn show(args: &Args, view: &View) -> Result<Output, ToolError> {
             None => text.push_str(&format!("     ?\t{line}\n")),
         }
     }
-    // There is none after the line that was counted as -1 from the end.
+    // No line follows the one counted as -1 from the end.
     let following = first.filter(|first| *first >= 0 || first + count < 0).map(|first| first + count);
     let next = if at_end { None } else { following };
     let next_byte = (!at_end && (view.cut || next.is_none())).then_some(view.bytes.end);
@@ -132,7 +133,7 @@ fn show(args: &Args, view: &View) -> Result<Output, ToolError> {
     Ok(Output::text(text).with_details(details))
 }
 
-/// What a reader should know of a file beyond its lines.
+/// Notes on a file beyond its lines, such as its encoding.
 fn notes(view: &View) -> Vec<String> {
     let mut notes = Vec::new();
     if view.encoding != "UTF-8" {
@@ -162,7 +163,7 @@ fn not_text(path: &str, binary: &Binary) -> ToolError {
         _ if is_document => Some("read_document"),
         _ => None,
     };
-    // Nobody is sent to a tool that this build lacks.
+    // Does not suggest a tool that this build lacks.
     let reader = reader.filter(|name| !absent().iter().any(|meta| meta.name.as_str() == *name));
     let packed = ["zip", "gzip", "tar", "xz", "bzip", "zstd", "7z", "rar"];
     let advice = match reader {

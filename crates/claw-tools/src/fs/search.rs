@@ -1,4 +1,4 @@
-//! `search`: where files say something.
+//! `search`: finds text in files.
 
 use claw_core::port::{Hits, Order, Search as Wanted, Searched, Walk};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::list_files::here;
 use crate::shown::{self, BYTES};
 
-/// How much of a line is shown.
+/// Longest part of a line that is shown, in bytes.
 const LINE: usize = 400;
 
 #[derive(Default)]
@@ -29,25 +29,25 @@ pub(crate) struct Args {
     /// Only these file types: `rust`, `py`, `js`, `md`, ...
     #[serde(default)]
     types: Vec<String>,
-    /// What to return.
+    /// Kind of result.
     #[serde(default)]
     mode: Mode,
     /// Take the pattern as plain text.
     #[serde(default)]
     literal: bool,
-    /// Whether case counts, whatever the pattern.
+    /// Case-sensitive or not, whatever the pattern.
     case: Option<bool>,
     /// Match whole words only.
     #[serde(default)]
     word: bool,
-    /// Let a match go over several lines.
+    /// Let a match span lines.
     #[serde(default)]
     multiline: bool,
     /// Lines to show before and after each match.
     #[serde(default)]
     #[schemars(range(max = 20))]
     context: usize,
-    /// Also files that are hidden or left out by .gitignore and .ignore.
+    /// Include hidden and ignored files.
     #[serde(default)]
     all: bool,
     /// The most matching lines to return.
@@ -186,7 +186,7 @@ fn cut(line: &str) -> String {
     format!("{}...", &line[..line.floor_char_boundary(LINE)])
 }
 
-/// What was left out.
+/// Notes on what was left out.
 fn notes(args: &Args, found: &Searched) -> String {
     let mut notes = Vec::new();
     if found.binary > 0 {

@@ -1,4 +1,4 @@
-//! `write_file`: a whole file, or more at its end.
+//! `write_file`: writes a whole file, or appends to it.
 
 use claw_core::port::{WriteMode, Written};
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
@@ -54,7 +54,7 @@ impl Tool for WriteFile {
     }
 }
 
-/// What was written.
+/// Tells what was written.
 pub(super) fn told(path: &str, written: &Written) -> Output {
     let Written { created, size, diff, .. } = written;
     let text = match (created, diff.is_empty()) {

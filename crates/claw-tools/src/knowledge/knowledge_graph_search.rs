@@ -1,4 +1,4 @@
-//! `knowledge_graph_search`: things that are known, and how they relate, fenced as data.
+//! `knowledge_graph_search`: finds known things and their relations, fenced as data.
 
 use claw_core::graph::{kind, time};
 use claw_core::message::fenced;
@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Entities that words find.
+/// Most entities found by words.
 const FOUND: usize = 10;
-/// Entities that `*` lists.
+/// Most entities listed by `*`.
 const LISTED: usize = 30;
 
 #[derive(Default)]
@@ -25,14 +25,14 @@ pub(crate) struct Args {
     /// Only things of this type, such as `person`.
     #[serde(default)]
     entity_type: Option<String>,
-    /// The id of a thing, as a search shows it: what it relates to.
+    /// Id of a thing from a search: show its relations.
     #[serde(default)]
     entity_id: Option<String>,
-    /// How many relations away to go.
+    /// Number of relations to follow.
     #[serde(default = "two")]
     #[schemars(range(min = 0, max = 5))]
     max_depth: usize,
-    /// What was so at this date, `2026-05-03`; left out: now.
+    /// Date to answer for, `2026-05-03`; left out: now.
     #[serde(default)]
     as_of: Option<String>,
 }

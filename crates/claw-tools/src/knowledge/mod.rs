@@ -1,4 +1,4 @@
-//! `knowledge`: what is known of things, and of how things are done.
+//! `knowledge`: search in the knowledge graph and in skills.
 
 mod knowledge_graph_search;
 mod skill_search;

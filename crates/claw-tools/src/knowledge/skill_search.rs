@@ -1,4 +1,4 @@
-//! `skill_search`: find skills that are not in the prompt, by what they are for.
+//! `skill_search`: finds skills that are not in the prompt, by their purpose.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// More would crowd out the conversation.
+/// Most results: more would crowd out the conversation.
 const MOST: usize = 20;
 
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(crate) struct SkillSearch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// What the skill should help with, or its name.
+    /// Task the skill should help with, or its name.
     query: String,
     /// The most skills to return.
     #[serde(default = "five")]

@@ -1,4 +1,4 @@
-//! `memory_get`: lines of one memory document.
+//! `memory_get`: reads lines of one memory document.
 
 use claw_core::port::MemoryPart;
 use claw_core::tool::{Call, Cost, Effect, Group, Meta, Need, Output, Tool, ToolError};
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The most paths that are named where one is not found.
+/// Most paths named if a document is not found.
 const NAMED: usize = 20;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! `memory_search`: passages of memory documents that answer a question.
+//! `memory_search`: finds passages of memory documents that answer a question.
 
 use claw_core::port::{MemoryFound, MemoryHit, MemoryQuery};
 use claw_core::tool::{Call, Effect, Group, Meta, Need, Output, Tool, ToolError};

@@ -1,4 +1,4 @@
-//! `memory`: what was remembered, found and read.
+//! `memory`: search and read memory documents.
 
 mod memory_get;
 mod memory_search;

@@ -1,4 +1,4 @@
-//! `credentialed_exec`: a registered program, with its credentials and without a shell.
+//! `credentialed_exec`: runs a registered program, with its credentials and without a shell.
 
 mod words;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::exec;
 
-/// The longest time that a program can be registered with, and something for the way.
+/// The longest time limit that a program can be registered with, and a margin.
 const LONGEST: u32 = 86_400 + 60;
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Further arguments, each passed as it is: for long texts, and for what would need quotes.
     #[serde(default)]
     arguments: Vec<String>,
-    /// Where to start it, relative to the workspace.
+    /// Working directory, relative to the workspace.
     #[serde(default = "here")]
     directory: String,
 }
@@ -51,7 +51,7 @@ impl Args {
 
 impl Tool for CredentialedExec {
     type Args = Args;
-    // A login to a remote service is the point of it, so nothing is left once the network is taken away.
+    // The program logs in to a remote service, so it cannot be used without the network.
     const META: Meta = Meta::new("credentialed_exec", Group::Runtime)
         .effects(&[Effect::Read, Effect::Write, Effect::Execute, Effect::Network])
         .needs(&[Need::Shell, Need::Programs])
@@ -60,7 +60,7 @@ impl Tool for CredentialedExec {
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         let plan = |argv| Plan::argv(argv).with(Effect::Read).with(Effect::Write).with(Effect::Network);
-        // What is no command runs nothing.
+        // An invalid command runs nothing.
         args.argv().map_or_else(|_| Plan::read(), plan)
     }
 
@@ -84,7 +84,7 @@ fn told(ran: &Ran) -> Output {
     Output::text(text.trim_end()).for_user(ending.join("; ")).with_details(details)
 }
 
-/// How it ended, and all that is remarkable about it.
+/// Describes how the program ended.
 fn ending(ran: &Ran) -> Vec<String> {
     let stopped = match ran.stopped {
         Some(Stopped::Time) => Some("stopped: the time that it is registered with was up"),

@@ -1,4 +1,4 @@
-//! `exec`: a shell command in the workspace, judged before it runs.
+//! `exec`: runs a shell command in the workspace, judged before it runs.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::shown;
 
-/// The longest that one command may be given, in seconds.
+/// The longest time limit of a command, in seconds.
 const LONGEST: u32 = 3600;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     env: Vec<String>,
     /// Text for its standard input, which is empty otherwise.
     stdin: Option<String>,
-    /// How long it may run; 300 in the sandbox and 60 on the host if not given, and without limit in the background.
+    /// Time limit; if not given, 300 in the sandbox, 60 on the host, and none in the background.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
     /// Let it reach other machines. A person is asked first.
@@ -67,7 +67,7 @@ impl Args {
             text: self.command.clone(),
             directory: self.directory.clone(),
             env,
-            // In the background it has an input, and nothing in it yet.
+            // A command in the background has an input that is still empty.
             input: self.stdin.clone().or_else(|| self.background.then(String::new)),
             network: self.network,
             apart: self.split_output,
@@ -77,7 +77,7 @@ impl Args {
         }
     }
 
-    /// Arguments that each are right, and not together.
+    /// Refuses arguments that are valid alone but not together.
     fn check(&self) -> Result<(), ToolError> {
         if let Some(entry) = self.env.iter().find(|entry| !entry.contains('=')) {
             return Err(ToolError::invalid(format!("`{entry}` in `env` has no value"))
@@ -103,7 +103,7 @@ impl Tool for Exec {
         .removable(&[Effect::Write, Effect::Network])
         .aliases(&["bash", "Bash"])
         .needs(&[Need::Shell, Need::Processes])
-        // The command's own time is the shell's business; this is only the end of all waiting.
+        // The shell enforces the command's own time limit; this one only bounds the wait.
         .timeout_secs(LONGEST + 60)
         .about("Run a shell command in the workspace and return what it prints and its exit code.");
 
@@ -164,7 +164,7 @@ fn told(ran: &Ran, args: &Args) -> Output {
     Output::text(text.trim_end()).for_user(ending.join("; ")).with_details(details)
 }
 
-/// What it printed, with a line break at its end if it is not empty.
+/// Ends the output with a line break, unless it is empty.
 pub(crate) fn printed(text: &str) -> String {
     match text.is_empty() || text.ends_with('\n') {
         true => text.to_owned(),
@@ -172,7 +172,7 @@ pub(crate) fn printed(text: &str) -> String {
     }
 }
 
-/// How it ended, and all that is remarkable about it.
+/// Describes how the command ended.
 fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     let mut lines = Vec::new();
     match ran.stopped {
@@ -206,10 +206,10 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     lines
 }
 
-/// Most changed paths that are named.
+/// Most changed paths that are listed.
 const NAMED: usize = 20;
 
-/// The lines about its changes.
+/// Describes the command's changes.
 pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(reason) = &ran.unlayered {
@@ -293,7 +293,7 @@ const fn sign(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// Whether it failed as commands do that want the network and have none.
+/// Returns whether the command failed like one that needs the network and has none.
 pub(crate) fn lacks_network(ran: &Ran) -> bool {
     const SAID: [&str; 5] = [
         "ould not resolve host",
@@ -314,7 +314,7 @@ pub(crate) const fn word(stopped: Stopped) -> &'static str {
     }
 }
 
-/// The names of signals that commands are ended by.
+/// The name of a signal, after a space and in parentheses; empty if it is an unusual one.
 pub(crate) const fn name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",

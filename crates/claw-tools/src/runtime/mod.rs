@@ -1,4 +1,4 @@
-//! `runtime`: running commands.
+//! `runtime`: tools that run commands.
 
 mod credentialed_exec;
 pub(crate) mod exec;

@@ -1,4 +1,4 @@
-//! `process`: commands of this session that run in the background.
+//! `process`: controls commands of this session that run in the background.
 
 mod keys;
 
@@ -15,9 +15,9 @@ use serde_json::json;
 
 use super::exec;
 
-/// How much of what a command printed is shown at a time, in bytes, if nothing is said.
+/// Bytes of output that are shown at a time by default.
 const SHOWN: u32 = 16 * 1024;
-/// The longest that one call waits, in seconds.
+/// The longest wait of one call, in seconds.
 const LONGEST: u32 = 600;
 
 #[derive(Default)]
@@ -38,37 +38,38 @@ enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// What to do: `list` all, `poll` what one printed, `write` text, press `keys`, `resize` its terminal, `wait`, `kill`.
+    /// `list` all, `poll` output of one, `write` text, press `keys`, `resize` its terminal, `wait`, `kill`.
     action: Action,
-    /// Which command, as `exec` or `list` names it. All but `list` need it.
+    /// Command id from `exec` or `list`. All actions but `list` need it.
     id: Option<String>,
-    /// For `write`: the text, exactly; a line ends with a line break. What a shell reads is judged like a command.
+    /// For `write`: the text, exactly; a line ends with a line break. Text for a shell is judged like a
+    /// command.
     text: Option<String>,
-    /// For `write`: nothing more will come.
+    /// For `write`: then close its input.
     #[serde(default)]
     end: bool,
     /// For `keys`, which need `pty`: names such as `Enter`, `Tab`, `Escape`, `Up`, `C-c`, `F1`, or single characters.
     #[serde(default)]
     keys: Vec<String>,
-    /// For `poll` and `wait`: from where on, as an earlier call said; the newest of it if not given.
+    /// For `poll` and `wait`: byte to start at, as an earlier call said; the newest output if not given.
     offset: Option<u64>,
-    /// For `poll`: how much at most.
+    /// For `poll`: most bytes to return.
     #[schemars(range(min = 1, max = 262_144))]
     max_bytes: Option<u32>,
-    /// For `wait`: a regular expression for what it prints; without it, its end is waited for.
+    /// For `wait`: a regular expression to find in the output; without it, waits for its end.
     pattern: Option<String>,
-    /// For `wait`: how long, 30 if not given.
+    /// For `wait`: time limit, 30 if not given.
     #[schemars(range(min = 1, max = 600))]
     timeout_seconds: Option<u32>,
-    /// For `resize`: how wide, in characters.
+    /// For `resize`: width in characters.
     #[schemars(range(min = 1, max = 1000))]
     columns: Option<u16>,
-    /// For `resize`: how high, in lines.
+    /// For `resize`: height in lines.
     #[schemars(range(min = 1, max = 1000))]
     rows: Option<u16>,
 }
 
-/// What the arguments come to.
+/// The action with its arguments.
 enum Command {
     List,
     Poll { id: String, from: Option<u64>, most: usize },
@@ -127,7 +128,7 @@ impl TryFrom<&Args> for Command {
 impl Tool for Process {
     type Args = Args;
     const META: Meta = Meta::new("process", Group::Runtime)
-        // What is typed into a running program can do whatever that program can.
+        // Text typed into a running program can do whatever that program can.
         .effects(&[Effect::Read, Effect::Write, Effect::Execute, Effect::Network])
         .removable(&[Effect::Write, Effect::Network])
         .needs(&[Need::Processes])
@@ -141,7 +142,7 @@ impl Tool for Process {
                 Plan { effects, asks: vec![Ask::Input(input)], given: None }
             }
             Ok(Command::Resize { .. } | Command::Kill { .. }) => Plan::read().with(Effect::Execute),
-            // Those that are wrong do nothing.
+            // Invalid arguments do nothing.
             Ok(Command::List | Command::Poll { .. } | Command::Wait { .. }) | Err(_) => Plan::read(),
         }
     }
@@ -229,7 +230,7 @@ fn waited(awaited: &Awaited, expected: &Expected, limit: Duration) -> Output {
     Output::text(text).for_user(state).with_details(json!(awaited))
 }
 
-/// Whether it runs, or how it ended.
+/// Describes whether the process runs or how it ended.
 fn state(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".to_owned(),

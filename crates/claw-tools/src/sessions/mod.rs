@@ -1,4 +1,4 @@
-//! `sessions`: conversations, and agents started from them.
+//! `sessions`: tools about the caller's sessions.
 
 mod session_status;
 mod sessions_history;
@@ -17,13 +17,14 @@ pub(crate) const TOOLS: &[Builtin] = &[
     Builtin::of::<sessions_send::SessionsSend>(),
 ];
 
-/// The session that is meant.
+/// Parses a session key.
 fn session(key: &str) -> Result<SessionKey, ToolError> {
     SessionKey::new(key)
         .map_err(|error| ToolError::invalid(error.to_string()).try_instead("take a key from `sessions_list`"))
 }
 
-/// What is somebody else's and what is not at all are told in the same words.
+/// The error for a session that does not exist or is not the caller's: the same words for both, so that it
+/// does not tell which.
 fn not_there(session: &SessionKey) -> ToolError {
     ToolError::not_found(format!("there is no session `{session}` that you may use"))
         .try_instead("call `sessions_list` for those you may")

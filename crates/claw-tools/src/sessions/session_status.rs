@@ -1,4 +1,4 @@
-//! `session_status`: who talks to whom here, and what became of the calls so far.
+//! `session_status`: tells this session's agent, user, channel, model, usage, calls and pending approvals.
 
 use claw_core::port::{SessionStatus as Figures, TalkFigures};
 use claw_core::store::Usage;
@@ -78,7 +78,7 @@ fn describe(caller: &Caller, time: Timestamp, figures: &Figures) -> String {
     lines.join("\n")
 }
 
-/// The model that calls, or else the one that answered last.
+/// The model of the caller, else the one that answered last.
 fn model(caller: &Caller, figures: &Figures) -> String {
     let last = figures.talk.as_ref().and_then(|talk| talk.model.as_ref());
     match (&caller.provider, &caller.model, last) {
@@ -89,7 +89,7 @@ fn model(caller: &Caller, figures: &Figures) -> String {
     }
 }
 
-/// What was said and paid.
+/// Describes messages, usage and cost.
 fn said(talk: &TalkFigures, caller: &Caller) -> [String; 4] {
     let Usage { answers, tokens, cost } = talk.usage;
     let window = caller.model.as_ref().map(|model| model.context).filter(|window| *window > 0);

@@ -1,4 +1,4 @@
-//! `sessions_history`: what was said in one of the caller's conversations, in parts from its end.
+//! `sessions_history`: reads messages of one of the caller's sessions, in parts from its end.
 
 use claw_core::port::{TalkLine, Words};
 use claw_core::store::Role;
@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// How much of one text is shown.
+/// Longest part of a text that is shown.
 const TEXT_BYTES: usize = 4_000;
-/// How much of a call's arguments, or of its result.
+/// Longest part of a call's arguments or result that is shown.
 const CALL_BYTES: usize = 500;
 
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Tool for SessionsHistory {
     }
 }
 
-/// A message as a model reads it; `None` where nothing of it is wanted.
+/// A message as the model reads it; `None` if nothing of it is wanted.
 fn shown(line: &TalkLine, tools: bool) -> Result<Option<String>, ToolError> {
     let words: Vec<String> = line.words.iter().filter_map(|words| piece(words, tools)).collect();
     if words.is_empty() {

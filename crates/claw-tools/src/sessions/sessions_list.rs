@@ -1,4 +1,4 @@
-//! `sessions_list`: the caller's conversations with this agent, the latest first.
+//! `sessions_list`: lists the caller's sessions with this agent, the latest first.
 
 use claw_core::SessionKey;
 use claw_core::port::{Talk, TalkPage, UnixMillis};
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Only sessions with a message in the last so many minutes.
     #[schemars(range(min = 1))]
     active_minutes: Option<u32>,
-    /// What the list before ended with as `next`.
+    /// The `next` that the previous list gave.
     after: Option<String>,
 }
 
@@ -77,7 +77,7 @@ fn line(talk: &Talk, is_this: bool) -> Result<String, ToolError> {
     Ok(format!("{session}{this}: {channel}{chat}, {messages} messages, last {last}{state}"))
 }
 
-/// Where the list before ended.
+/// Parses `after`: the time and key of the last session of the previous list.
 fn cursor(text: &str) -> Result<(UnixMillis, SessionKey), ToolError> {
     let parse = || {
         let (last, session) = text.split_once('@')?;

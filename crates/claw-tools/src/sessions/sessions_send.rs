@@ -1,11 +1,11 @@
-//! `sessions_send`: a message into another conversation of the caller, answered there.
+//! `sessions_send`: sends a message into another session of the caller, to be answered there.
 
 use claw_core::tool::{Ask, Call, Cost, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// No message is longer.
+/// The longest message.
 const MOST_BYTES: usize = 32 * 1024;
 
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(crate) struct SessionsSend;
 pub(crate) struct Args {
     /// Key of the session, as `sessions_list` shows it; not this one.
     session_key: String,
-    /// What to say there.
+    /// Text to send.
     #[schemars(length(min = 1, max = 32768))]
     message: String,
 }

@@ -1,4 +1,4 @@
-//! `skills`: taking up a skill, and giving one to others.
+//! `skills`: tools that use and publish skills.
 
 mod publish_skill;
 mod use_skill;

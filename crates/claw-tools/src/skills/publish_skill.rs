@@ -1,4 +1,5 @@
-//! `publish_skill`: take a skill directory of the workspace into the store, so that others can find and use it.
+//! `publish_skill`: copies a skill directory of the workspace into the store, so that others can find and use
+//! it.
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,7 @@ pub(crate) struct PublishSkill;
 pub(crate) struct Args {
     /// Directory of the skill, relative to the workspace, such as `skills/pdf-forms`.
     path: String,
-    /// Who may use it: only the user, or everyone of the tenant. Holds for a new skill.
+    /// Visible to the user only, or to everyone of the tenant. Holds for a new skill.
     #[serde(default)]
     visibility: SkillVisibility,
 }

@@ -1,4 +1,4 @@
-//! `use_skill`: the instructions of a skill, and its files where they can be read and run.
+//! `use_skill`: returns the instructions of a skill and lists its files, which can then be read and run.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The most files that are listed.
+/// Most files that are listed.
 const LISTED: usize = 100;
 
 #[derive(Default)]

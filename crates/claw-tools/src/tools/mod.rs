@@ -1,4 +1,4 @@
-//! `tools`: tools about tools.
+//! `tools`: tools about tools and their results.
 
 mod result_read;
 mod tool_search;

@@ -1,4 +1,4 @@
-//! `result_read`: results that were too long to send whole, in parts.
+//! `result_read`: reads results that were too long to send whole, in parts.
 
 use claw_core::ArtifactId;
 use claw_core::port::{Artifacts, Part};
@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What one call returns at most, so that a part is never itself too long to send.
+/// Largest part that one call returns, so that a part is never itself too long to send.
 const PAGE_BYTES: usize = 12_000;
 const PAGE_LINES: usize = 1_000;
-/// How many lines are looked through at a time.
+/// Number of lines searched at a time.
 const CHUNK_LINES: usize = 2_000;
-/// How much is shown of a longer line that contains the text.
+/// Longest excerpt of a line that contains the text.
 const EXCERPT_BYTES: usize = 400;
 
 #[derive(Default)]
@@ -115,12 +115,12 @@ async fn read(kept: &dyn Artifacts, from: &From, skip: usize) -> Result<Output, 
     Ok(Output::text(text).with_details(details))
 }
 
-/// What fits into one answer.
+/// The part of a result that fits into one answer.
 struct Page<'a> {
     text: &'a str,
-    /// The last line in it, whole or cut.
+    /// The last line in it, complete or cut.
     last: usize,
-    /// The line to go on with, and how much of that was shown.
+    /// The next line to read, and how many bytes of it were shown.
     next: Option<(usize, usize)>,
 }
 
@@ -176,7 +176,7 @@ async fn find(kept: &dyn Artifacts, from: &From, wanted: &str) -> Result<Output,
     Ok(Output::text(text).with_details(json!({ "artifact": from.id, "total": total, "next": next })))
 }
 
-/// The line, or of a long one the part around byte `at`.
+/// The line; if it is long, the part around byte `at`.
 fn excerpt(line: &str, at: usize) -> String {
     if line.len() <= EXCERPT_BYTES {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! `tool_search`: find tools that were not sent, by what they do. What is found becomes callable.
+//! `tool_search`: finds tools that were not sent, by what they do. The found tools become callable.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(crate) struct ToolSearch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// What the tool should do, or its name.
+    /// Task the tool should do, or its name.
     query: String,
     /// The most tools to return.
     #[serde(default = "five")]

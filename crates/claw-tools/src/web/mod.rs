@@ -1,4 +1,4 @@
-//! `web`: pages, and where to find them.
+//! `web`: search the web and fetch pages.
 
 mod web_fetch;
 mod web_search;

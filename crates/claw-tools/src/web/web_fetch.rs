@@ -1,4 +1,4 @@
-//! `web_fetch`: one page of the web as Markdown, fenced as data.
+//! `web_fetch`: fetches a web page as Markdown, fenced as data.
 
 use claw_core::message::fenced;
 use claw_core::port::{ExtractMode, FetchRequest, WebAddress, WebPage};
@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Characters of a page that the model reads where the call does not say.
+/// Characters of a page that the model reads by default.
 const USUAL: usize = 20_000;
-/// The most bytes of text in the details.
+/// Most bytes of text in the details.
 const DETAILS: usize = 64 * 1024;
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Tool for WebFetch {
                 let (origin, url) = (address.origin(), address.to_string());
                 Plan::of(&Self::META).asking(Ask::Fetch { origin, url })
             }
-            // It is refused when it runs, with the reason.
+            // An invalid URL is refused when the tool runs, with the reason.
             Err(_) => Plan { effects: Effects::NONE, asks: Vec::new(), given: None },
         }
     }
@@ -64,7 +64,7 @@ impl Tool for WebFetch {
     }
 }
 
-/// The hosts that the tenant's settings block. A setting that does not read blocks everything.
+/// The hosts that the tenant's settings block. An invalid setting blocks everything.
 fn blocked(settings: &Value) -> Result<Vec<String>, ToolError> {
     match settings.get("block") {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -97,7 +97,7 @@ fn shown(page: &WebPage) -> String {
     format!("{}\n\n{text}", head.join("\n"))
 }
 
-/// The page as data: its text without the fence, as far as it was asked for.
+/// The page as data: its text without the fence, up to the requested length.
 fn details(page: &WebPage, mode: ExtractMode, most: usize) -> Result<Value, ToolError> {
     let mut details = serde_json::to_value(page).map_err(ToolError::internal)?;
     let chars = page.text.chars().count();

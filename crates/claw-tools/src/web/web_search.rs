@@ -1,4 +1,4 @@
-//! `web_search`: titles, addresses and excerpts of pages, fenced as data.
+//! `web_search`: finds titles, addresses and excerpts of pages, fenced as data.
 
 use claw_core::message::fenced;
 use claw_core::port::{Freshness, SearchAnswer, SearchRequest};
@@ -38,7 +38,8 @@ impl Tool for WebSearch {
         .timeout_secs(120)
         .about("Search the web; returns titles, addresses and excerpts.");
 
-    /// The deployment tells in the settings where its providers are; the port compares it with where they really are.
+    /// The settings tell the origins of the search providers; the port compares them with those it really
+    /// connects to.
     fn plan(&self, facts: &Facts, _: &Args) -> Plan {
         let origins =
             facts.settings.get("origins").and_then(|origins| Vec::<Origin>::deserialize(origins).ok());

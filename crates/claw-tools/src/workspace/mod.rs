@@ -1,4 +1,4 @@
-//! `workspace`: where an agent's files are.
+//! `workspace`: the directory of an agent's files.
 
 mod workspace_dir;
 

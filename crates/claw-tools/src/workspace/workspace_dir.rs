@@ -1,4 +1,4 @@
-//! `workspace_dir`: the directory that the caller's files, or its team's, are in.
+//! `workspace_dir`: tells the directory of the caller's files, or of its team's.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) struct WorkspaceDir;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// Whose workspace.
+    /// Workspace owner.
     #[serde(default)]
     context: Context,
 }

@@ -1,4 +1,4 @@
-//! What models are sent of every built-in tool, in every dialect.
+//! The specs of every built-in tool in every dialect, as snapshots.
 
 use claw_core::tool::dialect::Dialect;
 

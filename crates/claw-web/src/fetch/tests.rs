@@ -4,7 +4,7 @@ use claw_net::Options;
 
 use super::*;
 
-/// A page that takes for ever where its address says so.
+/// A page that never ends if its address says so.
 fn read(source: &Source, _: ExtractMode) -> Result<WebPage, ToolError> {
     if source.url.path() == "/slow" {
         loop {
@@ -41,7 +41,7 @@ fn slow(fetcher: &Arc<Fetcher>) -> tokio::task::JoinHandle<Result<WebPage, ToolE
 #[tokio::test]
 async fn a_page_that_is_never_read_to_its_end_keeps_no_other_waiting() {
     let fetcher = fetcher(Duration::from_secs(600));
-    // There are two places.
+    // Two pages can be read at once.
     let stuck: Vec<_> = (0..4).map(|_| slow(&fetcher)).collect();
     let page = fetcher.extract(source("/quick"), ExtractMode::Markdown).await.unwrap();
     assert_eq!(page.text, "read");

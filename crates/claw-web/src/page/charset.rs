@@ -1,15 +1,15 @@
-//! The characters of a body. A server's word counts, unless the bytes show that it is wrong.
+//! Decodes a body. The server's declaration is used, unless the bytes show that it is wrong.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// How far into a page its own word on its characters is looked for.
+/// Number of bytes searched for the page's own declaration of its encoding.
 const PRESCAN: usize = 2048;
 
-/// Decodes a body: by its mark, the header, its own `<meta>`, and by its bytes, in that order. Bytes that are valid UTF-8
-/// beyond ASCII are UTF-8, whatever is claimed of them.
+/// Decodes a body by its byte order mark, the header, its own `<meta>` or a guess from its bytes, in that
+/// order. Bytes that are valid UTF-8 beyond ASCII are UTF-8, whatever is declared.
 pub(super) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     if let Some((encoding, length)) = Encoding::for_bom(body) {
         return encoding.decode_without_bom_handling(body.get(length..).unwrap_or_default()).0;
@@ -29,7 +29,7 @@ pub(super) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, 
     encoding.decode_without_bom_handling(body).0
 }
 
-/// Whether bytes can be in an encoding: UTF-16 of ASCII text has a zero in every other place.
+/// Returns whether the body can be in this encoding: UTF-16 of ASCII text has a zero in every other byte.
 fn is_possible(encoding: &'static Encoding, body: &[u8]) -> bool {
     if encoding == UTF_16LE || encoding == UTF_16BE {
         return body.iter().take(PRESCAN).any(|byte| *byte == 0);
@@ -51,6 +51,6 @@ fn of_meta(body: &[u8]) -> Option<&'static Encoding> {
     let after = after.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
     let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')));
     let encoding = Encoding::for_label(after.get(..end.unwrap_or(after.len()))?.as_bytes())?;
-    // A page that can say so in ASCII is not in UTF-16.
+    // A page that can declare this in ASCII is not in UTF-16.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }

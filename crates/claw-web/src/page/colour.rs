@@ -1,4 +1,4 @@
-//! Colours of style sheets, as far as they decide whether text can be told from its ground.
+//! Colours of style sheets, as far as they decide whether text can be told from its background.
 
 /// A colour.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +14,7 @@ impl Rgb {
     pub(super) const WHITE: Self = Self { parts: [255; 3], alpha: 1.0 };
     const BLACK: Self = Self { parts: [0; 3], alpha: 1.0 };
 
-    /// Reads a colour in any notation of CSS; `None` where it is unknown or inherited.
+    /// Reads a colour in any notation of CSS; `None` if it is unknown or inherited.
     pub(super) fn parse(text: &str) -> Option<Self> {
         Self::within(text, DEEPEST)
     }
@@ -25,7 +25,7 @@ impl Rgb {
         if let Some((function, inside)) = text.split_once('(') {
             let inside = inside.strip_suffix(')')?;
             match function {
-                // Pages are read as in daylight.
+                // Pages are read in the light colour scheme.
                 "light-dark" => return Self::within(list(inside).next()?, depth),
                 "color-mix" => return mixed(inside, depth),
                 "color" => return of_space(inside),
@@ -42,18 +42,18 @@ impl Rgb {
         Some(Self { parts: [red, green, blue], alpha: colour.a })
     }
 
-    /// Whether no eye tells the two apart.
+    /// Returns whether the two colours are too close for a person to tell apart.
     pub(super) fn is_near(self, other: Self) -> bool {
         self.parts.iter().zip(other.parts).all(|(a, b)| a.abs_diff(b) <= 16)
     }
 
-    /// Whether nothing is seen in this colour.
+    /// Returns whether the colour is practically transparent.
     pub(super) fn is_clear(self) -> bool {
         self.alpha < 0.05
     }
 }
 
-/// `in oklab, red 20%, white`: mixed as bytes, which is near enough to tell text from its ground.
+/// Reads `in oklab, red 20%, white`: mixed as bytes, which is close enough to tell text from its background.
 fn mixed(inside: &str, depth: usize) -> Option<Rgb> {
     let mut parts = list(inside).filter(|part| !part.trim_start().starts_with("in "));
     let (first, second) = (parts.next()?, parts.next()?);
@@ -77,7 +77,7 @@ fn mixed(inside: &str, depth: usize) -> Option<Rgb> {
         (_, Some(b)) if of_a / whole < 0.03 => Some(b),
         (Some(a), Some(b)) => {
             let alpha = (a.alpha * of_a + b.alpha * of_b) / whole;
-            // A clear colour lends no hue.
+            // A transparent colour adds no hue.
             let (weight_a, weight_b) = (a.alpha * of_a, b.alpha * of_b);
             let weights = (weight_a + weight_b).max(f32::EPSILON);
             let mix = |at: usize| {
@@ -90,7 +90,7 @@ fn mixed(inside: &str, depth: usize) -> Option<Rgb> {
     }
 }
 
-/// `display-p3 1 1 1 / 50%`: spaces differ little where text is told from its ground.
+/// Reads `display-p3 1 1 1 / 50%`: colour spaces differ too little to matter here.
 fn of_space(inside: &str) -> Option<Rgb> {
     let (parts, alpha) = inside.split_once('/').unwrap_or((inside, "1"));
     let number = |word: &str| match word.strip_suffix('%') {
@@ -103,7 +103,7 @@ fn of_space(inside: &str) -> Option<Rgb> {
     Some(Rgb { parts: [byte(*red), byte(*green), byte(*blue)], alpha: number(alpha.trim())? })
 }
 
-/// The parts of a value between blanks outside of parentheses.
+/// The parts of a value between spaces outside of parentheses.
 pub(super) fn words(value: &str) -> impl Iterator<Item = &str> {
     split(value, char::is_whitespace).filter(|word| !word.is_empty())
 }

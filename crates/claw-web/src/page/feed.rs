@@ -25,7 +25,7 @@ struct Entry {
     summary: String,
 }
 
-/// Reads a feed; `None` where it has neither title nor entries. What comes before broken markup counts.
+/// Reads a feed; `None` if it has neither title nor entries. Content before broken markup is kept.
 pub(super) fn read(xml: &str, base: &Url) -> Option<Feed> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().check_end_names = false;

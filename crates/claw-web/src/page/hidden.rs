@@ -1,11 +1,11 @@
-//! Drops what a reader would not see: that is where instructions to a model hide.
+//! Drops elements that a reader would not see: instructions to a model hide there.
 
 use dom_query::{Document, NodeRef};
 
 use super::colour::Rgb;
 use super::style::{Look, Sheet, Variables};
 
-/// Stands where a page folds a text away until a reader opens it.
+/// Marks text that a page hides until a reader opens it.
 const FOLDED: &str = "(folded on the page)";
 
 /// Styles that elements inherit.
@@ -25,14 +25,14 @@ pub(super) struct Dropped {
     pub(super) depth: usize,
 }
 
-/// Removes hidden elements, text of no size or in the colour of its ground, and comments.
+/// Removes hidden elements, text without size or in the colour of its background, and comments.
 pub(super) fn drop_hidden(document: &Document) -> Dropped {
     drop_by(document, &Sheet::of(document))
 }
 
 /// The same with the page's own style sheets.
 pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
-    // Without style sheets from elsewhere the ground is white.
+    // Without other style sheets the background is white.
     let background = (!sheet.has_others()).then_some(Rgb::WHITE);
     let first = Inherited { no_size: false, color: None, background, variables: Variables::default() };
     let complex = sheet.matches(document);
@@ -91,7 +91,7 @@ pub(super) fn drop_by(document: &Document, sheet: &Sheet) -> Dropped {
     Dropped { count, depth: deepest }
 }
 
-/// Says of a closed `details` that its text is not seen at once.
+/// Marks a closed `details`, whose text is not seen at once.
 fn label(details: &NodeRef<'_>) {
     let summary = details.children().into_iter().find(|child| child.has_name("summary"));
     match summary {
@@ -101,7 +101,7 @@ fn label(details: &NodeRef<'_>) {
 }
 
 enum Verdict {
-    /// The element stays, and is not looked into: it holds no text of the page.
+    /// The element stays and is not examined: it holds no text of the page.
     Keep,
     Drop,
     Look(Look),
@@ -111,7 +111,7 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut
     let Some(element) = node.element_ref() else { return Verdict::Look(Look::default()) };
     let name = &*element.name.local;
     match name {
-        // Metadata is read from these, and they are never shown.
+        // Metadata is read from these; they are never shown.
         "head" | "script" | "style" | "link" | "meta" | "title" => return Verdict::Keep,
         "template" | "noscript" | "noframes" | "object" | "embed" | "iframe" | "canvas" | "select"
         | "datalist" => {
@@ -144,7 +144,7 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut
     let mut look = Look::of_colours(color, background.map(Some));
     sheet.apply(&mut look, variables, (name, id, class), complex);
     if is_root {
-        // Pages hide all of themselves until a script has run; what they show then is the page.
+        // Some pages hide everything until a script has run; what they show then is the page.
         look = Look::of_colours(look.color, look.background);
     }
     look.apply_own(own, variables);

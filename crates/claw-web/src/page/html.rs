@@ -1,7 +1,7 @@
 //! HTML: the article, with its title, author and date.
 //!
-//! Readability finds articles. Forums, listings and documentation are no articles to it, so what it found is compared with
-//! the page's main region, and the region is taken where much of it is missing.
+//! Readability finds articles. Forums, listings and documentation are no articles to it, so its result is
+//! compared with the page's main region, and the region is used if much of it is missing.
 
 use claw_core::port::{ExtractMode, WebPage};
 use claw_net::Url;
@@ -12,9 +12,9 @@ use super::hidden;
 use super::region::{self, Region};
 use super::survey::Survey;
 
-/// Trees deeper than this are read as plain text: libraries walk trees by recursion.
+/// Deepest tree that is parsed; deeper ones are read as plain text, since libraries walk trees by recursion.
 const DEEPEST: usize = 600;
-/// A page with less text than this, and with scripts, is drawn by them.
+/// A page with less text than this, and with scripts, counts as drawn by them.
 const SHORTEST: usize = 200;
 
 /// Reads a page.

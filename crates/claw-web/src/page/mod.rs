@@ -1,4 +1,5 @@
-//! From bytes to readable text: HTML, Markdown, JSON, feeds, plain text; images and other files are named.
+//! Turns bytes into readable text: HTML, Markdown, JSON, feeds, plain text; images and other files are only
+//! named.
 
 mod charset;
 mod colour;
@@ -24,7 +25,7 @@ pub type Page = WebPage;
 pub struct Source {
     /// The address that it came from.
     pub url: Url,
-    /// Its `Content-Type`.
+    /// The `Content-Type` header.
     pub content_type: Option<String>,
     /// The body, decompressed.
     pub body: Vec<u8>,
@@ -78,7 +79,7 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
     Ok(page)
 }
 
-/// Leaves out of a text and its labels what a reader would not see.
+/// Removes from a text and its labels what a reader would not see.
 pub(crate) fn finish(page: &mut WebPage) {
     page.text = plain::tidy(&page.text);
     for label in [&mut page.title, &mut page.author, &mut page.date, &mut page.site] {
@@ -86,7 +87,7 @@ pub(crate) fn finish(page: &mut WebPage) {
     }
 }
 
-/// Whether a body is a PDF.
+/// Returns whether a body is a PDF.
 pub(crate) fn is_pdf(source: &Source) -> bool {
     Kind::of(&mime(source.content_type.as_deref()), &source.body) == Kind::Pdf
 }
@@ -149,7 +150,7 @@ impl Kind {
     }
 }
 
-/// Whether bytes are no text: UTF-16 has zeros too, but begins with a mark.
+/// Returns whether the body is binary: it contains a zero and has no byte order mark of UTF-16.
 fn is_binary(start: &[u8]) -> bool {
     let is_marked = start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]);
     !is_marked && start.contains(&0)
@@ -161,13 +162,13 @@ fn mime(content_type: Option<&str>) -> String {
     mime.trim().to_ascii_lowercase()
 }
 
-/// The type as results show it: a server may send anything.
+/// The type as results show it, shortened: a server may send anything.
 fn shown_mime(mime: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '/' | '+' | '-' | '.');
     mime.chars().filter(is_plain).take(80).collect()
 }
 
-/// The line that stands for a file that is not text.
+/// The line in place of a file that is not text.
 fn named(source: &Source, page: &WebPage) -> String {
     let what = match page.kind {
         "image" => "an image",
@@ -180,7 +181,7 @@ fn named(source: &Source, page: &WebPage) -> String {
     format!("[{what}{name}: {mime}, {} bytes; its content is not shown]", page.bytes)
 }
 
-/// JSON as people read it, in the order in which it came; text that is not JSON stays as it is.
+/// Formats JSON for people, in its own order; text that is not JSON stays as it is.
 fn pretty(text: &str) -> String {
     let text = text.trim_start_matches('\u{feff}').trim();
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {

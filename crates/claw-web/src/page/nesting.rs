@@ -1,6 +1,7 @@
-//! How deep a page nests its elements, estimated before it is parsed: parsers take time by the square of that.
+//! Estimates how deeply a page nests its elements before it is parsed: parsing time grows with the square of
+//! the depth.
 
-/// Pages that nest deeper are not parsed. Honest ones stay below a hundred.
+/// Deepest nesting that is parsed. Honest pages stay below a hundred.
 pub(super) const DEEPEST: usize = 1500;
 
 /// Elements that need no end tag, or have no content.
@@ -10,7 +11,7 @@ const OPEN_ENDED: &[&str] = &[
     "rt", "html", "head", "body", "colgroup",
 ];
 
-/// The deepest nesting, as far as start and end tags tell; no more than a bound where that is not too deep.
+/// The deepest nesting, as far as start and end tags tell; only an upper bound if that is not too deep.
 pub(super) fn estimate(html: &str) -> usize {
     let bound = bound(html);
     if bound <= DEEPEST { bound } else { precise(html) }

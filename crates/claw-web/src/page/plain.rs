@@ -1,4 +1,4 @@
-//! Text as a person would see it: without invisible characters, without floods of blank lines.
+//! Text as a person would see it: without invisible characters and long runs of blank lines.
 
 /// A text without invisible characters and with at most one blank line in a row.
 pub(super) fn tidy(text: &str) -> String {
@@ -12,7 +12,7 @@ pub(super) fn tidy(text: &str) -> String {
             out.extend(line.chars().filter(|c| !is_invisible(*c)));
         }
         let kept = out.trim_end_matches([' ', '\t', '\r']).len().max(start);
-        // Two blanks at the end of a line break it in Markdown.
+        // Two spaces at the end of a line are a line break in Markdown.
         let breaks = out.len() - kept == 2 && out.ends_with("  ") && kept > start;
         out.truncate(if breaks { kept + 2 } else { kept });
         if out.len() == start {
@@ -30,7 +30,7 @@ pub(super) fn tidy(text: &str) -> String {
     out
 }
 
-/// One line of at most so many characters; `None` where nothing is left.
+/// Joins the text into one line of at most `most` characters; `None` if nothing is left.
 pub(crate) fn label(text: &str, most: usize) -> Option<String> {
     let words =
         text.split_whitespace().map(|word| word.chars().filter(|c| !is_invisible(*c)).collect::<String>());
@@ -39,8 +39,8 @@ pub(crate) fn label(text: &str, most: usize) -> Option<String> {
     (!cut.is_empty()).then_some(cut)
 }
 
-/// Characters that show nothing and can carry text past a reader: controls, marks of direction, joiners without width, tags,
-/// selectors of variants beyond the usual ones.
+/// Returns whether a character is invisible and can carry text past a reader: controls, direction marks,
+/// zero-width joiners, tags, unusual variation selectors.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}'

@@ -1,4 +1,4 @@
-//! The main region of a page: what stands in it beside navigation, notices and the like.
+//! The main region of a page: its content without navigation, notices and the like.
 
 use claw_core::port::ExtractMode;
 use claw_net::Url;
@@ -6,14 +6,14 @@ use dom_query::{Document, NodeId, NodeRef};
 
 use super::survey::Survey;
 
-/// Marks the region, so that it is found again after readability had the document.
+/// Marks the region, so that it is found again after readability has changed the document.
 const MARK: &str = "data-claw-region";
-/// Elements that are no content wherever they stand.
+/// Elements that are never content.
 const NEVER: &[&str] = &[
     "nav", "footer", "aside", "button", "input", "textarea", "script", "style", "svg", "head", "link",
     "meta", "dialog", "menu", "label",
 ];
-/// Roles that are no content.
+/// Roles that are not content.
 const ROLES: &[&str] = &[
     "navigation",
     "banner",
@@ -27,7 +27,7 @@ const ROLES: &[&str] = &[
     "menubar",
     "tablist",
 ];
-/// Words of classes and ids that name no content.
+/// Words in classes and ids that mark other parts than content.
 const WORDS: &[&str] = &[
     "nav",
     "navbar",
@@ -92,7 +92,7 @@ impl Region {
         Self { words, is_named }
     }
 
-    /// Whether an article of so many words lacks much of the region.
+    /// Returns whether an article of so many words misses a large part of the region.
     pub(super) fn is_better_than(&self, words: usize) -> bool {
         let share = if self.is_named { 5 } else { 4 };
         self.words * share / 10 > words || (self.words < 400 && self.words * 8 / 10 > words)
@@ -132,10 +132,10 @@ impl Region {
     }
 }
 
-/// The region with its words, and whether it names itself so.
+/// The region, the number of its words, and whether the page names it so.
 fn find<'a>(document: &'a Document, survey: &Survey) -> Option<(NodeRef<'a>, usize, bool)> {
     let root = document.root().id;
-    // A region that was dropped as hidden is none.
+    // A region that was dropped as hidden does not count.
     let is_there = |node: &NodeRef<'_>| node.ancestors_it(None).any(|above| above.id == root);
     let at = |id: &NodeId| Some(NodeRef::new(*id, &document.tree)).filter(is_there);
     for node in survey.regions.iter().filter_map(at) {
@@ -152,7 +152,7 @@ fn find<'a>(document: &'a Document, survey: &Survey) -> Option<(NodeRef<'a>, usi
     Some((node, count(&node), is_named))
 }
 
-/// The outermost nodes below `root` that are no content.
+/// The outermost nodes below `root` that are not content.
 fn boilerplate<'a>(root: &NodeRef<'a>) -> Vec<NodeRef<'a>> {
     let mut gone = Vec::new();
     let mut stack: Vec<NodeRef<'a>> = root.children();
@@ -175,7 +175,7 @@ fn is_boilerplate(node: &NodeRef<'_>) -> bool {
     if NEVER.contains(&name) {
         return true;
     }
-    // A page's header is none of an article's.
+    // A page's header does not belong to an article.
     if name == "header" && node.parent().is_some_and(|parent| parent.has_name("body")) {
         return true;
     }
@@ -192,7 +192,7 @@ fn is_boilerplate(node: &NodeRef<'_>) -> bool {
     })
 }
 
-/// The words of a region.
+/// Counts the words of a region.
 fn count(root: &NodeRef<'_>) -> usize {
     let mut total = 0;
     let mut stack = vec![*root];
@@ -206,7 +206,7 @@ fn count(root: &NodeRef<'_>) -> usize {
     total
 }
 
-/// The words of a text, links and marks of Markdown left out as far as they are words of their own.
+/// Counts the words of a text, without links and Markdown syntax.
 pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
 }

@@ -1,4 +1,5 @@
-//! As much of CSS as decides whether text can be seen: a page's own style sheets and the styles of its elements.
+//! The part of CSS that decides whether text can be seen: a page's own style sheets and the styles of its
+//! elements.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use super::colour::{Rgb, words};
 const RULES: usize = 2_000;
 /// The most bytes of style sheets.
 const BYTES: usize = 512 * 1024;
-/// The most elements that selectors are compared with, all together.
+/// Most comparisons of elements with selectors, all together.
 const COMPARISONS: usize = 20_000_000;
 /// The most variables in one value, and the longest value that they make.
 const VARIABLES: usize = 16;
@@ -20,7 +21,7 @@ const LONGEST: usize = 2_000;
 /// Variables of an element, inherited by those in it.
 pub(super) type Variables = Rc<HashMap<String, String>>;
 
-/// The styles of an element; `None` where none is set.
+/// The styles of an element; `None` if not set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Look {
     not_displayed: Option<bool>,
@@ -30,21 +31,21 @@ pub(super) struct Look {
     clips: Option<bool>,
     off_screen: Option<bool>,
     clipped: Option<bool>,
-    /// Text of no size.
+    /// Text without size.
     pub(super) no_size: Option<bool>,
     /// Text colour.
     pub(super) color: Option<Rgb>,
-    /// Ground; `Some(None)` where it is a picture.
+    /// Background; `Some(None)` if it is an image.
     pub(super) background: Option<Option<Rgb>>,
 }
 
 impl Look {
-    /// A look of which only colours are known.
+    /// A look with only colours.
     pub(super) fn of_colours(color: Option<Rgb>, background: Option<Option<Rgb>>) -> Self {
         Self { color, background, ..Self::default() }
     }
 
-    /// Whether the element is not seen.
+    /// Returns whether the element cannot be seen.
     pub(super) fn is_hidden(&self) -> bool {
         let is = |said: Option<bool>| said == Some(true);
         is(self.not_displayed)
@@ -63,7 +64,7 @@ impl Look {
         }
     }
 
-    /// Applies declarations in their order; variables count wherever they are set among them.
+    /// Applies declarations in order; variables count wherever they are set among them.
     fn apply<'a>(
         &mut self,
         declared: impl Iterator<Item = &'a (String, String)> + Clone,
@@ -145,7 +146,7 @@ fn is_tiny(number: f32, unit: &str) -> bool {
     number <= 0.01 || (unit == "px" && number <= 1.0) || (unit == "pt" && number <= 1.0)
 }
 
-/// From here on a thing is off the screen.
+/// The distance from which an element is off the screen.
 fn far(unit: &str) -> f32 {
     match unit {
         "px" => -900.0,
@@ -183,7 +184,7 @@ fn length(text: &str) -> Option<(f32, &str)> {
     Some((number, unit))
 }
 
-/// A value with its variables filled in; one that is not set is nothing, or its fallback.
+/// Fills the variables of a value; one that is not set becomes its fallback, or empty.
 fn resolved(value: &str, variables: &Variables) -> String {
     let mut value = value.to_owned();
     for _ in 0..VARIABLES {
@@ -201,7 +202,7 @@ fn resolved(value: &str, variables: &Variables) -> String {
     value
 }
 
-/// Where the parenthesis that begins a text ends.
+/// Returns the position of the parenthesis that closes the one at the start of the text.
 fn parenthesis_end(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -240,10 +241,10 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// How specific a selector is: its ids, its classes, and its place in the page.
+/// Specificity of a selector: its ids, its classes, and its position in the page.
 type Weight = (usize, usize, usize);
 
-/// One simple selector with its declarations.
+/// A simple selector with its declarations.
 struct Rule {
     /// Element name; empty for any.
     name: String,
@@ -260,8 +261,9 @@ struct Complex {
     block: Rc<Vec<(String, String)>>,
 }
 
-/// The style sheets of a page. Of a simple selector with several parts the last decides where the others are an
-/// ancestor's: too much is hidden then rather than too little. Others are compared with the whole page.
+/// The style sheets of a page. A simple selector with several parts is matched by its last part, if the
+/// others are ancestors: this hides too much rather than too little. Other selectors are matched against the
+/// whole page.
 #[derive(Default)]
 pub(super) struct Sheet {
     rules: Vec<Rule>,
@@ -280,7 +282,7 @@ impl Sheet {
         sheet
     }
 
-    /// Learns from an element that brings style.
+    /// Reads the style sheet of an element, if it has one.
     pub(super) fn learn(&mut self, node: &NodeRef<'_>) {
         if node.has_name("link") {
             let rel = node.attr_or("rel", "").to_ascii_lowercase();
@@ -293,7 +295,7 @@ impl Sheet {
         }
     }
 
-    /// Whether style comes from elsewhere, too.
+    /// Returns whether the page loads other style sheets, which are not read.
     pub(super) fn has_others(&self) -> bool {
         self.others
     }
@@ -333,7 +335,7 @@ impl Sheet {
                 return;
             }
             let Some(rule) = Rule::parse(selector, order, &block) else {
-                // States such as `:hover` match nothing: they say nothing about the page at rest.
+                // States such as `:hover` match nothing: they do not apply to the page at rest.
                 if let Ok(matcher) = Matcher::new(selector.trim()) {
                     let weight =
                         (selector.matches('#').count(), selector.matches(['.', '[', ':']).count(), order);
@@ -354,7 +356,7 @@ impl Sheet {
         }
     }
 
-    /// The elements that complex selectors match, with the places of their rules.
+    /// The elements that complex selectors match, with the indices of their rules.
     pub(super) fn matches(&self, document: &Document) -> HashMap<NodeId, Vec<usize>> {
         let mut matches: HashMap<NodeId, Vec<usize>> = HashMap::new();
         let elements = if self.complex.is_empty() { 0 } else { document.root().descendants_it().count() };
@@ -367,7 +369,8 @@ impl Sheet {
         matches
     }
 
-    /// Applies the rules that hold for an element, the weightiest last; `complex` are those of its complex selectors.
+    /// Applies the rules for an element, the most specific last; `complex` are those of its complex
+    /// selectors.
     pub(super) fn apply(
         &self,
         look: &mut Look,
@@ -410,7 +413,7 @@ fn parts(selectors: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the block that begins a text ends.
+/// Returns the position of the brace that closes the block at the start of the text.
 fn block_end(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -468,7 +471,7 @@ fn matters(name: &str) -> bool {
 }
 
 impl Rule {
-    /// Reads a simple selector; `None` where it is complex.
+    /// Reads a simple selector; `None` if it is complex.
     fn parse(selector: &str, order: usize, block: &Rc<Vec<(String, String)>>) -> Option<Self> {
         let selector = selector.trim();
         if selector.contains('(') {
@@ -493,7 +496,7 @@ impl Rule {
             }
             rest = after.get(end..)?;
         }
-        // An element's name alone below another one says too little.
+        // An element's name alone below another one is too general.
         if parts > 1 && id.is_empty() && classes.is_empty() {
             return None;
         }

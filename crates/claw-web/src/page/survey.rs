@@ -1,4 +1,4 @@
-//! One walk over a page that notes all that later steps ask of it.
+//! Collects in one walk over a page what later steps need.
 
 use dom_query::{Document, NodeId, NodeRef};
 
@@ -6,7 +6,7 @@ use super::style::Sheet;
 
 /// The contents of a page, before anything is dropped.
 pub(super) struct Survey {
-    /// Its own style sheets.
+    /// Style sheets in the page itself.
     pub(super) sheet: Sheet,
     /// Elements that name themselves the main region, the best name first.
     pub(super) regions: Vec<NodeId>,
@@ -87,7 +87,7 @@ impl Survey {
         self.title.clone().filter(is_there).or_else(heading)
     }
 
-    /// Whether scripts draw the page: without them there would be none.
+    /// Returns whether scripts draw the page: without them it has no text.
     pub(super) fn scripts_draw_the_page(&self) -> bool {
         self.scripts > 0 && (self.has_root || self.asks_for_scripts || self.scripts > 2)
     }

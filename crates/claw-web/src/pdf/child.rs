@@ -19,11 +19,12 @@ const LABEL: usize = 300;
 
 static LETS_IN: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the reader of a document if this process was started to be it, and then does not return. To be called first in
-/// `main`. Where it was not called no reader is started: the program's own `main` would run instead.
+/// Reads a document if this process was started for that, and then does not return. Must be called first in
+/// `main`. If it was not called, no reader is started: the program's own `main` would run instead.
 pub fn enter_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|word| word == ENTRY) {
-        // A thread that panics has printed the pages before; the other side sees that the end is missing.
+        // If the thread panics, the pages before have been printed; the other side sees that the end is
+        // missing.
         let reading = std::thread::Builder::new().stack_size(STACK).spawn(serve);
         let is_done = reading.is_ok_and(|thread| thread.join().is_ok_and(|served| served.is_ok()));
         std::process::exit(i32::from(!is_done));
@@ -31,7 +32,7 @@ pub fn enter_if_asked() {
     LETS_IN.store(true, Ordering::Release);
 }
 
-/// Whether a reader can be started.
+/// Returns whether a reader can be started: `enter_if_asked` was called.
 pub fn is_let_in() -> bool {
     LETS_IN.load(Ordering::Acquire)
 }

@@ -1,8 +1,8 @@
-//! The text of one page, in the order in which it is drawn, without what a reader would not see.
+//! The text of one page, in drawing order, without parts that a reader would not see.
 //!
-//! Dropped are texts that are drawn invisibly, clear, in the colour of their ground, under an opaque shape, smaller than a
-//! point or beside the page. Invisible text of a page that shows nothing but a picture is the work of a program that read a
-//! scan, and is kept.
+//! Dropped are texts that are drawn invisibly, transparent, in the colour of their background, under an
+//! opaque shape, smaller than a point or outside the page. Invisible text of a page that shows only an image
+//! comes from the text recognition of a scan, and is kept.
 
 use hayro_interpret::font::{Glyph, GlyphRun};
 use hayro_interpret::hayro_cmap::BfString;
@@ -16,13 +16,13 @@ use hayro_interpret::{
 
 use super::Text;
 
-/// Glyphs are drawn in units of so many to the size of their font.
+/// Glyph units per font size.
 const UNITS: f64 = 1000.0;
-/// The most shapes of a page whose colour is remembered as a ground.
+/// Most shapes of a page whose colour is remembered as background.
 const GROUNDS: usize = 2_000;
-/// The most comparisons of shapes with texts; a page with more has its texts uncovered.
+/// Most comparisons of shapes with texts; beyond that, texts of a page count as uncovered.
 const COMPARISONS: usize = 20_000_000;
-/// Text smaller than this is not read by anybody.
+/// Smallest text that a person can read, in points.
 const SMALLEST: f64 = 1.0;
 
 /// Reads one page.
@@ -49,7 +49,7 @@ const WHITE: Colour = [1.0; 4];
 struct Sheet {
     bounds: Rect,
     runs: Vec<Run>,
-    /// Shapes in the order in which they were drawn; `None` where the colour is not one.
+    /// Shapes in drawing order; `None` if it has no single colour.
     grounds: Vec<(Rect, Option<Colour>)>,
     /// Opacities of the groups that are open.
     groups: Vec<f32>,
@@ -78,7 +78,7 @@ enum Sight {
 }
 
 impl Sheet {
-    /// The colour of the ground at a point; `None` where it is a picture or a pattern.
+    /// The background colour at a point; `None` if it is an image or a pattern.
     fn ground(&self, at: Point) -> Option<Colour> {
         self.grounds
             .iter()
@@ -108,7 +108,7 @@ impl Sheet {
         }
     }
 
-    /// A shape that covers what was drawn before, and is the ground of what comes.
+    /// Adds a shape that covers earlier drawings and is the background of later ones.
     fn cover(&mut self, area: Rect, colour: Option<Colour>, covers: bool) {
         if covers && self.comparisons < COMPARISONS {
             self.comparisons += self.runs.len();
@@ -147,7 +147,7 @@ impl Sheet {
     }
 }
 
-/// The white space that stands for the way from the end of one glyph to the start of the next.
+/// The white space between the end of one glyph and the start of the next.
 fn between(end: Point, start: Point, along: Vec2, size: f64) -> &'static str {
     let way = start - end;
     let (ahead, aside) = (way.dot(along), way.cross(along).abs());
@@ -209,7 +209,7 @@ impl<'a> Device<'a> for Sheet {
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         let area = path.bounding_box();
-        // Other shapes leave most of their box as it was.
+        // Other shapes leave most of their bounding box uncovered.
         if path.area().abs() >= area.area() * 0.9 {
             self.draw_rect(&area, props, mode);
         }
@@ -262,7 +262,7 @@ fn scale(place: Affine) -> (Vec2, f64) {
     (along, up.hypot() * UNITS)
 }
 
-/// Whether no eye tells two colours apart.
+/// Returns whether two colours are too close for a person to tell apart.
 fn is_near(a: Colour, b: Colour) -> bool {
     a.iter().zip(b).take(3).all(|(a, b)| (a - b).abs() < 0.04)
 }

@@ -1,7 +1,9 @@
-//! PDF as text. The reader runs in a process of its own, since a hostile document can make it loop, panic or use up memory.
+//! PDF as text. The reader runs in a process of its own, since a hostile document can make it loop, panic or
+//! exhaust memory.
 //!
-//! That process is this program again, in a sandbox without network and files: the document comes on its standard input,
-//! each page leaves as one line of JSON. If the process is cut off, the pages that it has read are kept.
+//! The process is this program again, in a sandbox without network and files: it reads the document from
+//! standard input and prints each page as one line of JSON. If the process is killed, the pages printed so
+//! far are kept.
 
 mod child;
 mod layout;
@@ -16,8 +18,8 @@ pub use child::{ENTRY, enter_if_asked, is_let_in};
 /// Starts the process that reads a document.
 #[async_trait]
 pub trait PdfProcess: Send + Sync {
-    /// Runs this program with [`ENTRY`] as its argument, in a sandbox, on this document. The error says why it cannot be
-    /// started.
+    /// Runs this program with [`ENTRY`] as its argument, in a sandbox, on this document. The error tells why
+    /// it cannot be started.
     async fn run(&self, document: Vec<u8>) -> Result<Printed, String>;
 }
 
@@ -54,7 +56,7 @@ impl std::fmt::Display for Cut {
     }
 }
 
-/// One line that the process prints.
+/// A line that the process prints.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
@@ -80,15 +82,15 @@ struct Text {
     text: String,
     /// Texts that a reader would not see, and that were dropped.
     hidden: usize,
-    /// The text lies invisibly under a picture, as programs that read scans put it there.
+    /// The text lies invisibly under an image, as text recognition of scans puts it there.
     scanned: bool,
-    /// The page shows a picture.
+    /// The page shows an image.
     pictures: bool,
-    /// Characters of fonts that do not tell which letters they draw.
+    /// Characters in fonts that do not tell which letters they draw.
     unknown: usize,
 }
 
-/// Reads a document; `process` is `None` where this program has no sandboxed reader.
+/// Reads a document; `process` is `None` if this program has no sandboxed reader.
 pub(crate) async fn read(
     process: Option<&dyn PdfProcess>,
     document: Vec<u8>,
@@ -110,7 +112,7 @@ pub(crate) async fn read(
             Ok(Line::Page(text)) => pages.push(text),
             Ok(Line::Refused(why)) => return Err(told(&why)),
             Ok(Line::End) => is_whole = true,
-            // A line that was cut is the last one.
+            // A cut line is the last one.
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Documents that are written here, read in this process: no sandbox is needed for honest ones.
+//! Documents written here and read in this process: no sandbox is needed for harmless ones.
 
 use claw_core::port::WebPage;
 

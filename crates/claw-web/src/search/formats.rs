@@ -14,7 +14,7 @@ const EXCERPT: usize = 1_000;
 
 /// The reason why an answer holds no results.
 pub(super) enum Unread {
-    /// The provider asks for a proof that a person searches.
+    /// The provider asks for proof that a person searches.
     Limited,
     /// It is not in the provider's format.
     Broken(String),
@@ -189,7 +189,7 @@ fn span(age: &Freshness) -> &'static str {
     }
 }
 
-/// The moment so many days ago.
+/// The date so many days ago.
 fn days_ago(days: i64) -> String {
     let then = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days);
     then.strftime("%Y-%m-%dT00:00:00.000Z").to_string()
@@ -210,7 +210,7 @@ pub(super) fn read(provider: SearchProvider, body: &[u8]) -> Result<Vec<SearchRe
     };
     let items = match answer.pointer(list) {
         Some(Value::Array(items)) => items,
-        // Brave leaves the list out where nothing was found.
+        // Brave leaves the list out if nothing was found.
         None if provider == SearchProvider::Brave && answer.get("query").is_some() => return Ok(Vec::new()),
         _ => return Err(Unread::Broken(format!("it has no list at `{list}`"))),
     };
@@ -261,7 +261,7 @@ fn page(html: &str) -> Result<Vec<SearchResult>, Unread> {
     }
 }
 
-/// The address behind a link of DuckDuckGo's.
+/// The address behind a link of DuckDuckGo.
 fn target(href: &str) -> Option<String> {
     let whole = if href.starts_with("//") { format!("https:{href}") } else { href.to_owned() };
     let url = Url::parse(&whole).ok()?;

@@ -1,4 +1,4 @@
-//! Results of several providers as one list, each address once.
+//! Merges the results of several providers into one list, each address once.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use claw_core::port::SearchResult;
 use claw_net::Url;
 use smol_str::SmolStr;
 
-/// Softens the weight of the first places, as rank fusion usually does.
+/// Reduces the weight of the first places, as usual in rank fusion.
 const SOFT: f64 = 60.0;
 
-/// Merges lists by address: a page that several providers found stands above one that only one of them did.
+/// Merges lists by address: a page that several providers found ranks above one that only one of them found.
 pub(super) fn merged(lists: Vec<(SmolStr, Vec<SearchResult>)>, count: usize) -> Vec<SearchResult> {
     let mut found: Vec<(f64, SearchResult)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -42,7 +42,7 @@ pub(super) fn merged(lists: Vec<(SmolStr, Vec<SearchResult>)>, count: usize) -> 
     found.into_iter().map(|(_, result)| result).take(count).collect()
 }
 
-/// The address by which pages are compared; `None` where it is none of a page.
+/// The address by which pages are compared; `None` if it is not the address of a page.
 fn canonical(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = url.host_str()?.trim_start_matches("www.");

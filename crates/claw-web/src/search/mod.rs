@@ -1,4 +1,4 @@
-//! Search providers, asked one after another until enough of them answered.
+//! Search providers, asked one after another until enough of them have answered.
 
 mod formats;
 mod merge;
@@ -22,9 +22,9 @@ use crate::config::{SearchConfig, SearchProviderConfig};
 use crate::error::WebConfigError;
 use crate::host::SearchKeys;
 
-/// An answer longer than this is none.
+/// Longest response, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
-/// How long a provider that refused for its limits is left alone.
+/// Pause for a provider that answered that its rate limit is exceeded.
 const REST: Duration = Duration::from_secs(60);
 
 /// A search provider.
@@ -37,7 +37,7 @@ pub enum SearchProvider {
     Exa,
     /// Tavily, with a key.
     Tavily,
-    /// A SearXNG of one's own, at `base_url`.
+    /// A self-hosted SearXNG, at `base_url`.
     Searxng,
     /// DuckDuckGo's HTML page, without a key.
     Duckduckgo,
@@ -69,7 +69,7 @@ impl SearchProvider {
         }
     }
 
-    /// The usual variable of the key; `None` where no key is needed.
+    /// The usual variable of the key; `None` if no key is needed.
     const fn variable(self) -> Option<&'static str> {
         match self {
             Self::Brave => Some("BRAVE_API_KEY"),
@@ -80,14 +80,14 @@ impl SearchProvider {
     }
 }
 
-/// A provider that can be asked.
+/// A configured provider.
 pub(crate) struct Link {
     provider: SearchProvider,
     base: Url,
-    /// The configuration names its address, which may be private then.
+    /// The configuration names its address, which may then be private.
     is_named: bool,
     secrets: Vec<String>,
-    /// The secrets are configured, not the usual ones.
+    /// The secrets are configured, not the default ones.
     names_secrets: bool,
     variables: Vec<String>,
     cost_micros: u64,
@@ -95,11 +95,11 @@ pub(crate) struct Link {
 
 /// The reason why a provider gave no results.
 enum Miss {
-    /// It has no key here.
+    /// It has no key.
     NoKey,
     /// It failed; the text says how.
     Failed(String),
-    /// It refused for its limits.
+    /// It refused because its rate limit is exceeded.
     Limited(String),
 }
 
@@ -140,7 +140,7 @@ impl Chain {
         self.links.iter().map(|link| link.origin()).collect()
     }
 
-    /// Asks the providers in order. One that fails is noted, and the next is asked.
+    /// Asks the providers in order. If one fails, that is noted and the next is asked.
     pub(crate) async fn search(
         &self,
         tenant: &TenantId,
@@ -188,7 +188,7 @@ impl Chain {
         Ok(SearchAnswer { results, providers, failed, usage })
     }
 
-    /// The providers that the tenant wants, in its order; all of the deployment's where it says nothing.
+    /// The providers that the tenant selects, in its order; all of the deployment's if it selects none.
     fn wanted(&self, request: &SearchRequest) -> Result<Vec<&Link>, ToolError> {
         let links: Vec<&Link> = match request.order.is_empty() {
             true => self.links.iter().collect(),
@@ -255,7 +255,7 @@ impl Chain {
             }
         }
         match link.provider.variable() {
-            // The usual secret need not be there; one that was configured must be readable.
+            // The default secret may be missing; a configured one must be readable.
             Some(_) => Err(unread.filter(|_| link.names_secrets).map_or(Miss::NoKey, Miss::Failed)),
             None => Ok(None),
         }
@@ -287,7 +287,7 @@ pub(crate) fn links(config: &SearchConfig) -> Result<Vec<Link>, WebConfigError> 
 }
 
 impl Link {
-    /// A provider as it is configured; `None` where it has no address.
+    /// A provider as configured; `None` if it has no address.
     fn new(
         provider: SearchProvider,
         settings: &SearchProviderConfig,
@@ -334,13 +334,13 @@ impl Link {
     }
 }
 
-/// Whether an address is on this machine or network.
+/// Returns whether an address is on this machine or network.
 fn is_near(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| !is_public(address))
 }
 
-/// An error without the address, which may hold the query.
+/// The error without the address, which may contain the query.
 fn told(error: &NetError) -> String {
     match error {
         NetError::TimedOut { limit, .. } => format!("did not answer within {limit:?}"),

@@ -1,4 +1,4 @@
-//! Servers and names that mean harm: none leads to a private address, hangs a fetch or fills the memory.
+//! Hostile servers and names: none leads to a private address, hangs a fetch or fills the memory.
 
 use std::io::Write as _;
 
@@ -78,7 +78,7 @@ async fn refuses_names_that_lead_to_private_addresses() {
 #[tokio::test]
 async fn refuses_a_name_that_changes_between_check_and_use() {
     let secret = Server::saying("secret").await;
-    // Nothing is routed to the first address; a second look-up would lead to the server.
+    // The first address is not routed; a second look-up would lead to the server.
     let lookup = names(&[("rebinding.example", &[&["3000::1"], &["127.0.0.1"]])]);
     let web = web_with(WebConfig { seconds: 1, ..WebConfig::default() }, lookup);
     let url = format!("http://rebinding.example:{}/", secret.port);

@@ -1,4 +1,4 @@
-//! Lists, the cache, and what is sent.
+//! Lists, the cache, and the requests sent.
 
 use claw_core::TenantId;
 use claw_core::port::{Surfer, WebHost as _};

@@ -1,4 +1,4 @@
-//! A server on loopback, names that lead where a test says, and the web over them.
+//! A server on loopback, name resolution chosen by the test, and web access over them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How a request is answered.
+/// A server's answer to a request.
 #[derive(Clone)]
 pub(crate) enum Answer {
     /// These bytes, head included.
@@ -149,7 +149,7 @@ impl SearchKeys for FixedKeys {
     }
 }
 
-/// Each look-up of a name gives the next of its lists, and the last one from then on.
+/// Each look-up of a name gives the next of its lists; the last one repeats.
 pub(crate) fn names(answers: &[(&str, &[&[&str]])]) -> Lookup {
     let parse =
         |list: &&[&str]| -> Vec<IpAddr> { list.iter().map(|address| address.parse().unwrap()).collect() };
@@ -165,7 +165,7 @@ pub(crate) fn names(answers: &[(&str, &[&[&str]])]) -> Lookup {
     })
 }
 
-/// The web with this configuration, and names that lead nowhere.
+/// Web access with this configuration, and without name resolution.
 pub(crate) fn web(config: WebConfig) -> WebAccess {
     web_with(config, names(&[]))
 }
@@ -176,7 +176,7 @@ pub(crate) fn web_with(config: WebConfig, lookup: Lookup) -> WebAccess {
     WebAccess::new(&config, parts).unwrap()
 }
 
-/// A configuration that opens these servers.
+/// A configuration that allows these servers.
 pub(crate) fn open(servers: &[&Server]) -> WebConfig {
     WebConfig {
         private_origins: servers.iter().map(|server| server.origin()).collect(),

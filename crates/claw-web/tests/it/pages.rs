@@ -1,4 +1,5 @@
-//! Extraction on pages in the shapes of real sites, scored by words against what a person would copy, beside the bare library.
+//! Extraction on pages shaped like real sites, scored by words against what a person would copy, compared
+//! with the bare library.
 //!
 //! Twelve layouts with five topics each; a topic's number changes the structure too: names of classes, wrappers, the place of
 //! headings and notices. `cargo test -p claw-web pages -- --nocapture` prints the table.
@@ -32,7 +33,7 @@ fn bare(html: &str) -> (String, String) {
     parsed.map(|article| (article.title.clone(), article.text_content.to_string())).unwrap_or_default()
 }
 
-/// The words of a text; addresses of links are none.
+/// The words of a text, without addresses of links.
 fn words(text: &str) -> HashMap<String, usize> {
     let mut plain = String::new();
     let mut rest = text;

@@ -18,7 +18,7 @@ const KEYS: &[(&str, &str)] = &[
     ("TAVILY_API_KEY", "tavily-key-0123"),
 ];
 
-/// Answers as each provider does, by the path.
+/// Answers like each provider, by the path.
 fn honest(request: &str) -> Answer {
     let json = |value: serde_json::Value| Answer::page("application/json", value.to_string());
     let line = request.lines().next().unwrap_or_default();

@@ -14,7 +14,7 @@ fn the_file_is_sorted_and_marked() {
     let tokens = Tokens::from([("b".to_owned(), 2), ("a".to_owned(), 1)]);
     let text = render(&tokens);
     assert!(text.starts_with("// @generated"));
-    assert!(text.contains("&[(\"a\", 1), (\"b\", 2)];\n\n/// What"));
+    assert!(text.contains("&[(\"a\", 1), (\"b\", 2)];\n\n/// Tokens of"));
 }
 
 #[test]

@@ -27,11 +27,11 @@ fn metadata_is_told() {
 
 #[test]
 fn arguments_are_told() {
-    check("| `from` | string | required | Where from \\| or `-`. |");
-    check("| `to` | list of string | required | Where to, each in turn. |");
-    check("Where to, each in turn. |\n| `a_name` | string |  | What to call it. (default `it`) |\n");
-    check("| `count` | integer |  | How many at most. (at least `1`) (at most `10`) |");
-    check("| `mode` | `cut`, `copy` |  | How. `cut`: Leave nothing behind. `copy`: Leave the original. |");
-    check("| `loud` | boolean |  | Whether to say so. (default `true`) |");
+    check("| `from` | string | required | Source \\| or `-`. |");
+    check("| `to` | list of string | required | Targets, each in turn. |");
+    check("Targets, each in turn. |\n| `a_name` | string |  | Name of the result. (default `it`) |\n");
+    check("| `count` | integer |  | Most things to move. (at least `1`) (at most `10`) |");
+    check("| `mode` | `cut`, `copy` |  | Mode. `cut`: Leave nothing behind. `copy`: Leave the original. |");
+    check("| `loud` | boolean |  | Report the move. (default `true`) |");
     check("It takes no arguments.");
 }

@@ -10,7 +10,7 @@ const VOCABULARY: [&str; 12] =
     ["[PAD]", "[UNK]", "the", "her", "##on", "stork", "fly", "##ing", "東", "京", ",", "cafe"];
 const COLUMNS: usize = 4;
 
-/// The number at a place of the matrix, in sixteenths, so that every kind of number holds it.
+/// The number at a position of the matrix, in sixteenths, so that every number format can hold it.
 fn weight(row: usize, column: usize) -> f32 {
     ((row * 7 + column * 5) % 31) as f32 / 16.0 - 1.0
 }
@@ -40,7 +40,7 @@ fn write(directory: &std::path::Path, kind: &str, encode: impl Fn(f32) -> Vec<u8
     std::fs::write(directory.join("tokenizer.json"), tokenizer.to_string()).unwrap();
 }
 
-/// The same computed another way: tokens by hand, numbers as 64 bits.
+/// Computes the same in another way: tokens by hand, numbers in 64 bits.
 #[track_caller]
 fn check(vector: &[f32], tokens: &[usize]) {
     let mean =

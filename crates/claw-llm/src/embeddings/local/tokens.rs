@@ -1,4 +1,4 @@
-//! Texts as tokens of a WordPiece vocabulary, as `tokenizer.json` of BERT-like models describes them.
+//! Splits texts into tokens of a WordPiece vocabulary, as `tokenizer.json` of BERT-like models describes it.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-/// A longer word is no word of a vocabulary.
+/// The longest word that is looked up.
 const LONGEST_WORD: usize = 100;
 
 /// A vocabulary of words and their parts.
@@ -16,7 +16,7 @@ pub(super) struct Tokenizer {
     /// The prefix of a piece that continues a word.
     prefix: String,
     lower: bool,
-    /// Accents are taken off.
+    /// Accents are removed.
     plain: bool,
     most: usize,
 }
@@ -46,7 +46,7 @@ impl Tokenizer {
         Ok(Self { vocabulary, prefix: prefix.to_owned(), lower, plain, most })
     }
 
-    /// The largest number of a token.
+    /// The largest token number.
     pub(super) fn most(&self) -> usize {
         self.most
     }
@@ -75,7 +75,8 @@ impl Tokenizer {
         tokens
     }
 
-    /// A word as the longest parts that there are, from its beginning on; nothing where it cannot be spelled.
+    /// Spells a word with the longest known parts, from its beginning on; adds nothing if it cannot be
+    /// spelled.
     fn spell(&self, word: &mut String, tokens: &mut Vec<usize>) {
         let (before, mut rest) = (tokens.len(), word.as_str());
         if word.chars().count() > LONGEST_WORD {
@@ -110,7 +111,7 @@ impl Tokenizer {
     }
 }
 
-/// Punctuation and Chinese characters are words by themselves.
+/// Returns whether a character is a word by itself: punctuation and Chinese characters are.
 fn is_alone(c: char) -> bool {
     c.is_ascii_punctuation()
         || matches!(c,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A longer header is none.
+/// The longest header, in bytes.
 const LONGEST_HEADER: usize = 100 << 20;
 /// The most numbers of a matrix.
 const MOST: usize = 1 << 30;
@@ -23,7 +23,7 @@ impl Matrix {
         self.columns
     }
 
-    /// One row; empty where there is none.
+    /// Returns a row; empty if there is none.
     pub(super) fn row(&self, at: usize) -> &[f32] {
         self.numbers.get(at * self.columns..(at + 1) * self.columns).unwrap_or_default()
     }
@@ -89,7 +89,7 @@ impl Matrix {
     }
 }
 
-/// A 16-bit number.
+/// Converts a 16-bit number.
 fn half(bits: u16) -> f32 {
     let (sign, exponent, fraction) =
         (u32::from(bits >> 15), u32::from(bits >> 10 & 0x1f), u32::from(bits & 0x3ff));

@@ -2,7 +2,7 @@ use super::*;
 use crate::approval::programs;
 use crate::shell::{Invocation, Rules};
 
-/// A script with its verdict, and every program seen at its usual place.
+/// A script with its verdict, and every program seen at its usual path.
 struct Case {
     script: Script,
     verdict: Verdict,
@@ -45,7 +45,7 @@ fn rule(text: &str) -> Remembered {
     rule
 }
 
-/// What a rule that was given for one command says to another.
+/// Checks whether a rule given for one command covers another.
 #[track_caller]
 fn check(given: &str, text: &str, expected: bool) {
     let rule = rule(given);
@@ -63,7 +63,7 @@ fn a_rule_covers_what_it_was_given_for_and_little_more() {
     check("cat src/a.rs", "cat /etc/passwd", false);
     check("cat src/a.rs", "cat -A", false);
     check("cat src/a.rs", "cat a.rs b.rs", false);
-    // What changes something is covered as it was.
+    // A command with effects is covered only as it was.
     check("touch src/a.rs", "touch src/a.rs", true);
     check("touch src/a.rs", "touch src/b.rs", false);
     check("python3 -m pytest", "python3 -m pytest", true);
@@ -79,7 +79,7 @@ fn refuses_a_rule_for_a_program_that_the_agent_can_write() {
             sight.writable |= matches!(&sight.target, Target::Program { name, .. } if name.ends_with("tool"));
         }
         assert!(suggest(&case.judged()).is_err(), "{text}");
-        // Nor does one hold that was given while it lay elsewhere.
+        // A rule given while the program was elsewhere does not cover it either.
         if let Ok(rule) = given {
             assert_eq!(covering(&[&rule], &case.judged()), None, "{text}");
         }
@@ -198,7 +198,7 @@ fn a_rule_lets_pass_only_what_asked_when_it_was_given() {
     let code = "python3 -c 'import subprocess; subprocess.run([\"ls\"])'";
     check(code, code, true);
     check(code, "python3 -c 'import subprocess; subprocess.run([\"id\"])'", false);
-    // Given for the command, not for the path it is looked for in.
+    // Given for the command, not for the path it is searched in.
     check("git status", "PATH=/x git status", false);
     let wish =
         |network| Script { text: "git fetch".into(), directory: ".".into(), network, ..Script::default() };

@@ -1,11 +1,11 @@
-//! Policies and callers from a seed.
+//! Generates policies and callers from a seed.
 
 use claw_core::tool::{Profile, SubagentDepth};
 
 use crate::config::{AgentProviderTools, AgentTools, GroupTools, PolicyConfig, ProviderTools, SubagentTools};
 use crate::pipeline::Subject;
 
-/// What generated lists are made of.
+/// The entries of generated lists.
 pub(super) const ENTRIES: [&str; 30] = [
     "read_file",
     "edit",

@@ -1,4 +1,5 @@
-//! The pipeline once more, as plainly as the documents draw it: sets of names, one list after another.
+//! A second, plain implementation of the pipeline, as the documents describe it: sets of names, one list
+//! after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,7 +98,7 @@ fn names_it(tools: &ToolSet, entry: &str, meta: &Meta) -> bool {
     fits(entry, meta.name.as_str()) || aliases.any(|alias| fits(entry, alias))
 }
 
-/// Whether a name fits, one character after another.
+/// Returns whether a name matches, character by character.
 fn fits(pattern: &str, name: &str) -> bool {
     match (pattern.chars().next(), name.chars().next()) {
         (None, None) => true,

@@ -1,4 +1,4 @@
-//! Laws over generated policies: 120,000 of them, from fixed seeds.
+//! Properties of generated policies: 120,000 of them, from fixed seeds.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const fn core(name: &'static str, group: Group) -> Meta {
     Meta::new(name, group).source(Source::Core)
 }
 
-/// Few tools, but every kind of them: aliases, two groups, removable effects, none, standing, MCP, custom.
+/// Few tools, but of every kind: aliases, two groups, removable effects, none, standing, MCP, custom.
 fn tools() -> ToolSet {
     let mut mcp = Meta::new("mcp_git", Group::Mcp(SmolStr::new_static("git")));
     mcp.source = Source::Mcp { server: SmolStr::new_static("git") };
@@ -64,7 +64,7 @@ fn the_pipeline_is_the_one_the_documents_draw() {
     });
 }
 
-/// The steps an explanation shows lead to what is enforced, and doing what it says turns that around.
+/// The steps of an explanation lead to the enforced verdict, and following its advice reverses it.
 #[test]
 fn explanation_equals_enforcement() {
     let tools = tools();

@@ -31,7 +31,7 @@ fn of_words(words: &[&str]) -> Route {
     Route::of_argv(&argv, &[program("gh"), program("git")])
 }
 
-/// Where a command for the shell goes: its words, the reason of a refusal, or nothing for the shell.
+/// Checks the route of a shell command: its words, the reason of a refusal, or an empty reason for the shell.
 #[track_caller]
 fn check(text: &str, expected: Result<&[&str], &str>) {
     match (of_text(text), expected) {
@@ -165,7 +165,7 @@ fn refuses_denied_arguments_however_they_are_written() {
             "{words:?}"
         );
     }
-    // Words inside one argument are no arguments, whatever blank is between them.
+    // Words inside one argument are not arguments, whatever space is between them.
     for argument in ["the auth flow", "auth flow is", "x\tauth\ttoken", "a\nauth token", "x\u{a0}auth y"] {
         let words = ["gh", "issue", "create", "--title", argument];
         assert!(matches!(of_words(&words), Route::Program(_)), "{argument:?}");

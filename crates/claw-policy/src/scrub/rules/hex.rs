@@ -1,17 +1,17 @@
-//! Long hex: 64 or more digits are a key unless something says that they are a digest.
+//! Long hex: 64 or more digits are a key unless the context shows that they are a digest.
 
 use super::{Secret, Tail, kind};
 use crate::scrub::view::{ALNUM, Class, HEX, View, bytes, class};
 
 const LEAST: usize = 64;
 
-/// What may stand between a key and its value.
+/// Bytes between a key and its value.
 static BETWEEN: Class = bytes(b" \t\"'`\\");
-/// What a digest's key is made of.
+/// Bytes of a digest's key.
 static KEY: Class = bytes(b"-a-zA-Z0-9_.");
 
 static SIGN: Class = bytes(b"=:");
-/// What stands before in a line, short of a placeholder.
+/// Bytes before it on the line, except those of a placeholder.
 static LINE: Class = class(&[(0x20, 0x5a), (0x5e, 0x7e)]);
 
 /// Words of keys whose hex is public.
@@ -54,7 +54,8 @@ pub(super) fn long(view: &View<'_>, at: usize) -> Option<Secret> {
     Some(Secret { start: at, end, tail: Tail::Run(&HEX), kind: kind::HEX })
 }
 
-/// `sha256:` or `sha512-` right before, or a digest's key: `"digest": "...`, `commit ...`, `checksum = ...`.
+/// Returns whether it is marked as a digest: `sha256:` or `sha512-` right before it, or a digest's key:
+/// `"digest": "...`, `commit ...`, `checksum = ...`.
 fn is_marked(view: &View<'_>, at: usize) -> bool {
     let opened = view.run_before(at, 8, &BETWEEN);
     let sign = match view.before(opened) {
@@ -74,7 +75,7 @@ fn is_marked(view: &View<'_>, at: usize) -> bool {
     })
 }
 
-/// A line of `sha256sum`: hex, two blanks or a blank and an asterisk, a file name.
+/// Returns whether the line is one of `sha256sum`: hex, two spaces or a space and an asterisk, a file name.
 fn is_sum_line(view: &View<'_>, at: usize) -> bool {
     if !matches!(view.before(at), None | Some(b'\n' | b'\r' | b'\\' | b'\t' | b' ')) {
         return false;
@@ -86,7 +87,7 @@ fn is_sum_line(view: &View<'_>, at: usize) -> bool {
         && view.get(end + 2).is_some_and(|byte| byte > b' ')
 }
 
-/// A line of an old `Cargo.lock`: `"checksum name 1.0.0 (source)" = "hex"`.
+/// Returns whether the line is one of an old `Cargo.lock`: `"checksum name 1.0.0 (source)" = "hex"`.
 fn is_old_lock_line(view: &View<'_>, at: usize) -> bool {
     let start = view.run_before(at, 200, &LINE);
     view.slice(start..at).starts_with(b"\"checksum ")

@@ -1,14 +1,14 @@
 //! JSON web tokens, signed or encrypted.
 //!
-//! A lone `eyJ...` is base64 of any JSON object and stays; the second part makes it a token.
+//! A single `eyJ...` is base64 of any JSON object and stays; the second part makes it a token.
 
 use super::{Secret, Tail, kind};
 use crate::scrub::view::{BASE64_URL, BASE64_URL_DOT, View};
 
-/// The longest header looked at.
+/// The longest header that is considered.
 const HEADER: usize = 1024;
 
-/// `eyJ` header, a dot, 16 or more characters of the next part; whatever follows belongs to it.
+/// An `eyJ` header, a dot, and at least 16 characters of the next part; the following parts belong to it.
 pub(super) fn token(view: &View<'_>, at: usize) -> Option<Secret> {
     if view.follows(at, &BASE64_URL) || !view.starts_with(at, b"eyJ") {
         return None;

@@ -1,30 +1,30 @@
-//! What a key says about its value: `DB_PASSWORD`, `apiKey`, `max_tokens`, `primary_key`, ...
+//! Classifies the key of a value: `DB_PASSWORD`, `apiKey`, `max_tokens`, `primary_key`, ...
 //!
 //! The last word decides, after trailing numbers and words such as `value` or `prod`: `token_count` names a
 //! count, `password_file` a path, `monkey` an animal.
 
-/// The longest key looked at.
+/// The longest key that is considered.
 pub(super) const LONGEST: usize = 96;
 
-/// How a secret's key was named; how careful the value has to be looked at.
+/// The family of a secret's key; decides how carefully the value is examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     /// `password`, `secret`: people choose these, so a value may look like anything.
     Password,
     /// `token`, `api_key`, `credential`: machines make these.
     Token,
-    /// `authorization`: a scheme comes first.
+    /// `authorization`: the value begins with a scheme.
     Authorization,
-    /// `KEY`, `DSN`, `PRIVATE`: secret as an environment variable only.
+    /// `KEY`, `DSN`, `PRIVATE`: secret only as an environment variable.
     Variable,
-    /// `VIRTUAL_*`: the deployment's own environment, whatever the value.
+    /// `VIRTUAL_*`: the deployment's own environment, secret whatever the value.
     Virtual,
 }
 
 const PASSWORD: &[&str] = &["password", "passwd", "passphrase", "pwd", "secret"];
 /// Settings of Redis, which have no sign before their value.
 const DIRECTIVES: &[&str] = &["requirepass", "masterauth"];
-/// Ends of words written together: `dbpassword`, `xapikey`.
+/// Endings of words written together: `dbpassword`, `xapikey`.
 const TOGETHER_PASSWORD: &[&str] = &["password", "passwd", "passphrase", "clientsecret"];
 const TOGETHER_TOKEN: &[&str] = &[
     "apikey",
@@ -37,7 +37,7 @@ const TOGETHER_TOKEN: &[&str] = &[
     "privatekey",
     "accountkey",
 ];
-/// What comes before `key` in the name of a secret.
+/// Words before `key` in the name of a secret.
 const KEY_OWNERS: &[&str] = &[
     "api",
     "access",
@@ -67,7 +67,7 @@ const KEY_OWNERS: &[&str] = &[
     "session",
     "symmetric",
 ];
-/// What comes before `pass`, `token` and `key` where they name nothing but a secret.
+/// Words before `pass`, `token` and `key` with which they name only secrets.
 const PASS_OWNERS: &[&str] = &[
     "db", "database", "smtp", "mail", "email", "imap", "user", "mysql", "postgres", "pg", "root", "admin",
     "ftp", "sftp", "ssh", "proxy", "redis", "http", "auth", "login", "key", "store", "api", "app", "mongo",
@@ -96,7 +96,7 @@ const PLAIN_KEY_OWNERS: &[&str] = &[
     "cipher",
     "symmetric",
 ];
-/// What comes before `key` in the name of something public.
+/// Words before `key` in the name of something public.
 const KEY_OF_DATA: &[&str] = &[
     "primary",
     "foreign",
@@ -134,7 +134,7 @@ const KEY_OF_DATA: &[&str] = &[
     "message",
     "partial",
 ];
-/// What comes before `token` in the name of something that is no credential.
+/// Words before `token` in the name of something that is not a credential.
 const TOKEN_OF_DATA: &[&str] = &[
     "next",
     "page",
@@ -167,7 +167,7 @@ const TOKEN_OF_DATA: &[&str] = &[
     "color",
     "lookahead",
 ];
-/// Words that may follow without changing what is named.
+/// Words that may follow without changing the meaning.
 const TRAILING: &[&str] = &[
     "value",
     "base",
@@ -188,7 +188,7 @@ const TRAILING: &[&str] = &[
     "str",
 ];
 
-/// What `key` names, if a secret; `upper` says that it has no lower-case letter.
+/// The family of `key`; `None` if it names no secret. `upper`: it has no lower-case letter.
 pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
     let mut lower = [0_u8; LONGEST];
     let lower = lowered(key, &mut lower)?;
@@ -201,14 +201,14 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
         }
         _ if is(PASSWORD, last) || is(DIRECTIVES, last) || ends(TOGETHER_PASSWORD) => Some(Family::Password),
         b"pass" if upper || !before.is_empty() => Some(Family::Password),
-        // In TLS and in headers of C it is one of many names.
+        // In TLS and in C headers it is one of many names.
         b"psk" if before.is_empty() || !upper && is(&["wpa", "wifi", "wlan"], before) => {
             Some(Family::Password)
         }
         b"token" if is(TOKEN_OF_DATA, before) => None,
         b"token" | b"credential" | b"credentials" | b"bearer" => Some(Family::Token),
         b"authorization" => Some(Family::Authorization),
-        // The name of a conversation in calls and results of our own; as a variable it is a secret of cookies.
+        // In our own calls and results this names a session; as a variable it is a secret for cookies.
         b"key" if before == b"session" && !upper => None,
         b"key" if is(KEY_OWNERS, before) => Some(Family::Token),
         b"key" if upper && !is(KEY_OF_DATA, before) => Some(Family::Variable),
@@ -218,13 +218,13 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
     }
 }
 
-/// Whether `key` is a directive with a secret after it.
+/// Returns whether `key` is a directive with a secret after it.
 pub(super) fn is_directive(key: &[u8]) -> bool {
     DIRECTIVES.iter().any(|known| key.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// Whether any word after `key` of `family` in a line of configuration is its value. `token`, `credentials` and
-/// `render_pass` name too much else.
+/// Returns whether any word after `key` of `family` in a line of configuration is its value. Not so for
+/// `token`, `credentials` and `render_pass`, which have too many other meanings.
 pub(super) fn takes_any_word(key: &[u8], family: Family, upper: bool) -> bool {
     // The most frequent key in code.
     if key == b"token" {
@@ -245,7 +245,7 @@ pub(super) fn takes_any_word(key: &[u8], family: Family, upper: bool) -> bool {
     }
 }
 
-/// `key` in lower case, unless it is longer than any that is looked at.
+/// `key` in lower case; `None` if it is too long.
 fn lowered<'b>(key: &[u8], buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let lower = buffer.get_mut(..key.len())?;
     lower.copy_from_slice(key);
@@ -253,7 +253,7 @@ fn lowered<'b>(key: &[u8], buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     Some(lower)
 }
 
-/// The word of `key` that decides what it names, and the word before it.
+/// The word of `key` that decides its meaning, and the word before it.
 fn deciding<'k>(key: &'k [u8], lower: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> {
     let mut words = Words::new(key, lower);
     let mut last = words.next_back()?;
@@ -263,7 +263,7 @@ fn deciding<'k>(key: &'k [u8], lower: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> 
     Some((last.trim_ascii_end_digits(), words.next_back().unwrap_or_default()))
 }
 
-/// The words of a key, split at signs and at humps.
+/// The words of a key, split at signs and in camel case.
 struct Words<'k> {
     key: &'k [u8],
     lower: &'k [u8],
@@ -293,7 +293,7 @@ impl<'k> Words<'k> {
     }
 }
 
-/// Whether a word of camel case starts at `at`: `api|Key`, `API|Key`.
+/// Returns whether a word of camel case starts at `at`: `api|Key`, `API|Key`.
 fn starts_hump(key: &[u8], at: usize) -> bool {
     let upper = |i: usize| key.get(i).is_some_and(u8::is_ascii_uppercase);
     let lower = |i: usize| key.get(i).is_some_and(u8::is_ascii_lowercase);

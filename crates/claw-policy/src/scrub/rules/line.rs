@@ -1,18 +1,18 @@
-//! The line around a setting, as tools print it: numbered, after a file's name, with a diff's sign, or with its line
-//! break written `\n`.
+//! The line around a setting, as tools print it: numbered, after a file's name, with the sign of a diff, or
+//! with its line break written `\n`.
 
 use crate::scrub::view::{BLANK, Class, DIGIT, View, bytes, printable_but};
 
-/// How much of a line is looked at before its key.
+/// Bytes of a line that are examined before its key.
 const BEFORE: usize = 200;
-/// How many lines are looked at for the head of a section.
+/// Number of lines that are examined for the head of a section.
 const SECTION: usize = 12;
-/// How many empty lines a block of YAML may have in a row.
+/// Number of empty lines in a row within a YAML block.
 const EMPTY_LINES: usize = 4;
-/// The deepest indentation looked at.
+/// The deepest indentation that is considered.
 const DEEPEST: usize = 64;
 
-/// Words that stand before a setting: in a shell, in a Dockerfile, for Redis.
+/// Words before a setting: in a shell, in a Dockerfile, for Redis.
 const LEADS: &[&str] = &[
     "export",
     "set",
@@ -32,20 +32,20 @@ const LEADS: &[&str] = &[
     "config",
 ];
 
-/// What a file's name is made of where it stands before a line.
+/// Bytes of a file's name in front of a line.
 static NAME: Class = printable_but(b"\"'`=(){}<>,;:");
-/// A line of settings in a section: no sign of code.
+/// Bytes of a setting in a section: without signs of code.
 static SETTING: Class = printable_but(b"\"'`(){}[],\\");
 
 /// The line of a setting.
 pub(super) struct Line {
     pub(super) start: usize,
-    /// The blanks before its first word, without what a tool put before.
+    /// The spaces before its first word, without a tool's prefix.
     pub(super) indent: usize,
     pub(super) numbered: bool,
 }
 
-/// The line whose first word starts at `at`; `comments` may hold one too.
+/// The line whose first word starts at `at`; with `comments`, it may be commented out.
 pub(super) fn of(view: &View<'_>, at: usize, comments: bool) -> Option<Line> {
     let start = start_of(view, at)?;
     let (tool, numbered) = tool_prefix(view.slice(start..at));
@@ -64,7 +64,7 @@ pub(super) fn of(view: &View<'_>, at: usize, comments: bool) -> Option<Line> {
     (words.clone().count() <= 3 && words.all(is_lead)).then_some(Line { start, indent, numbered })
 }
 
-/// Whether nothing but a comment follows on the line.
+/// Returns whether only a comment follows on the line.
 pub(super) fn ends(view: &View<'_>, at: usize) -> bool {
     let blank = view.run(at, 8, &BLANK);
     match view.get(blank) {
@@ -75,7 +75,7 @@ pub(super) fn ends(view: &View<'_>, at: usize) -> bool {
     }
 }
 
-/// Where the line after the break at `at` starts.
+/// The start of the line after the break at `at`.
 pub(super) fn after_break(view: &View<'_>, at: usize) -> Option<usize> {
     match view.get(at)? {
         b'\n' => Some(at + 1),
@@ -84,7 +84,7 @@ pub(super) fn after_break(view: &View<'_>, at: usize) -> Option<usize> {
     }
 }
 
-/// Where the text of the line at `start`, or of the next that is not empty, starts if it is indented deeper.
+/// The start of the text of the line at `start`, or of the next that is not empty, if it is indented deeper.
 pub(super) fn deeper(view: &View<'_>, start: usize, indent: usize, numbered: bool) -> Option<usize> {
     let mut start = start;
     for _ in 0..=EMPTY_LINES {
@@ -98,7 +98,7 @@ pub(super) fn deeper(view: &View<'_>, start: usize, indent: usize, numbered: boo
     None
 }
 
-/// The next position inside a block of YAML, or nothing at its end.
+/// The next position inside a YAML block; `None` at its end.
 pub(super) fn block_step(view: &View<'_>, at: usize, indent: usize, numbered: bool) -> Option<usize> {
     match after_break(view, at) {
         Some(next) => deeper(view, next, indent, numbered),
@@ -106,7 +106,8 @@ pub(super) fn block_step(view: &View<'_>, at: usize, indent: usize, numbered: bo
     }
 }
 
-/// Whether the line at `start` is in a section: above it are settings, and above them is `[name]` or a hidden value.
+/// Returns whether the line at `start` is in a section: above it are settings, and above them is `[name]` or
+/// a redacted value.
 pub(super) fn in_section(view: &View<'_>, start: usize) -> bool {
     static SECTION_NAME: Class = bytes(b"-0-9a-zA-Z_. :\"");
     let mut start = start;
@@ -135,7 +136,7 @@ pub(super) fn in_section(view: &View<'_>, start: usize) -> bool {
     false
 }
 
-/// Whether nothing but blanks and a number stand before `at` on its line.
+/// Returns whether only spaces and a number precede `at` on its line.
 fn starts_line(view: &View<'_>, at: usize) -> bool {
     let blank = view.run_before(at, 8, &BLANK);
     match view.before(blank) {
@@ -151,7 +152,7 @@ static SETTING_OR_BLANK: Class = {
     set
 };
 
-/// Whether the word before the one at `at` is the name after `login`, as in `.netrc`.
+/// Returns whether the word before the one at `at` is the name after `login`, as in `.netrc`.
 pub(super) fn follows_login(view: &View<'_>, at: usize) -> bool {
     let end = match of(view, at, false) {
         Some(line) if view.before(line.start) == Some(b'\n') => line.start - 1,
@@ -170,13 +171,13 @@ pub(super) fn follows_login(view: &View<'_>, at: usize) -> bool {
         || view.slice(machine..after_machine) == b"machine"
 }
 
-/// Where the word before `at` on its line starts and ends.
+/// Start and end of the word before `at` on its line.
 fn word_before(view: &View<'_>, at: usize) -> (usize, usize) {
     let end = view.run_before(at, 8, &BLANK);
     (view.run_before(end, DEEPEST, &NAME), end)
 }
 
-/// Where the line that holds the byte before `at` starts; nothing where something redacted stands before it.
+/// The start of the line that contains the byte before `at`; `None` if a redaction precedes it.
 fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
     let mut start = at;
     while at - start < BEFORE {
@@ -190,7 +191,8 @@ fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// How long what a tool printed before a line is: a file's name, a number, a diff's sign. Whether there is a number.
+/// The length of a tool's prefix to a line (a file's name, a number, the sign of a diff), and whether it has
+/// a number.
 fn tool_prefix(text: &[u8]) -> (usize, bool) {
     let name = text.iter().take_while(|byte| NAME[**byte as usize]).count();
     let is_name = text.get(name) == Some(&b':') && text[..name].iter().any(|byte| b"./".contains(byte));
@@ -201,14 +203,14 @@ fn tool_prefix(text: &[u8]) -> (usize, bool) {
     (at + usize::from(sign), number.is_some())
 }
 
-/// How long a line's number and the sign after it are.
+/// The length of a line's number and the sign after it.
 fn number(text: &[u8]) -> Option<usize> {
     let blanks = text.iter().take_while(|byte| BLANK[**byte as usize]).count();
     let digits = text[blanks..].iter().take(7).take_while(|byte| DIGIT[**byte as usize]).count();
     let sign = blanks + digits;
     match text.get(sign) {
         Some(b'\t') if digits > 0 => Some(sign + 1),
-        // Padded numbers have a blank behind their sign.
+        // Padded numbers have a space after their sign.
         Some(b':' | b'-' | b'|') if digits > 0 => {
             let blank = blanks > 0 && text.get(sign + 1) == Some(&b' ');
             Some(sign + 1 + usize::from(blank))
@@ -217,10 +219,10 @@ fn number(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where the text after the number of the line at `start` starts.
+/// The start of the text after the number of the line at `start`.
 fn after_number(view: &View<'_>, start: usize) -> Option<usize> {
     let digits = view.run(view.run(start, 12, &BLANK), 7, &DIGIT);
-    // Whatever the sign and the blank behind it are, they must have been looked at.
+    // The sign and the space after it must have been examined.
     view.get(digits + 1)?;
     number(view.slice(start..digits + 2)).map(|length| start + length)
 }

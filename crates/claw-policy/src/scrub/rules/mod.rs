@@ -1,7 +1,7 @@
-//! What a secret looks like: one file per family, one table of the literals that can start one.
+//! The rules for secrets: one file per family, and one table of the literals that can start one.
 //!
-//! A rule is asked at one position and answers from a bounded look around it. It refuses to know how the
-//! position was found: the prefilter is a matter of speed only.
+//! A rule is tried at one position and decides from a bounded look around it. It does not depend on how the
+//! position was found: the prefilter is only for speed.
 
 mod hex;
 mod jwt;
@@ -30,13 +30,13 @@ pub(super) use value::is_variable;
 #[derive(Debug)]
 pub(super) struct Secret {
     pub(super) start: usize,
-    /// Where the part that the rule looked at ends; `tail` goes on from here.
+    /// The end of the part that the rule examined; `tail` continues from here.
     pub(super) end: usize,
     pub(super) tail: Tail,
     pub(super) kind: &'static str,
 }
 
-/// The names of what is found.
+/// The kinds of secrets.
 pub(super) mod kind {
     pub(crate) const OPENAI: &str = "openai-key";
     pub(crate) const ANTHROPIC: &str = "anthropic-key";
@@ -59,7 +59,7 @@ pub(super) mod kind {
     pub(crate) const HEX: &str = "long-hex";
 }
 
-/// Every kind of a static rule, with what it is, for reports and docs.
+/// Every kind of a static rule with its description, for reports and docs.
 pub(super) const KINDS: &[(&str, &str)] = &[
     (kind::OPENAI, "`sk-`, `sk-proj-` and alike"),
     (kind::ANTHROPIC, "`sk-ant-`"),
@@ -86,7 +86,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     (kind::HEX, "64 or more hex digits that are no digest"),
 ];
 
-/// What a literal may start.
+/// A rule that a literal can start.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     Prefixed(usize),
@@ -106,7 +106,7 @@ pub(super) enum Rule {
 /// The port of PostgreSQL in a line of `.pgpass`.
 const PGPASS: &str = ":5432:";
 
-/// The literals in lower case, none a prefix of another, each with what it may start.
+/// The literals in lower case, none a prefix of another, each with its rule.
 pub(super) fn literals() -> Vec<(String, Rule)> {
     const WORDS: &[&str] = &[
         "token",
@@ -131,8 +131,8 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         ("-----begin ", Rule::PemBegin),
         ("-----end ", Rule::PemEnd),
     ];
-    // The search sorts literals into buckets by their place in the list, and those of one bucket have it stop in vain
-    // more often. In this order, behind all others, these cost nothing that the benchmark shows.
+    // The search sorts literals into buckets by their position in the list, and literals that share a bucket
+    // make it stop in vain more often. In this order, after all others, these cost nothing measurable.
     const LAST: &[(&str, Rule)] =
         &[(PGPASS, Rule::Pgpass), ("psk=", Rule::Pair(3)), ("masterauth", Rule::Pair(10))];
     let prefixed = prefixed::FORMS.iter().enumerate();
@@ -145,7 +145,7 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
 }
 
 impl Rule {
-    /// The secret that this rule's literal at `at` starts, if it does.
+    /// The secret that starts with this rule's literal at `at`, if any.
     pub(super) fn judge(self, view: &View<'_>, at: usize) -> Option<Secret> {
         match self {
             Self::Prefixed(form) => prefixed::form_at(view, at, prefixed::FORMS.get(form)?),
@@ -162,14 +162,14 @@ impl Rule {
     }
 }
 
-/// Whether the word after `word` may be a secret, with nothing but a blank between them; `before` is what stands
-/// before on the line.
+/// Returns whether the word after `word`, separated by a single space, may be a secret; `before` is the text
+/// before it on the line.
 pub(super) fn takes_next_word(word: &[u8], before: &[u8]) -> bool {
     let netrc = before.is_empty() || memchr::memmem::find(before, b"login ").is_some();
     word == b"password" && netrc || key::is_directive(word)
 }
 
-/// The secret that a long run without blanks starts at `at`, if it does. No literal announces these.
+/// The secret that a long run without spaces starts at `at`, if it does. These have no literal.
 pub(super) fn judge_run(view: &View<'_>, at: usize) -> Option<Secret> {
     hex::long(view, at).or_else(|| prefixed::telegram(view, at)).or_else(|| pem::cut(view, at))
 }

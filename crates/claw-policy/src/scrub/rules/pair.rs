@@ -1,7 +1,7 @@
 //! Keys and values: `password=...`, `"api_key": "..."`, `Authorization: Bearer ...`, `--token ...`.
 //!
-//! The key stays readable, the value goes. What stands after the key must be written like a value; code that
-//! computes one (`lexer.next()`, `process.env.X`) stays.
+//! The key stays readable, the value is redacted. The text after the key must be written like a value; code
+//! that computes one (`lexer.next()`, `process.env.X`) stays.
 
 use std::ops::Range;
 
@@ -14,24 +14,24 @@ use super::{
 };
 use crate::scrub::view::{ALNUM, BASE64_PAD, BASE64_URL, BLANK, Class, View, WORD, bytes, printable_but};
 
-/// How much of a value is looked at.
+/// Bytes of a value that are examined.
 const VALUE: usize = 256;
-/// How many blanks may stand around a sign.
+/// Number of spaces around a sign.
 const BLANKS: usize = 8;
 
 static KEY: Class = BASE64_URL;
 pub(super) static KEY_BEFORE: Class = bytes(b"-0-9a-zA-Z_.");
 static TYPE: Class = bytes(b"0-9a-zA-Z_ &:<>|?*");
 
-/// What a bare value is made of.
+/// Bytes of a bare value.
 static BARE: Class = printable_but(b"\"'`,;()[]{}<>&|\\");
-/// What ends a bare value in any text, and not in a line of configuration.
+/// Bytes that end a bare value in any text, but not in a line of configuration.
 static SIGN_IN_VALUE: Class = bytes(b",;()[]{}<>&|");
 
-/// A value as it is written.
+/// A value as written.
 pub(super) struct Written {
     pub(super) start: usize,
-    /// Where the part that was looked at ends.
+    /// The end of the examined part.
     pub(super) end: usize,
     style: Style,
     tail: Tail,
@@ -58,12 +58,12 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     if found.as_ref().is_some_and(|secret| !view.is(secret.end, &SIGN_IN_VALUE)) {
         return found;
     }
-    // In a line of configuration any word is a value, and a sign is a part of it.
+    // In a line of configuration any word is a value, and a sign is part of it.
     let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
     setting::value(view, &key, &sign).or(found)
 }
 
-/// What follows a key that is followed by a blank: `Bearer ...`, `--password ...`, `requirepass ...`.
+/// The secret after a key that is followed by a space: `Bearer ...`, `--password ...`, `requirepass ...`.
 fn after_blank(view: &View<'_>, range: Range<usize>) -> Option<Secret> {
     let key_end = range.end;
     let key = view.slice(range.clone());
@@ -91,7 +91,7 @@ fn plain(view: &View<'_>, family: Family, sign: &Sign, upper: bool) -> Option<Se
     if family == Family::Variable && !(upper && sign.equals && sign.tight) {
         return None;
     }
-    // The password in a URL is found on its own; the rest of the URL says which system is meant.
+    // The password in a URL is found by another rule; the rest of the URL tells which system is meant.
     if is_url(value) || !value::is_secret(value, family, style) {
         return None;
     }
@@ -132,14 +132,14 @@ fn credentials(view: &View<'_>, at: usize) -> Option<Secret> {
     secret.then(|| written.secret(kind::AUTHORIZATION))
 }
 
-/// What stands between a key and its value.
+/// The separator between a key and its value.
 pub(super) struct Sign {
-    /// Where the value starts.
+    /// The start of the value.
     pub(super) value: usize,
-    /// No blanks around.
+    /// Without spaces around it.
     pub(super) tight: bool,
     pub(super) equals: bool,
-    /// `=` or `:` alone, as configuration has it.
+    /// `=` or `:` alone, as in configuration.
     pub(super) plain: bool,
 }
 
@@ -165,7 +165,7 @@ impl Sign {
     }
 }
 
-/// Whether the quoted key that ends at `key_end` is PHP's: `define('DB_PASSWORD', '...')`.
+/// Returns whether the quoted key that ends at `key_end` is PHP's: `define('DB_PASSWORD', '...')`.
 fn in_define(view: &View<'_>, key_end: usize) -> bool {
     let quote = view.run_before(key_end, key::LONGEST, &WORD);
     let open = view.run_before(quote.saturating_sub(1), 2, &BLANK);
@@ -173,7 +173,7 @@ fn in_define(view: &View<'_>, key_end: usize) -> bool {
     define >= view.lowest() && view.slice(define..open) == b"define("
 }
 
-/// Where the `=` of `: Type = value` ends.
+/// The end of the `=` in `: Type = value`.
 fn typed(view: &View<'_>, at: usize) -> Option<usize> {
     let end = view.run(at, 40, &TYPE);
     let assigned = view.get(end) == Some(b'=') && view.get(end + 1) == Some(b' ');
@@ -213,7 +213,7 @@ impl Written {
     }
 }
 
-/// The bare value at `start`, unless a part of it is redacted already.
+/// The bare value at `start`, unless a part of it is already redacted.
 fn bare(view: &View<'_>, start: usize) -> Option<Written> {
     let end = view.run(start, VALUE, &BARE);
     let style = Style::Loose;

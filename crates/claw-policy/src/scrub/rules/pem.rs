@@ -1,8 +1,8 @@
 //! PEM private keys, whole or cut.
 //!
-//! The markers stay readable, what is between them goes. Three entrances: a `BEGIN` marker followed by a body,
-//! an `END` marker after the last body line, and body lines with no `BEGIN` in sight. Certificates, public keys
-//! and other base64 stay.
+//! The markers stay readable, the text between them is redacted. A block is recognised in three ways: a
+//! `BEGIN` marker followed by a body, an `END` marker after the last body line, and body lines with no
+//! `BEGIN` in sight. Certificates, public keys and other base64 stay.
 
 use super::{
     Secret, Tail, kind,
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::scrub::view::{BASE64, BASE64_PAD, BLANK, Class, View, bytes, class};
 
-/// The longest block looked at before deciding about lines without a `BEGIN`.
+/// The longest block that is examined to decide about lines without a `BEGIN`.
 const BLOCK: usize = 16 * 1024;
-/// How many lines of headers an encrypted key may have.
+/// Number of header lines of an encrypted key.
 const HEADERS: usize = 8;
-/// How many lines without any marker are taken for a key.
+/// Number of lines that count as a key without any marker.
 const UNMARKED: usize = 3;
-/// How public base64 starts: images, archives, documents, public keys.
+/// Beginnings of public base64: images, archives, documents, public keys.
 const PUBLIC: &[&[u8]] = &[
     b"iVBOR",
     b"/9j/",
@@ -33,7 +33,7 @@ const PUBLIC: &[&[u8]] = &[
 
 static LABEL: Class = bytes(b"A-Z0-9 ");
 static HEADER_NAME: Class = bytes(b"-A-Za-z");
-/// What a header's value is made of: no line break, and no placeholder.
+/// Bytes of a header's value: no line break, and no placeholder.
 static HEADER_VALUE: Class = class(&[(b'\t', b'\t'), (0x20, 0x5a), (0x5c, 0xff)]);
 
 /// `-----BEGIN ... PRIVATE KEY-----` at `at`, followed by a body.
@@ -56,7 +56,7 @@ pub(super) fn end(view: &View<'_>, at: usize) -> Option<Secret> {
     })
 }
 
-/// Body lines without a `BEGIN`, the first full one holding the run that starts at `at`.
+/// Body lines without a `BEGIN`; the first full line contains the run that starts at `at`.
 pub(super) fn cut(view: &View<'_>, at: usize) -> Option<Secret> {
     if view.follows(at, &BASE64) || view.run(at, pem_line::FULL, &BASE64) < at + pem_line::FULL {
         return None;
@@ -82,7 +82,7 @@ pub(super) fn cut(view: &View<'_>, at: usize) -> Option<Secret> {
     secret.then_some(Secret { start, end: line.start, tail: Tail::Pem, kind: kind::PEM })
 }
 
-/// The next position inside a body, or nothing at its end.
+/// The next position inside a body; `None` at its end.
 pub(super) fn body_step(view: &View<'_>, at: usize) -> Option<usize> {
     if view.is(at, &BASE64_PAD) {
         return Some(at + 1);
@@ -96,7 +96,7 @@ pub(super) fn body_step(view: &View<'_>, at: usize) -> Option<usize> {
     (run > at && is_joined(view, run)).then_some(run)
 }
 
-/// Where the line before `line_start` starts if it may turn out to be the first of a cut block.
+/// The start of the line before `line_start` if it may turn out to be the first of a cut block.
 pub(in crate::scrub) fn held_line_start(
     text: &[u8],
     floor: Option<usize>,
@@ -107,7 +107,7 @@ pub(in crate::scrub) fn held_line_start(
 }
 
 enum Marker {
-    /// Where it ends.
+    /// The end of the marker.
     Private(usize),
     Other,
 }
@@ -150,7 +150,7 @@ fn body_after(view: &View<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// Whether a body goes on at `at` after a blank instead of a line break.
+/// Returns whether a body continues at `at` after a space instead of a line break.
 fn is_joined(view: &View<'_>, at: usize) -> bool {
     let end = view.run(at, 80, &BASE64);
     let padded = view.run(end, 2, &BASE64_PAD);
@@ -165,7 +165,7 @@ enum Block {
     Unmarked(usize),
 }
 
-/// What the block whose first full line is `first` turns out to be, or nothing if it is too long to be a key.
+/// Classifies the block whose first full line is `first`; `None` if it is too long to be a key.
 fn judge_block(view: &View<'_>, first: &Line) -> Option<Block> {
     let mut lines = 1;
     let mut at = first.next;
@@ -192,7 +192,7 @@ fn judge_block(view: &View<'_>, first: &Line) -> Option<Block> {
     })
 }
 
-/// Whether a `BEGIN` marker stands before, which decided about this block already.
+/// Returns whether a `BEGIN` marker precedes, which has already decided about this block.
 fn follows_begin(view: &View<'_>, line_start: usize) -> bool {
     let before = view.slice(view.lowest()..line_start);
     let marker = memchr::memmem::rfind(before, b"-----BEGIN ");
@@ -200,7 +200,7 @@ fn follows_begin(view: &View<'_>, line_start: usize) -> bool {
     marker.is_some() && marker > placeholder
 }
 
-/// Whether base64 is of a known public format; a certificate is a sequence in a sequence.
+/// Returns whether base64 is of a known public format; a certificate is a sequence in a sequence.
 fn is_public(view: &View<'_>, at: usize) -> bool {
     PUBLIC.iter().any(|start| view.starts_with(at, start))
         || (view.starts_with(at, b"MII") && view.starts_with(at + 6, b"CC"))

@@ -1,5 +1,5 @@
-//! One line of a PEM body as tools print it: indented, numbered, quoted, with a diff's sign, or with its line
-//! break written `\n` inside a JSON string.
+//! A line of a PEM body as tools print it: indented, numbered, quoted, with the sign of a diff, or with its
+//! line break written `\n` inside a JSON string.
 
 use crate::scrub::view::{BASE64, BLANK, Class, DIGIT, View, bytes};
 
@@ -7,7 +7,7 @@ use crate::scrub::view::{BASE64, BLANK, Class, DIGIT, View, bytes};
 pub(super) const FULL: usize = 64;
 /// The longest full line.
 const WIDEST: usize = 76;
-/// The longest line looked at.
+/// The longest line that is considered.
 const LINE: usize = 100;
 
 static SIGN: Class = bytes(b"->");
@@ -18,9 +18,9 @@ static PAD: Class = bytes(b"=");
 /// The base64 of one line.
 pub(super) struct Line {
     pub(super) start: usize,
-    /// After the padding.
+    /// The end, after the padding.
     pub(super) end: usize,
-    /// Where the next line starts, unless the text ends here.
+    /// The start of the next line, unless the text ends here.
     pub(super) next: Option<usize>,
     pub(super) quoted: bool,
     length: usize,
@@ -28,7 +28,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The line at `line_start` if it holds nothing but base64.
+    /// The line at `line_start` if it contains only base64.
     pub(super) fn parse(view: &View<'_>, line_start: usize) -> Option<Self> {
         let start = prefix_end(view, line_start);
         let run = view.run(start, LINE, &BASE64);
@@ -48,23 +48,23 @@ impl Line {
         })
     }
 
-    /// Whether it is as wide as all lines of a body but the last.
+    /// Returns whether it is as wide as all lines of a body but the last.
     pub(super) fn is_full(&self) -> bool {
         self.mixed && (FULL..=WIDEST).contains(&self.length)
     }
 
-    /// Whether it may be what a cut left of the first or the last line.
+    /// Returns whether it may be the rest of a cut first or last line.
     pub(super) fn is_part(&self) -> bool {
         self.mixed || self.end - self.start > self.length
     }
 
-    /// Whether it looks like a line of a body, full or not.
+    /// Returns whether it looks like a line of a body, full or not.
     pub(super) fn is_body(&self) -> bool {
         self.mixed && (self.length >= 16 || self.end - self.start > self.length)
     }
 }
 
-/// Whether `run` has at least `least` bytes, of upper case, lower case and digits.
+/// Returns whether `run` has at least `least` bytes, with upper case, lower case and digits.
 pub(super) fn is_mixed(run: &[u8], least: usize) -> bool {
     run.len() >= least
         && run.iter().any(u8::is_ascii_uppercase)
@@ -72,7 +72,7 @@ pub(super) fn is_mixed(run: &[u8], least: usize) -> bool {
         && run.iter().any(u8::is_ascii_digit)
 }
 
-/// Where the indentation, line number, sign and quote before a line end.
+/// The end of the indentation, line number, sign and quote before a line.
 pub(super) fn prefix_end(view: &View<'_>, line_start: usize) -> usize {
     let mut at = view.run(line_start, 12, &BLANK);
     let number = view.run(at, 7, &DIGIT);
@@ -89,7 +89,7 @@ pub(super) fn prefix_end(view: &View<'_>, line_start: usize) -> usize {
     view.run(at, 1, &QUOTE)
 }
 
-/// The start of the line after `at` if nothing but what may close a line follows.
+/// The start of the line after `at` if only closing characters follow on this one.
 pub(super) fn line_break(view: &View<'_>, at: usize) -> Option<usize> {
     if view.starts_with(at, b"\\n") || view.starts_with(at, b"\\r\\n") {
         let escaped = if view.starts_with(at, b"\\n") { at + 2 } else { at + 4 };
@@ -105,7 +105,7 @@ pub(super) fn line_break(view: &View<'_>, at: usize) -> Option<usize> {
     }
 }
 
-/// The start of the line that holds the byte before `at`.
+/// The start of the line that contains the byte before `at`.
 pub(super) fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
     let mut start = at;
     loop {

@@ -1,4 +1,5 @@
-//! Whether what a line of configuration gives a secret's key is a value, however plain, or says that there is none.
+//! Decides whether the value of a secret's key in a line of configuration is a real value, however plain, or
+//! stands for none.
 
 use super::{
     key::Family,
@@ -8,13 +9,13 @@ use super::{
     },
 };
 
-/// Where a value stands.
+/// The context of a value.
 pub(super) struct Place {
     /// The key has no lower-case letter.
     pub(super) upper: bool,
-    /// `key=value`, no blanks.
+    /// `key=value`, without spaces.
     pub(super) tight: bool,
-    /// The key is of several names with dots between them.
+    /// The key consists of several names with dots between them.
     pub(super) dotted: bool,
     pub(super) family: Family,
 }
@@ -23,7 +24,7 @@ pub(super) struct Place {
 const PASSWORD: usize = 3;
 const TOKEN: usize = 6;
 
-/// What variables with a secret in them are called in code.
+/// Names of variables that hold secrets in code.
 const VARIABLES: &[&str] = &[
     "pw",
     "pwd",
@@ -58,7 +59,7 @@ const VARIABLES: &[&str] = &[
     "buf",
     "buffer",
 ];
-/// Types and states that stand after a key.
+/// Types and states that follow a key.
 const DESCRIPTIONS: &[&str] = &[
     "byte",
     "char",
@@ -98,7 +99,7 @@ const DESCRIPTIONS: &[&str] = &[
     "inherit",
     "publickey",
 ];
-/// How types end that hold a secret.
+/// Endings of types that hold secrets.
 const TYPES: &[&str] = &[
     "String",
     "Str",
@@ -124,21 +125,21 @@ const TYPES: &[&str] = &[
     "Model",
     "Ref",
 ];
-/// Words for one thing: a variable that ends with one of them holds what a key that ends with another names.
+/// Synonyms: a variable that ends with one of them holds the value of a key that ends with another.
 const PASSWORD_WORDS: &[&str] = &["password", "passwd", "passphrase", "pass", "pwd", "pw", "hash"];
 const OTHER_WORDS: &[&str] = &["secret", "token", "key", "credential", "credentials"];
-/// Objects whose fields code sets.
+/// Objects whose fields are set in code.
 const OBJECTS: &[&str] = &[
     "self", "this", "cls", "super", "req", "request", "res", "response", "ctx", "context", "state", "props",
     "args", "opts", "options", "params", "user", "account", "instance", "module", "exports", "window",
     "process",
 ];
 
-/// Whether the bare `value` of `key` is a secret.
+/// Returns whether the bare `value` of `key` is a secret.
 pub(super) fn is_value(value: &[u8], key: &[u8], place: &Place) -> bool {
     let password = place.family == Family::Password;
     let least = if password { PASSWORD } else { TOKEN };
-    // In upper case a setting of the environment, never a variable that is given another's value.
+    // In upper case it is an environment variable, never a variable in code.
     let named =
         !place.upper && (is_listed(value, VARIABLES) || is_made_up(value) || is_named_after(value, key));
     let dotted = is_dotted_name(value) && !(place.tight && (place.upper || place.dotted));
@@ -150,7 +151,7 @@ pub(super) fn is_value(value: &[u8], key: &[u8], place: &Place) -> bool {
         && !(is_type(value) || is_screaming(value) || is_code(value))
 }
 
-/// Whether the quoted `value` of `key` is a secret; a longer password is one in any text.
+/// Returns whether the quoted `value` of `key` is a secret; a longer password is one in any text.
 pub(super) fn is_quoted_value(value: &[u8], key: &[u8], family: Family) -> bool {
     let plain = match family {
         Family::Password => !value.is_empty() && value.len() <= PASSWORD,
@@ -159,7 +160,7 @@ pub(super) fn is_quoted_value(value: &[u8], key: &[u8], family: Family) -> bool 
     plain && is_any_value(value) && !(is_made_up(value) || is_screaming(value) || is_named_after(value, key))
 }
 
-/// Whether `value` is given, and not filled in later, described or kept elsewhere.
+/// Returns whether `value` is a given value, not filled in later, described or kept elsewhere.
 pub(in crate::scrub) fn is_any_value(value: &[u8]) -> bool {
     let word = value.strip_suffix(b"!").or(value.strip_suffix(b"?")).unwrap_or(value);
     let path =
@@ -175,13 +176,14 @@ pub(in crate::scrub) fn is_any_value(value: &[u8]) -> bool {
         || is_url(value))
 }
 
-/// Whether `key` is a field of an object, as code sets it.
+/// Returns whether `key` is a field of an object, as code sets it.
 pub(super) fn is_field_of_code(key: &[u8]) -> bool {
     let mut names = key.split(|byte| *byte == b'.');
     names.next().is_some_and(|first| first.len() < key.len() && is_listed(first, OBJECTS))
 }
 
-/// `userPassword`, `db_password2` after `password`: the name of a variable.
+/// Returns whether a value is a variable named after its key: `userPassword`, `db_password2` after
+/// `password`.
 fn is_named_after(value: &[u8], key: &[u8]) -> bool {
     let value = value.trim_ascii_end_matches(|byte| byte.is_ascii_digit() || *byte == b'_');
     let ends = |text: &[u8], word: &str| {
@@ -199,14 +201,14 @@ fn is_named_after(value: &[u8], key: &[u8]) -> bool {
         || OTHER_WORDS.iter().any(|word| names(&[word]) && holds(&[word]))
 }
 
-/// `SecretString`, `Buffer`: a type.
+/// Returns whether a value is a type: `SecretString`, `Buffer`.
 fn is_type(value: &[u8]) -> bool {
     value.first().is_some_and(u8::is_ascii_uppercase)
         && value.iter().all(u8::is_ascii_alphanumeric)
         && TYPES.iter().any(|end| value.ends_with(end.as_bytes()))
 }
 
-/// `f(x)`, `list[0]`, `Key::new`, `a->b`, `value,`, `*alias`, `!tag`.
+/// Returns whether a value is code: `f(x)`, `list[0]`, `Key::new`, `a->b`, `value,`, `*alias`, `!tag`.
 fn is_code(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     let first = value.first().copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Tokens that name their issuer: `ghp_`, `sk-ant-`, `AKIA`, `glpat-`, ...
 //!
-//! A prefix alone is never enough: it starts a word, and enough token characters follow. A run of `x`
+//! A prefix alone is not enough: it must start a word, and enough token characters must follow. A run of `x`
 //! (`ghp_xxxx...`) is documentation and stays.
 
 use super::{Secret, Tail, kind};
@@ -8,7 +8,7 @@ use crate::scrub::view::{
     ALNUM, ALNUM_DASH, BASE64_PAD, BASE64_URL, BASE64_URL_DOT, Class, DIGIT, UPPER_DIGIT, View, WORD,
 };
 
-/// One issuer's form: the prefix as issued, then the body.
+/// The form of one issuer's tokens: the prefix as issued, then the body.
 pub(super) struct Prefixed {
     pub(super) prefix: &'static str,
     body: Body,
@@ -29,7 +29,7 @@ const fn body(least: usize, class: &'static Class, kind: &'static str) -> Body {
     Body { least, class, kind }
 }
 
-/// The forms whose run has no upper limit. Each prefix is a prefilter literal.
+/// The forms without a maximum length. Each prefix is a prefilter literal.
 pub(super) static FORMS: &[Prefixed] = &[
     form("ghp_", 36, &ALNUM, kind::GITHUB),
     form("gho_", 36, &ALNUM, kind::GITHUB),
@@ -67,7 +67,7 @@ pub(super) static FORMS: &[Prefixed] = &[
     form("shpat_", 32, &ALNUM, kind::SERVICE),
     form("lin_api_", 32, &ALNUM, kind::SERVICE),
     form("tskey-", 20, &ALNUM_DASH, kind::SERVICE),
-    // Half of one is too much already.
+    // Even half of one is too much.
     form("claw_", 32, &ALNUM, kind::CLAWSMITH),
 ];
 
@@ -79,7 +79,7 @@ pub(super) fn form_at(view: &View<'_>, at: usize, form: &Prefixed) -> Option<Sec
     form.body.after(view, at, form.prefix.len())
 }
 
-/// `sk-` keys: OpenAI, Anthropic and the many that copied them.
+/// `sk-` keys: OpenAI, Anthropic and others with the same form.
 ///
 /// Without a known second part (`sk-proj-`), 20 characters in a row must be letters and digits, so that
 /// kebab-case names (`sk-fading-circle-10-large`) stay.

@@ -1,8 +1,9 @@
 //! Lines of configuration: `password = swordfish`, `POSTGRES_PASSWORD: swordfish`, `host=db password=letmein`.
 //!
-//! Here the value of a secret's key goes however plain it looks. The scrubber is told no file name, so the shape of
-//! the line must show that it is configuration: nothing but the key before the sign, nothing but the value after it.
-//! A line that can be code (`self.password = password`, `password: String,`) is left to the rules for any text.
+//! Here the value of a secret's key is redacted however plain it looks. The scrubber knows no file name, so
+//! the shape of the line must show that it is configuration: only the key before the sign, only the value
+//! after it. A line that may be code (`self.password = password`, `password: String,`) is left to the rules
+//! for any text.
 
 use super::{
     Secret, Tail,
@@ -14,14 +15,14 @@ use super::{
 };
 use crate::scrub::view::{BLANK, Class, View, WORD, bytes, printable_but};
 
-/// How much of a value is looked at.
+/// Bytes of a value that are examined.
 const VALUE: usize = 256;
-/// How much of the pair before or after is looked at.
+/// Bytes of the neighbouring pair that are examined.
 const NEIGHBOUR: usize = 80;
 
-/// The value of a setting goes on until a blank; quotes and backslashes are how other texts hold a setting.
+/// Bytes of a setting's value, which ends at a space; quotes and backslashes belong to the text around it.
 static VALUE_BYTES: Class = printable_but(b"\"'`\\");
-/// What a pair beside another is made of.
+/// Bytes of a pair beside another.
 static PAIR_BYTES: Class = printable_but(b"\"'`\\,;()[]{}<>&|");
 static SEPARATOR: Class = bytes(b" \t;");
 static BLOCK_MARK: Class = bytes(b"-|>+0-9");
@@ -32,11 +33,11 @@ pub(super) struct Key<'t> {
     pub(super) end: usize,
     pub(super) text: &'t [u8],
     pub(super) family: Family,
-    /// It has no lower-case letter.
+    /// The key has no lower-case letter.
     pub(super) upper: bool,
 }
 
-/// The value that `sign` leads to, if `key` and `sign` stand in a line of configuration.
+/// The value after `sign`, if `key` and `sign` are in a line of configuration.
 pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     if !sign.plain || !key::takes_any_word(key.text, key.family, key.upper) {
         return None;
@@ -66,7 +67,8 @@ fn alone(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     if sign.tight && !sign.equals || !plain::is_value(value, whole, &place) {
         return None;
     }
-    // Code sets variables and fields too, mostly indented: `key = value` must be at the start or in a section.
+    // Code sets variables and fields too, mostly indented: `key = value` must be at the start of a line or in
+    // a section.
     let loose = sign.equals && !sign.tight;
     if loose && (plain::is_field_of_code(whole) || line.indent > 0 && !line::in_section(view, line.start)) {
         return None;
@@ -95,7 +97,7 @@ fn beside(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     found.then_some(Secret { start: sign.value, end, tail: Tail::Run(&PAIR_BYTES), kind: kind_of(sign, key) })
 }
 
-/// Whether a pair, or one that was redacted, stands before the one at `at`.
+/// Returns whether a pair, or a redacted one, precedes the one at `at`.
 fn pair_before(view: &View<'_>, at: usize) -> bool {
     let end = view.run_before(at, 4, &SEPARATOR);
     if end == at {
@@ -124,12 +126,12 @@ fn is_pair(pair: &[u8]) -> bool {
     name > 0 && pair.get(name) == Some(&b'=') && pair.get(name + 1).is_some_and(|byte| *byte != b'=')
 }
 
-/// `letmein;Server=db`: more pairs in what reads like one value.
+/// Returns whether what looks like one value contains more pairs: `letmein;Server=db`.
 fn holds_pairs(value: &[u8]) -> bool {
     value.split(|byte| matches!(byte, b';' | b'&' | b',')).skip(1).any(is_pair)
 }
 
-/// A value in quotes with nothing but a comma after it.
+/// A quoted value with at most a comma after it.
 fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
     let written: Written = pair::quoted(view, sign.value + 1, quote, false);
     let value = view.slice(written.start..written.end);
@@ -145,7 +147,7 @@ fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secr
     Some(written.secret(kind_of(sign, key)))
 }
 
-/// A block of YAML: `password: |` and the lines below that are indented deeper.
+/// A YAML block: `password: |` and the lines below that are indented deeper.
 fn block(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     let end = view.run(sign.value, 4, &BLOCK_MARK);
     let end = view.run(end, 8, &BLANK);
@@ -202,10 +204,11 @@ pub(super) fn pgpass(view: &View<'_>, at: usize, port: usize) -> Option<Secret> 
     secret.then_some(Secret { start, end, tail: Tail::Run(&VALUE_BYTES), kind: kind::PAIR })
 }
 
-/// The line whose first word is `key`, and all of the key: long ones are read further than the rules for any text do.
+/// The line whose first word is `key`, and the whole key: long keys are read further than by the rules for
+/// any text.
 fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option<(Line, &'t [u8])> {
     let start = view.run_before(key.start, 2 * key::LONGEST, &pair::KEY_BEFORE);
-    // The `n` of a line break that is written `\n` is none of the key's letters.
+    // The `n` of a line break written `\n` does not belong to the key.
     let start = start + usize::from(view.before(start) == Some(b'\\') && view.get(start) == Some(b'n'));
     let line = line::of(view, start, sign.equals)?;
     Some((line, view.slice(start..key.end)))

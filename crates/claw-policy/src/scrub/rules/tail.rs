@@ -1,6 +1,6 @@
-//! How a secret goes on after the part that a rule looked at.
+//! The rest of a secret after the part that a rule examined.
 //!
-//! Tails have no upper length: a stream swallows them byte by byte and keeps none of it.
+//! Tails have no maximum length: a stream swallows them byte by byte and keeps none of it.
 
 use super::{line, pem};
 use crate::scrub::view::{Class, View};
@@ -10,18 +10,18 @@ use crate::scrub::view::{Class, View};
 pub(in crate::scrub) enum Tail {
     /// Nothing.
     None,
-    /// All that follows in this class.
+    /// All following bytes of this class.
     Run(&'static Class),
     /// Until the quote closes or the line ends. `escaped` quotes are written `\"`, as in JSON inside JSON.
     Quoted { quote: u8, escaped: bool },
     /// The body lines of a PEM block.
     Pem,
-    /// The lines of a block of YAML: those indented deeper than its key.
+    /// The lines of a YAML block: those indented deeper than its key.
     Block { indent: usize, numbered: bool },
 }
 
 impl Tail {
-    /// Where the secret ends as far as `text` shows, from `at` on, and whether that is final.
+    /// The end of the secret as far as `text` shows, from `at` on, and whether that is final.
     pub(in crate::scrub) fn swallow(&self, text: &[u8], at: usize, last: bool) -> (usize, bool) {
         match self {
             Self::None => (at, true),
@@ -41,7 +41,7 @@ impl Tail {
     }
 }
 
-/// Steps as long as no step depends on bytes that are yet to come.
+/// Steps until a step would depend on bytes that are yet to come.
 fn steps(
     text: &[u8],
     at: usize,
@@ -62,7 +62,7 @@ fn steps(
     }
 }
 
-/// The position after the next character of a quoted value, or nothing at its end.
+/// The position after the next character of a quoted value; `None` at its end.
 pub(in crate::scrub) fn quoted_step(view: &View<'_>, at: usize, quote: u8, escaped: bool) -> Option<usize> {
     match view.get(at)? {
         b'\n' | b'\r' => None,

@@ -1,17 +1,17 @@
 //! Passwords in URLs: `scheme://user:password@host`.
 //!
-//! Only the password goes: user, host and path say which system is meant. A password that is a variable
-//! (`${PASS}`, `{password}`, `%s`, `<password>`) stays.
+//! Only the password is redacted: user, host and path tell which system is meant. A password that is a
+//! variable (`${PASS}`, `{password}`, `%s`, `<password>`) stays.
 
 use claw_core::redact::PLACEHOLDER;
 
 use super::{Secret, Tail, kind, value};
 use crate::scrub::view::{ALNUM, Class, View, printable_but};
 
-/// The longest `user:password@host` looked at.
+/// The longest `user:password@host` that is considered.
 const AUTHORITY: usize = 512;
 
-/// What an authority may hold: everything printable but blanks, quotes and what ends it.
+/// Bytes of an authority: everything printable but spaces, quotes and what ends it.
 static AUTHORITY_BYTES: Class = printable_but(b"\"'`/?#\\");
 
 /// The password after the `://` at `at`.
@@ -25,7 +25,7 @@ pub(super) fn password(view: &View<'_>, at: usize) -> Option<Secret> {
         return None;
     }
     let authority = view.slice(user..end);
-    // What is redacted already may be the host; the password stands before it.
+    // The part already redacted may be the host; the password stands before it.
     let placeholder = memchr::memmem::find(authority, PLACEHOLDER.as_bytes());
     let authority = &authority[..placeholder.unwrap_or(authority.len())];
     let sign = memchr::memrchr(b'@', authority)?;

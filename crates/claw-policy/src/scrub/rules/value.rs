@@ -1,18 +1,18 @@
-//! Whether a value is a secret or something else that stands after a secret's key: a placeholder, a variable,
-//! a type, a call, a word of prose, a path.
+//! Decides whether a value is a secret or something else that follows a secret's key: a placeholder, a
+//! variable, a type, a call, a word of prose, a path.
 
 use claw_core::redact::PLACEHOLDER;
 
 use super::key::Family;
 
-/// How a value is written, from what leaves least doubt to what leaves most.
+/// The way in which a value is written, from the least doubtful to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// In quotes: a literal.
     Quoted,
-    /// `UPPER_CASE=value`, no blanks.
+    /// `UPPER_CASE=value`, without spaces.
     Variable,
-    /// `key=value`, no blanks.
+    /// `key=value`, without spaces.
     Tight,
     /// `key: value` and nothing else on the line.
     Line,
@@ -20,7 +20,7 @@ pub(super) enum Style {
     Loose,
 }
 
-/// Words that stand for a missing or described value.
+/// Words for a missing or described value.
 const ABSENT: &[&str] = &[
     "none",
     "null",
@@ -91,7 +91,7 @@ const NAMED: &[&str] = &[
     "private",
     "public",
 ];
-/// Parts that give a made-up value away.
+/// Parts that only made-up values contain.
 const MADE_UP: &[&str] = &[
     "your",
     "example",
@@ -112,12 +112,12 @@ const MADE_UP: &[&str] = &[
     "xxxxx",
     "hidden",
 ];
-/// Words that make a sentence of several.
+/// Words that turn several words into a sentence.
 const PROSE: &[&str] = &[
     "the", "a", "an", "is", "are", "your", "must", "to", "for", "be", "not", "of", "or", "enter", "invalid",
     "with", "at", "and", "in", "this", "has", "was", "please", "should", "can", "required", "no",
 ];
-/// Words with digits in them that are no sign of randomness.
+/// Words with digits in them that do not indicate randomness.
 const DIGIT_WORDS: &[&str] = &[
     "base64",
     "utf8",
@@ -147,7 +147,7 @@ const DIGIT_WORDS: &[&str] = &[
     "secp256k1",
 ];
 
-/// Whether `value`, written in `style` after a key of `family`, is a secret.
+/// Returns whether `value`, written in `style` after a key of `family`, is a secret.
 pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
     if value.is_empty() || is_filled_in(value) {
         return false;
@@ -178,13 +178,13 @@ pub(super) fn is_secret(value: &[u8], family: Family, style: Style) -> bool {
     }
 }
 
-/// Whether a part of `value` is filled in later, or was redacted before.
+/// Returns whether a part of `value` is filled in later, or was redacted before.
 pub(super) fn is_filled_in(value: &[u8]) -> bool {
     let has = |part: &[u8]| memchr::memmem::find(value, part).is_some();
     is_variable(value) || has(b"${") || has(b"$(") || has(b"{{") || has(PLACEHOLDER.as_bytes())
 }
 
-/// `$NAME`, `${NAME}`, `{{name}}`, `%s`, `<name>`, `***`, `xxxx`: what stands for a value.
+/// Returns whether `value` stands for another: `$NAME`, `${NAME}`, `{{name}}`, `%s`, `<name>`, `***`, `xxxx`.
 pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
     let name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.:-{}()$".contains(byte);
     match value {
@@ -195,7 +195,8 @@ pub(in crate::scrub) fn is_variable(value: &[u8]) -> bool {
     }
 }
 
-/// Whether `value` is written like a name in code: words of letters, each with a few digits at its end.
+/// Returns whether `value` is written like a name in code: words of letters, each with a few digits at its
+/// end.
 pub(super) fn is_name(value: &[u8]) -> bool {
     let mut parts = 0;
     let mut letters = 0;
@@ -216,7 +217,7 @@ pub(super) fn is_name(value: &[u8]) -> bool {
     letters >= parts * parts.clamp(2, 4)
 }
 
-/// How many words a piece of camel case has, or nothing if letters follow digits or many digits follow letters.
+/// Number of words in a piece of camel case; `None` if letters follow digits or many digits follow letters.
 fn humps(piece: &[u8]) -> Option<usize> {
     let mut count = 1;
     let mut digits = 0;
@@ -237,7 +238,7 @@ fn humps(piece: &[u8]) -> Option<usize> {
     (!piece.first()?.is_ascii_digit() || piece.len() <= 3).then_some(count)
 }
 
-/// Whether `value` is a word for a missing or described value.
+/// Returns whether `value` is a word for a missing or described value.
 pub(super) fn is_absent(value: &[u8]) -> bool {
     is_listed(value, ABSENT)
 }
@@ -250,13 +251,13 @@ pub(super) fn is_made_up(value: &[u8]) -> bool {
     is_absent(value) || is_listed(value, NAMED) || is_example(value)
 }
 
-/// `your-token`, `changeme`, `abc...`: to be replaced by a value.
+/// Returns whether the value is to be replaced: `your-token`, `changeme`, `abc...`.
 pub(super) fn is_example(value: &[u8]) -> bool {
     value.split(|byte| !byte.is_ascii_alphanumeric()).any(|piece| is_listed(piece, MADE_UP))
         || memchr::memmem::find(value, b"...").is_some()
 }
 
-/// Words and numbers that start like a sentence or hold a word that makes one.
+/// Returns whether the value is words and numbers that start like a sentence or contain a word of one.
 fn is_prose(value: &[u8]) -> bool {
     let letters = |byte: &u8| byte.is_ascii_alphabetic() || b",.:;!?'-()".contains(byte) || !byte.is_ascii();
     let mut words = value.split(|byte| *byte == b' ');
@@ -264,7 +265,7 @@ fn is_prose(value: &[u8]) -> bool {
         && (value.first().is_some_and(u8::is_ascii_uppercase) || words.any(|word| is_listed(word, PROSE)))
 }
 
-/// `/run/secrets/name`, `./key.pem`, `~/.ssh/id`, `C:\keys`.
+/// Returns whether the value is a path: `/run/secrets/name`, `./key.pem`, `~/.ssh/id`, `C:\keys`.
 pub(super) fn is_path(value: &[u8]) -> bool {
     let (rooted, segments) = match value {
         [b'.', b'/', rest @ ..] | [b'~', b'/', rest @ ..] | [b'.', b'.', b'/', rest @ ..] => (true, rest),
@@ -277,7 +278,7 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     rooted && segments.iter().all(plain) && digits * 4 <= segments.len()
 }
 
-/// `auth.password.label`: letters, with a dot between them.
+/// Returns whether the value is letters with dots between them: `auth.password.label`.
 pub(super) fn is_dotted_name(value: &[u8]) -> bool {
     value.contains(&b'.')
         && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte))
@@ -285,17 +286,17 @@ pub(super) fn is_dotted_name(value: &[u8]) -> bool {
         && !value.ends_with(b".")
 }
 
-/// `CHANGE_THIS`: a constant's name.
+/// Returns whether the value is a constant's name: `CHANGE_THIS`.
 pub(super) fn is_screaming(value: &[u8]) -> bool {
     value.contains(&b'_') && value.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_')
 }
 
-/// `self.key`, `os.environ`, `Key::new`.
+/// Returns whether the value is code: `self.key`, `os.environ`, `Key::new`.
 fn is_code(value: &[u8]) -> bool {
     is_dotted_name(value) || memchr::memmem::find(value, b"::").is_some()
 }
 
-/// `4096`, `1.5`, `8529u32`, `0x8009030D`.
+/// Returns whether the value is a number: `4096`, `1.5`, `8529u32`, `0x8009030D`.
 pub(super) fn is_number(value: &[u8]) -> bool {
     const TYPES: &[&str] =
         &["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64", "UL", "L"];

@@ -1,4 +1,4 @@
-//! What holds for every text.
+//! Properties that hold for every text.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ static SCRUBBERS: LazyLock<[(Scrubber, Reference); 3]> = LazyLock::new(|| {
         let values = VALUES.iter().skip(skip).step_by(step).map(|value| Value::new(*value, "value"));
         Scrubber::compile(values).unwrap()
     };
-    // Values of a deployment, a tenant and a call, some of which overlap those of another.
+    // Values of a deployment, a tenant and a call, some of which overlap.
     let layers = compile(0, 3).and(&compile(1, 3)).and(&compile(2, 3));
     [
         (Scrubber::new(), Reference::new(&[])),
@@ -69,7 +69,7 @@ fn every_law(text: &[u8], cuts: &[prop::sample::Index]) -> Result<(), TestCaseEr
     Ok(())
 }
 
-/// What of these is before a place.
+/// The redactions before a position.
 fn up_to(end: usize, found: &[Redaction]) -> Vec<Redaction> {
     let before = found.iter().filter(|secret| secret.range.start < end);
     let cut = |secret: &Redaction| secret.range.start..secret.range.end.min(end);
@@ -84,7 +84,7 @@ fn applied(text: &[u8], found: &[Redaction]) -> Vec<u8> {
     out
 }
 
-/// One placeholder for several in a row: a value that touches another secret is found as one, written as two.
+/// Merges adjacent placeholders: a value next to another secret is found as one, but written as two.
 fn collapsed(text: &[u8]) -> Vec<u8> {
     let mut kept = show(text);
     loop {
@@ -109,7 +109,7 @@ proptest! {
         every_law(&text, &cuts)?;
     }
 
-    /// Whatever stands above and below, and however a tool numbers the lines.
+    /// Holds for any text above and below, and however a tool numbers the lines.
     #[test]
     fn settings_are_hidden_in_any_text(
         before in corpus::texts(),
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// `PROPTEST_CASES` asks for a longer search than the everyday one.
+/// Number of cases; `PROPTEST_CASES` asks for a longer search.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
 }

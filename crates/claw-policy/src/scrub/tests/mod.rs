@@ -1,4 +1,4 @@
-//! What is redacted, what stays, and the laws that hold for every text.
+//! Tests of redacted texts, of texts that stay, and of properties that hold for every text.
 
 mod laws;
 mod redacted;
@@ -8,7 +8,7 @@ mod values;
 
 use super::Scrubber;
 
-/// `input` scrubbed is `expected`, also when it comes in pieces and when it is scrubbed again.
+/// Checks that `input` is scrubbed to `expected`, also in pieces and when scrubbed again.
 #[track_caller]
 fn check(input: &str, expected: &str) {
     let scrubber = Scrubber::new();
@@ -39,7 +39,7 @@ fn in_pieces<'t>(scrubber: &Scrubber, pieces: impl IntoIterator<Item = &'t [u8]>
     out
 }
 
-/// What a stream passes on before the line has ended.
+/// Checks the text that a stream passes on before the line has ended.
 #[track_caller]
 fn check_passed(line: &str, expected: &str) {
     let mut out = Vec::new();
@@ -47,7 +47,7 @@ fn check_passed(line: &str, expected: &str) {
     assert_eq!(String::from_utf8_lossy(&out), expected, "of {line:?}");
 }
 
-/// What is seen of a line before it has ended.
+/// Checks the visible text of a line before it has ended.
 #[track_caller]
 fn check_seen(line: &str, expected: &str) {
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Must be redacted.
+//! Texts that must be redacted.
 
 use super::check;
 
@@ -93,7 +93,7 @@ fn two_tokens_in_a_row() {
     check("ghp_abcdefghijklmnopqrstuvwxyz0123456789 AKIAIOSFODNN7EXAMPLE", "[REDACTED] [REDACTED]");
 }
 
-/// Each value goes, the rest stays: `{}` marks the value.
+/// Each value is redacted, the rest stays: `{}` marks the value.
 #[test]
 fn values_of_keys() {
     for (form, value) in [

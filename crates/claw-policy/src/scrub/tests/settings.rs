@@ -1,8 +1,9 @@
-//! Configuration and code side by side: in the first any word after a secret's key goes, the second stays.
+//! Configuration and code side by side: in the first any word after a secret's key is redacted, the second
+//! stays.
 
 use super::check;
 
-/// What stands between `«` and `»` goes, the rest stays.
+/// Checks that the text between `«` and `»` is redacted and the rest stays.
 #[track_caller]
 fn check_marked(marked: &str) {
     let mut expected = String::new();
@@ -12,9 +13,9 @@ fn check_marked(marked: &str) {
     check(&marked.replace(['«', '»'], ""), &expected);
 }
 
-/// Settings as files of many programs have them, one line each.
+/// Settings in the files of many programs, one line each.
 const LINES: &[&str] = &[
-    // The words of the issue.
+    // Basic cases.
     "password = «hunter2»",
     "db.password = «swordfish»",
     "POSTGRES_PASSWORD: «swordfish»",
@@ -115,7 +116,7 @@ const LINES: &[&str] = &[
     "password=«swordfish»",
     "  local password=«swordfish»",
     "DB_PASSWORD = «swordfish»",
-    // As tools print a line.
+    // Lines as tools print them.
     "    12\tpassword = «swordfish»",
     "    12: password = «swordfish»",
     "    12- password: «swordfish»",
@@ -166,7 +167,7 @@ const FILES: &[&str] = &[
 
 /// Code, prose and settings without a secret.
 const STAYS: &[&str] = &[
-    // The words of the issue.
+    // Basic cases.
     "self.password = password",
     "let password = args.password.clone();",
     // Rust

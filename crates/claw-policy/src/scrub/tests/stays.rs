@@ -1,4 +1,4 @@
-//! Must stay byte for byte.
+//! Texts that must stay byte for byte.
 
 use super::check;
 
@@ -180,7 +180,7 @@ fn what_is_no_secret() {
         "----------------------------------------------------------------------------------",
         "////////////////////////////////////////////////////////////////////////////////",
         "aVeryLongCamelCaseIdentifierThatGoesOnAndOnAndOnUntilItIsLongerThan64Characters",
-        // Words that only look like a secret's.
+        // Words that only look like those of a secret.
         "-----BEGIN RSA PRIVATE KEY----- is the first line of a key",
         "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----",
         "grep -r 'BEGIN RSA PRIVATE KEY' .",

@@ -1,4 +1,4 @@
-//! Values that are known.
+//! Known values.
 
 use base64::Engine as _;
 

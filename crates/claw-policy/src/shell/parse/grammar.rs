@@ -9,7 +9,7 @@ use crate::shell::syntax::{
     After, AssignedValue, Assignment, Command, Item, Kind, List, Operator, Part, Redirect, Word,
 };
 
-/// Words that are no programs where a command begins.
+/// Words that are not programs at the beginning of a command.
 const KEYWORDS: &[&str] = &[
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
     "in", "select", "then", "time", "until", "while", "{", "}",
@@ -17,7 +17,7 @@ const KEYWORDS: &[&str] = &[
 const CLOSING: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 impl Parser<'_> {
-    /// Commands up to one of these words, to `)`, `;;` or the end.
+    /// Parses commands up to one of these words, to `)`, `;;` or the end.
     pub(super) fn list(&mut self, until: &[&str]) -> Parsed<List> {
         let mut items: Vec<Item> = Vec::new();
         loop {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The same, where there has to be a command.
+    /// The same, but requires a command.
     fn some_list(&mut self, until: &[&str]) -> Parsed<List> {
         let list = self.list(until)?;
         match list.0.is_empty() {
@@ -83,7 +83,7 @@ impl Parser<'_> {
             if self.take(&["time"]) {
                 self.blanks();
                 if self.looking_at("-") {
-                    // To a shell called `sh` that is the program of this name; it runs the same command.
+                    // To a shell called `sh` this is the program of that name; it runs the same command.
                     self.at = before;
                     break;
                 }
@@ -103,7 +103,7 @@ impl Parser<'_> {
             let both = self.looking_at("|&");
             self.at += if both { 2 } else { 1 };
             if let Some(before) = commands.last_mut().filter(|_| both) {
-                // `2>&1`, and the last of its redirections.
+                // `2>&1`, as the last of its redirections.
                 let target = Word { parts: vec![Part::Plain("1".to_owned())], span: before.span };
                 before.redirects.push(Redirect {
                     operator: Operator::Duplicate,
@@ -349,7 +349,7 @@ impl Parser<'_> {
         self.blanks();
         let start = self.at;
         if let Some((_, end)) = self.ahead().filter(|(name, _)| is_name(name) && !starts_compound(name)) {
-            // A name only counts before a compound command.
+            // A name counts only before a compound command.
             self.at = end;
             self.blanks();
             let compound =
@@ -385,7 +385,8 @@ impl Parser<'_> {
                 assignments.push(assignment);
                 continue;
             }
-            // In `$(...)` bash writes the command anew, redirections last, and reads that: then it is a keyword.
+            // In `$(...)` bash rewrites the command with redirections last and reads that: then it is a
+            // keyword.
             let is_first = words.is_empty() && !redirects.is_empty();
             if is_first && word.plain().is_some_and(|word| KEYWORDS.contains(&word)) {
                 return self.error("a word of the grammar after a redirection");
@@ -409,7 +410,7 @@ impl Parser<'_> {
         }
         let rest = &first[name.len()..];
         if rest.starts_with('[') {
-            // Where the index ends does not matter: any `]=` makes it an assignment of one element.
+            // The end of the index does not matter: any `]=` makes it an assignment of one element.
             let closes = word
                 .parts
                 .iter()
@@ -451,7 +452,7 @@ impl Parser<'_> {
         let mut descriptor = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if let Some(inner) = rest.strip_prefix('{') {
             let name: String = inner.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            // `{a[i]}>f` runs what the subscript says.
+            // `{a[i]}>f` runs the commands in the subscript.
             let joined = inner.chars().take(256).collect::<String>().replace("\\\n", "");
             if joined.split_once('[').is_some_and(|(name, _)| is_name(name)) {
                 return self.error("a descriptor in an element of an array is not understood");

@@ -1,7 +1,7 @@
-//! From text to tree, by the grammar of bash.
+//! Parses text into a tree, by the grammar of bash.
 //!
-//! What this grammar does not know is an error, and an error is asked: a reading that differs from bash's
-//! would be worse than none. Recursion is counted, so that no input exhausts the stack.
+//! Syntax that this grammar does not know is an error, and then a person is asked: a reading that differs
+//! from bash's would be worse than none. Recursion is counted, so that no input exhausts the stack.
 
 mod grammar;
 mod substitution;
@@ -13,10 +13,10 @@ use std::rc::Rc;
 use super::syntax::{List, Word};
 use super::verdict::Span;
 
-/// How deep commands may be nested.
+/// Deepest nesting of commands.
 pub(super) const DEEPEST: usize = 40;
 
-/// Why a text is no command.
+/// The reason why a text is not a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParseError {
     pub(super) what: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct ParseError {
 
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
-/// Reads a whole script that is nested `depth` deep in others.
+/// Parses a whole script that is nested `depth` deep in others.
 pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
     // Every step costs one; only input made to be read again and again runs out.
     let fuel = Cell::new(10_000 + 4 * text.len());
@@ -44,7 +44,8 @@ pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
     }
 }
 
-/// Where an operator may be written over a line's end: `(\` and `(` on the next line open an expression.
+/// Position at which an operator may be split over two lines: `(\` and `(` on the next line open an
+/// expression.
 fn broken_operator(text: &str) -> Option<usize> {
     let operator = |c: Option<char>| c.is_some_and(|c| "();&|<>$".contains(c));
     text.match_indices("\\\n").map(|(at, _)| at).find(|at| {
@@ -61,9 +62,9 @@ struct Parser<'a> {
     at: usize,
     depth: usize,
     fuel: &'a Cell<usize>,
-    /// Here-documents whose lines are still to come.
+    /// Here-documents whose lines are still to be read.
     pending: Vec<Pending>,
-    /// Where all of this text stands, if it was unescaped and has no places of its own.
+    /// The position of this whole text, if it was unescaped and has no positions of its own.
     shift: Option<Span>,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Parser<'a> {
         there
     }
 
-    /// Reads text that was taken out of this one and has no places of its own.
+    /// A parser for text that was taken out of this one and has no positions of its own.
     fn inner<'b>(&self, text: &'b str, span: Span) -> Parser<'b>
     where
         'a: 'b,
@@ -117,7 +118,7 @@ impl<'a> Parser<'a> {
         Parser { text, at: 0, depth: self.depth, fuel: self.fuel, pending: Vec::new(), shift: Some(span) }
     }
 
-    /// The word ahead if it is written plainly, and where it ends. Reads nothing.
+    /// The next word if it is plain, and its end. Consumes nothing.
     fn ahead(&self) -> Option<(String, usize)> {
         let (mut text, mut at) = (String::new(), self.at);
         while let Some(c) = self.text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -136,7 +137,7 @@ impl<'a> Parser<'a> {
         (!text.is_empty()).then_some((text, at))
     }
 
-    /// Reads the word ahead if it is this one.
+    /// Consumes the next word if it is one of these.
     fn take(&mut self, words: &[&str]) -> bool {
         match self.ahead() {
             Some((text, end)) if words.contains(&text.as_str()) => {
@@ -147,7 +148,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes one level down, and up again.
+    /// Parses one level deeper.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= DEEPEST {
             return self.error("it is nested too deeply");
@@ -162,7 +163,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Skips blanks, continued lines and a comment, up to a line's end.
+    /// Skips spaces, continued lines and a comment, up to the end of the line.
     fn blanks(&mut self) {
         loop {
             match self.peek() {
@@ -177,7 +178,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips blanks and line ends.
+    /// Skips spaces and line ends.
     fn lines(&mut self) -> Parsed<()> {
         self.blanks();
         while self.peek() == Some('\n') {
@@ -187,7 +188,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A line's end, after which the here-documents of the line stand.
+    /// Consumes a line's end and the here-documents after it.
     fn line_end(&mut self) -> Parsed<()> {
         self.at += 1;
         for pending in std::mem::take(&mut self.pending) {
@@ -218,7 +219,7 @@ impl<'a> Parser<'a> {
             body.push_str(line);
             body.push('\n');
         }
-        // The line end after the delimiter ends the command too.
+        // The line end after the delimiter also ends the command.
         let span = self.span(start);
         let word = if pending.quoted {
             Word { parts: vec![super::syntax::Part::Quoted(body)], span }

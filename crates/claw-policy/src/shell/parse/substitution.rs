@@ -7,7 +7,7 @@ use super::{Parsed, Parser};
 use crate::shell::syntax::{List, Parameter, Part, Word};
 
 impl Parser<'_> {
-    /// What a `$` begins; `None` where it stands for itself.
+    /// Parses what a `$` begins; `None` if it stands for itself.
     pub(super) fn dollar(&mut self, quoted: bool) -> Parsed<Option<Part>> {
         self.deeper(|parser| parser.dollar_inner(quoted))
     }
@@ -44,7 +44,7 @@ impl Parser<'_> {
                 }
                 Ok(Some(named(&rest[..end])))
             }
-            // Where this ends, bash and the eye see differently.
+            // Bash and a reader see the end of this differently.
             Some('$') if ["${", "$(", "$[", "$'"].iter().any(|start| self.looking_at(start)) => {
                 self.error("`$$` before an opening brace, parenthesis or quote")
             }
@@ -56,7 +56,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Commands up to the closing parenthesis; the opening one is read.
+    /// Parses commands up to the closing parenthesis, after the opening one.
     pub(super) fn enclosed_list(&mut self) -> Parsed<Rc<List>> {
         self.deeper(|parser| {
             let outer = std::mem::take(&mut parser.pending);
@@ -151,7 +151,7 @@ impl Parser<'_> {
             return self.error("an expansion is not understood");
         };
         if !parameter.operator.is_empty() && *operator != "@" && *operator != "*" {
-            // `${!x:-y}` and the like: what they expand to is not followed, what stands in them is.
+            // `${!x:-y}` and the like: the expansion is not followed, but its parts are.
             parameter.operator.push(' ');
         }
         self.at += operator.len();
@@ -161,7 +161,7 @@ impl Parser<'_> {
             match self.peek() {
                 None => return self.error("a `${` is not closed"),
                 Some('}') => break,
-                // Whether this quotes depends on the operator; nobody writes it who wants to be read.
+                // Whether this quotes depends on the operator; honest scripts do not contain it.
                 Some('\'') if quoted => return self.error("a `'` in an expansion in double quotes"),
                 Some('$') if self.looking_at("$'") && quoted => {
                     return self.error("a `'` in an expansion in double quotes");
@@ -177,7 +177,7 @@ impl Parser<'_> {
         Ok(Part::Parameter(Box::new(parameter)))
     }
 
-    /// An arithmetic expression up to `))`, the start being read; `None` where it is none.
+    /// Parses an arithmetic expression up to `))`, after its start; `None` if it is none.
     pub(super) fn arithmetic(&mut self) -> Parsed<Option<Vec<Part>>> {
         let mut parts = Parts::default();
         let mut open = 0usize;
@@ -205,7 +205,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands between `[[` and `]]`: its words, without its operators.
+    /// Parses the text between `[[` and `]]`: its words, without its operators.
     pub(super) fn test(&mut self) -> Parsed<Vec<Word>> {
         let mut words = Vec::new();
         loop {

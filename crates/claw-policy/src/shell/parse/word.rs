@@ -3,11 +3,11 @@
 use super::{Parsed, Parser};
 use crate::shell::syntax::{Part, Word};
 
-/// What ends a double-quoted text.
+/// The end of a double-quoted text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Quote,
-    /// The end of a here-document's body, where quotes are ordinary characters.
+    /// The end of a here-document's body, in which quotes are ordinary characters.
     End,
 }
 
@@ -20,7 +20,7 @@ pub(super) fn starts_compound(word: &str) -> bool {
     matches!(word, "{" | "if" | "while" | "until" | "for" | "select" | "case" | "[[" | "function")
 }
 
-/// Plain text that grows, and the parts before it.
+/// Plain text in progress, and the parts before it.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) done: Vec<Part>,
@@ -48,7 +48,7 @@ impl Parts {
 }
 
 impl Parser<'_> {
-    /// The word that stands here, if one does.
+    /// Parses the word at this position, if there is one.
     pub(super) fn word(&mut self) -> Parsed<Option<Word>> {
         let start = self.at;
         let parts = self.deeper(Self::word_parts)?;
@@ -71,7 +71,7 @@ impl Parser<'_> {
         Ok(parts.finish())
     }
 
-    /// One character, quotation or expansion outside of double quotes.
+    /// Parses a character, quotation or expansion outside of double quotes.
     pub(super) fn unquoted(&mut self, c: char, parts: &mut Parts) -> Parsed<()> {
         match c {
             '\\' => {
@@ -119,7 +119,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What stands between double quotes; the opening one is read.
+    /// Parses the text between double quotes, after the opening one.
     pub(super) fn double_quoted(&mut self, ending: Ending) -> Parsed<Vec<Part>> {
         let (mut parts, mut text) = (Vec::new(), String::new());
         loop {
@@ -171,7 +171,7 @@ impl Parser<'_> {
         Ok(parts)
     }
 
-    /// `$'...'`, of which the start is read.
+    /// Parses `$'...'`, after its start.
     fn ansi(&mut self) -> Parsed<Part> {
         let (mut bytes, mut ended) = (Vec::new(), false);
         loop {
@@ -179,7 +179,7 @@ impl Parser<'_> {
             match c {
                 '\'' => break,
                 '\\' => {
-                    // A NUL ends the text, though not the quotation.
+                    // A NUL ends the text, but not the quotation.
                     match self.escape()? {
                         Escape::Bytes(found) if !ended => bytes.extend(found),
                         Escape::Bytes(_) => {}
@@ -219,7 +219,7 @@ impl Parser<'_> {
                     Some(0) => Escape::Nul,
                     Some(n) => match char::from_u32(n) {
                         Some(c) => Escape::Bytes(c.to_string().into_bytes()),
-                        // No text; the caller finds that it is none.
+                        // Not valid text; the caller checks that.
                         None => Escape::Bytes(vec![0xff]),
                     },
                     None => Escape::Bytes(format!("\\{c}").into_bytes()),

@@ -1,13 +1,13 @@
 //! Code given to an interpreter on the command line.
 //!
-//! It is not parsed: its words are looked at. Code that names no process, socket, deletion or decoder is
-//! allowed, other code is asked, and code that plainly carries a shell away or deletes trees is denied.
+//! It is not parsed: only its words are examined. Code that names no process, socket, deletion or decoder is
+//! allowed, other code is asked about, and code that plainly sends a shell away or deletes trees is denied.
 
 use super::Seen;
 use crate::shell::verdict::Argument;
 use crate::shell::walk::{Input, Walker};
 
-/// Interpreters and the options after which code stands.
+/// Interpreters, and their options that take code.
 const INLINE: &[(&str, &[&str])] = &[
     ("python", &["-c"]),
     ("python2", &["-c"]),
@@ -60,7 +60,7 @@ const INLINE: &[(&str, &[&str])] = &[
     ("powershell", &["-c", "-Command", "-command", "-e", "-EncodedCommand", "-enc"]),
 ];
 
-/// Words of processes, connections, deletion and decoding.
+/// Words for processes, connections, deletion and decoding.
 const ASKED: &[&str] = &[
     "system",
     "popen",
@@ -236,7 +236,7 @@ const RUNS: &[&str] = &[
     "assert(",
 ];
 
-/// Inline code of a command.
+/// Judges inline code of a command.
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     if matches!(seen.name, "awk" | "gawk" | "mawk" | "nawk" | "busybox-awk") {
         judge_awk(walker, seen);
@@ -245,7 +245,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let Some((_, options)) = INLINE.iter().find(|(name, _)| *name == seen.name) else { return };
     let arguments = seen.arguments();
     let mut inline = false;
-    // Those behind a script's name are the script's.
+    // Options after a script's name belong to the script.
     let own = arguments.iter().take_while(|argument| argument.text().starts_with('-'));
     if own.into_iter().any(|argument| argument.is_unclear_option(valued(seen.name))) {
         walker.hit("unknown.script", None);
@@ -282,7 +282,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("unknown.script", None);
         }
     }
-    // Modules that take code, as if it stood behind `-c`.
+    // Modules that take code like `-c`.
     let module = arguments.windows(2).find(|two| two[0].text() == "-m").map(|two| two[1].text());
     if matches!(module, Some("timeit" | "pdb" | "cProfile" | "profile")) {
         for code in arguments.iter().filter(|argument| argument.text().contains(['(', ' ', ';'])) {
@@ -336,7 +336,7 @@ fn judge_argument(walker: &mut Walker<'_>, code: &Argument) {
     }
 }
 
-/// Code in any of the languages.
+/// Judges code in any of the languages.
 pub(crate) fn judge_code(walker: &mut Walker<'_>, code: &str) {
     let names = |words: &[&str]| words.iter().any(|word| code.contains(word));
     if names(CONNECTIONS) && names(SHELLS) {
@@ -387,7 +387,7 @@ fn judge_awk(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// `print | "cmd"` in awk, or `print | c`.
+/// Returns whether awk code pipes to a command: `print | "cmd"` or `print | c`.
 fn pipes(program: &str) -> bool {
     program.match_indices('|').any(|(at, _)| {
         let (before, after) = (&program[..at], program[at + 1..].trim_start());
@@ -396,7 +396,7 @@ fn pipes(program: &str) -> bool {
             return false;
         }
         let statement = before.rsplit(['{', ';', '\n']).next().unwrap_or(before).trim_start();
-        // In a pattern it stands between slashes.
+        // Within a pattern it is between slashes.
         let pattern = before.matches('/').count() % 2 == 1;
         after.starts_with('"')
             || (statement.starts_with("print")

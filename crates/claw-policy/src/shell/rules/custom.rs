@@ -1,7 +1,7 @@
-//! Rules of administrators, and which of Clawsmith's own are off.
+//! Rules of administrators, and the built-in rules that are switched off.
 //!
-//! A rule comes with examples that it must and must not match; they are tried when it is loaded, and a rule
-//! that fails one refuses to load, with everything beside it.
+//! A rule comes with examples that it must and must not match; they are tried when it is loaded. If a rule
+//! fails one, the whole configuration is refused.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::nearest::nearest;
 use crate::shell::verdict::{Argument, Decision};
 use crate::shell::walk::Walker;
 
-/// How commands are judged, as people write it.
+/// Rules for shell commands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ShellConfig {
@@ -26,16 +26,16 @@ pub struct ShellConfig {
     pub off: BTreeMap<String, String>,
     /// Further rules.
     pub rules: BTreeMap<String, CustomRule>,
-    /// Whether commands reach other machines without having to ask for it each time. Left out: they do not.
+    /// Commands have network access without asking each time. Left out: they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
-    /// When the changes of a command are brought into the workspace. Left out: when it has ended.
+    /// The time at which a command's changes are applied to the workspace. Left out: when it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apply: Option<ApplyMode>,
 }
 
 impl ShellConfig {
-    /// Both together; what the other says on the same name counts.
+    /// Merges both; the other one wins where both set the same name.
     pub fn and(&self, other: &Self) -> Self {
         let mut both = self.clone();
         both.off.extend(other.off.clone());
@@ -46,13 +46,13 @@ impl ShellConfig {
     }
 }
 
-/// A rule of an administrator. A simple command matches that fulfils every condition given.
+/// A rule of an administrator. It matches a simple command that fulfils every given condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CustomRule {
     /// `ask` or `deny`.
     pub verdict: CustomVerdict,
-    /// Why, for people and models.
+    /// The reason, for people and models.
     pub reason: String,
     /// Names of programs, without directories. Left out: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +72,7 @@ pub struct CustomRule {
     pub passes: Vec<String>,
 }
 
-/// What a rule of an administrator says.
+/// The decision of an administrator's rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CustomVerdict {
@@ -82,17 +82,17 @@ pub enum CustomVerdict {
     Deny,
 }
 
-/// Why rules do not load.
+/// The reason why rules do not load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{place}`: {message}")]
 pub struct RuleError {
-    /// Where in the configuration, below `shell`.
+    /// The configuration key, below `shell`.
     pub place: String,
-    /// What is wrong, and what to try.
+    /// The problem, and what to try.
     pub message: String,
 }
 
-/// Rules that were loaded.
+/// Loaded rules.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     off: Vec<String>,
@@ -108,7 +108,7 @@ struct Compiled {
 }
 
 impl Rules {
-    /// Loads rules and tries their examples.
+    /// Compiles rules and tries their examples.
     pub fn compile(config: &ShellConfig) -> Result<Self, RuleError> {
         let mut rules = Self::default();
         for (id, reason) in &config.off {
@@ -190,7 +190,7 @@ fn try_examples(compiled: &Compiled) -> Result<(), RuleError> {
     Ok(())
 }
 
-/// The rules of administrators on a simple command.
+/// Applies the rules of administrators to a simple command.
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let rules = walker.rules;
     let effects = walker.commands.last().map_or(Effects::NONE, |simple| simple.effects);
@@ -208,7 +208,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 impl Compiled {
     fn matches(&self, seen: &Seen<'_>, effects: Effects) -> bool {
         let rule = &self.rule;
-        // An argument that nobody knows may be any.
+        // An unknown argument may be any.
         let argument = |pattern: &Regex| {
             seen.arguments().iter().any(|argument| match argument.known() {
                 Some(text) => pattern.is_match(text),

@@ -89,7 +89,7 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
     let dashes = seen.arguments().iter().position(|argument| argument.known() == Some("--"));
     let before = &seen.arguments()[..dashes.unwrap_or(seen.arguments().len())];
-    // No option has a slash in it.
+    // Options contain no slash.
     let option = |argument: &Argument| argument.may_be_option() && !argument.text().contains('/');
     let matches = |argument: &Argument| argument.is_many() && argument.text().starts_with(['?', '[']);
     let unclear =
@@ -97,13 +97,14 @@ fn remove(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     if before.iter().any(unclear) && !(dashes.is_none() && is_alone(before)) {
         walker.hit("unknown.argument", None);
     }
-    // A pattern in an option may match a file that is named like one.
+    // A pattern in an option may match a file named like one.
     if before.iter().any(|argument| argument.is_many() && argument.text().starts_with('-')) {
         walker.hit("unknown.argument", None);
     }
 }
 
-/// Whether there is one argument beside options, and it is one: were it an option too, there is nothing to delete.
+/// Returns whether there is exactly one argument besides options, and it becomes one word: if it turned out
+/// to be an option too, nothing would be deleted.
 fn is_alone(arguments: &[Argument]) -> bool {
     let is_option =
         |argument: &&Argument| argument.known().is_some_and(|text| text.len() > 1 && text.starts_with('-'));
@@ -254,7 +255,7 @@ fn git(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Whether a git command throws away what nobody has committed, which no other command brings back.
+/// Returns whether a git command discards uncommitted changes, which cannot be restored.
 fn discards(verb: &str, seen: &Seen<'_>) -> bool {
     let force = seen.short('f') || seen.long("force", 1);
     match verb {
@@ -336,7 +337,7 @@ fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     };
     let target = |path: &str| match seen.name {
         "tee" | "sed" | "touch" => is_system_path(path),
-        // Only what is written to counts, not what is read.
+        // Only the written file counts, not the one that is read.
         _ => is_system_path(path) && seen.operands().last() == Some(path),
     };
     if changes && seen.operands().any(target) {
@@ -350,7 +351,7 @@ fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// A root, a home, a system directory or everything in one.
+/// Returns whether a path is a root, a home, a system directory or everything in one.
 pub(super) fn is_wide(path: &str) -> bool {
     let path = path.trim_end_matches("/.").trim_end_matches("/*").trim_end_matches("/..");
     let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
@@ -392,7 +393,7 @@ pub(super) fn is_wide(path: &str) -> bool {
     system.contains(&path)
 }
 
-/// A file that belongs to the system.
+/// Returns whether a file belongs to the system.
 pub(super) fn is_system_path(path: &str) -> bool {
     [
         "/etc/",

@@ -116,13 +116,13 @@ const INJECTING: &[&str] = &[
     "RIPGREP_CONFIG_PATH",
     "ELECTRON_RUN_AS_NODE",
 ];
-/// How names end of variables that hold a command. What it would do is judged, not that it is set.
+/// Endings of variables that hold a command. The command is judged, not the assignment.
 const COMMANDS: &[&str] = &[
     "COMMAND", "CMD", "PAGER", "EDITOR", "BROWSER", "ASKPASS", "SSH", "RSH", "PROG", "EXTCMD", "WRAPPER",
     "LINKER", "RUNNER", "LAUNCHER", "CC", "CXX", "AR", "LD", "CPP", "AS", "RUSTC", "RUSTDOC", "CARGO",
     "MAKE", "CONFIG", "SHELL",
 ];
-/// Variables that hold options, and the program whose they are.
+/// Variables that hold options, and the program that reads them.
 const OPTIONS: &[(&str, &str)] = &[
     ("GOFLAGS", "go"),
     ("RUSTFLAGS", "rustc"),
@@ -149,7 +149,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("ZIPOPT", "zip"),
     ("PYTEST_ADDOPTS", "pytest"),
 ];
-/// What often names a harmless program, and runs whatever it names.
+/// Variables that often name a harmless program, but run whatever they name.
 const VIEWERS: &[&str] =
     &["PAGER", "EDITOR", "VISUAL", "GIT_PAGER", "GIT_EDITOR", "MANPAGER", "BROWSER", "GIT_SEQUENCE_EDITOR"];
 
@@ -159,10 +159,10 @@ pub(crate) fn judge_assignments(walker: &mut Walker<'_>, place: &Place) {
     }
 }
 
-/// A variable that gets a value that nobody knows, from a file or by an expression.
+/// Judges a variable that gets an unknown value, from a file or by an expression.
 pub(crate) fn judge_filled(walker: &mut Walker<'_>, name: &str) {
     judge_assignment(walker, name, &Argument::new("?"));
-    // With a value that is known it depends on that.
+    // With a known value, it depends on that.
     if matches!(name, "PS1" | "PS4") {
         walker.hit("environment.injection", Some(name));
     }
@@ -176,7 +176,7 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
         "BASH_CMDS" | "BASH_ALIASES" | "BASH_COMPAT" | "FUNCNEST" => {
             walker.hit("unknown.shell-state", Some(name));
         }
-        // Whatever they are given is an expression.
+        // Any value assigned to them is an expression.
         "RANDOM" | "SRANDOM" | "SECONDS" | "HISTCMD" | "OPTIND" => walker.uses_arithmetic(),
         "PATH" => walker.path_is_set = true,
         _ => {}
@@ -247,7 +247,7 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
     {
         walker.hit("environment.injection", Some(name));
     }
-    // What it was is unknown, so that a value with it in it has an unknown part.
+    // The old value is unknown, so a value that contains it has an unknown part.
     if name == "PATH" && !value.text().contains(UNKNOWN) {
         walker.hit("environment.path", None);
     }

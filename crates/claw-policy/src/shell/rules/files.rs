@@ -1,11 +1,11 @@
-//! Files that matter wherever they are named: start-up files, keys, schedules, devices.
+//! Files that matter wherever they are: start-up files, keys, schedules, devices.
 
 use super::Seen;
 use super::destructive::{is_disk, is_system_path, is_wide};
 use crate::shell::verdict::Argument;
 use crate::shell::walk::{Place, Walker};
 
-/// Redirections.
+/// Judges redirections.
 pub(crate) fn judge_redirects(walker: &mut Walker<'_>, place: &Place) {
     for path in place.writes.iter().map(Argument::text) {
         judge_file(walker, path);
@@ -17,7 +17,7 @@ pub(crate) fn judge_redirects(walker: &mut Walker<'_>, place: &Place) {
     }
 }
 
-/// A file that is written, wherever it lies.
+/// Judges a written file, wherever it is.
 fn judge_file(walker: &mut Walker<'_>, path: &str) {
     if is_disk(path) {
         walker.hit("disk.device", None);
@@ -36,7 +36,7 @@ fn judge_file(walker: &mut Walker<'_>, path: &str) {
     judge_written(walker, path);
 }
 
-/// A file that something writes, if it is one of those that others read.
+/// Judges a written file, if it is one that other programs read.
 fn judge_written(walker: &mut Walker<'_>, path: &str) {
     let name = path.rsplit('/').next().unwrap_or(path);
     let profiles = [
@@ -86,7 +86,7 @@ fn judge_written(walker: &mut Walker<'_>, path: &str) {
         "direnvrc",
         "pip.conf",
     ];
-    // Below a home, which only run time knows: programs and settings that everything there uses.
+    // Below a home directory, known only at run time: programs and settings used by everything there.
     let below_home = [
         "/bin/",
         "/.local/bin/",
@@ -137,7 +137,7 @@ fn judge_written(walker: &mut Walker<'_>, path: &str) {
     }
 }
 
-/// Files in the arguments of programs that write them.
+/// Judges files in the arguments of programs that write them.
 pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let written: Vec<&str> = match seen.name {
         "tee" | "touch" | "truncate" => seen.operands().collect(),

@@ -1,4 +1,4 @@
-//! What is denied or asked, told from the tree: programs, arguments, files and inputs, not from text.
+//! The rules that deny or ask, based on the tree: programs, arguments, files and inputs, not text.
 
 mod code;
 mod custom;
@@ -23,7 +23,7 @@ pub(super) use files::judge_redirects;
 use super::verdict::{Argument, UNKNOWN};
 use super::walk::{Input, Place, Walker};
 
-/// A command as the rules look at it.
+/// A command as the rules see it.
 pub(super) struct Seen<'a> {
     /// The program, without its directory.
     pub(super) name: &'a str,
@@ -36,14 +36,15 @@ impl Seen<'_> {
         self.argv.get(1..).unwrap_or(&[])
     }
 
-    /// Whether a short option is among the arguments, alone or with others.
+    /// Returns whether a short option is among the arguments, alone or with others.
     fn short(&self, flag: char) -> bool {
         self.options().any(|text| {
             text.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains(flag))
         })
     }
 
-    /// Whether a long option is, shortened or not, with a value or without. `least` is its shortest form.
+    /// Returns whether a long option is among them, shortened or not, with or without a value. `least` is the
+    /// length of its shortest form.
     fn long(&self, name: &str, least: usize) -> bool {
         self.options().any(|text| {
             let Some(long) = text.strip_prefix("--") else { return false };
@@ -57,12 +58,12 @@ impl Seen<'_> {
         self.arguments().iter().map(Argument::text).take_while(|text| *text != "--")
     }
 
-    /// Whether the program is asked what it does, and nothing else.
+    /// Returns whether the program is only asked for help or its version.
     fn only_asks_for_help(&self) -> bool {
         matches!(self.arguments(), [one] if matches!(one.known(), Some("--help" | "--version")))
     }
 
-    /// The arguments that are no options.
+    /// The arguments that are not options.
     fn operands(&self) -> impl Iterator<Item = &str> {
         let mut dashes = false;
         self.arguments().iter().map(Argument::text).filter(move |text| {
@@ -80,13 +81,13 @@ impl Seen<'_> {
         self.arguments().iter().any(|argument| test(argument.text()))
     }
 
-    /// The first argument that is no option: the verb of programs that have one.
+    /// The first argument that is not an option: the verb, if the program has verbs.
     fn verb(&self) -> &str {
         self.operands().next().unwrap_or("")
     }
 }
 
-/// Everything that rules have against a simple command.
+/// Applies all rules to a simple command.
 pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], place: &Place) {
     let seen = Seen { name, argv, place };
     destructive::judge(walker, &seen);
@@ -100,10 +101,11 @@ pub(super) fn judge(walker: &mut Walker<'_>, name: &str, argv: &[Argument], plac
     custom::judge(walker, &seen);
 }
 
-/// A command of which the program is unknown: what its arguments alone tell.
+/// Judges a command whose program is unknown, by its arguments alone.
 pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Place) {
     let program = argv.first().map_or("", Argument::text);
-    // `$X -rf /` and `/bin/r? -rf /` are asked as it is; a home of which the rest is known is judged.
+    // `$X -rf /` and `/bin/r? -rf /` are asked about anyway; a program with a known name in an unknown
+    // directory is judged.
     if let Some((_, name)) = program.rsplit_once('/')
         && !name.is_empty()
         && !name.contains([UNKNOWN, '*', '?', '['])
@@ -114,7 +116,7 @@ pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Plac
     }
 }
 
-/// Text that is made while running and run as a script.
+/// Judges text that is created at run time and run as a script.
 pub(super) fn judge_dynamic(walker: &mut Walker<'_>, text: &str) {
     walker.hit("unknown.script", None);
     let first = text.trim_start().split([' ', '\t', '\n']).next().unwrap_or("");
@@ -123,9 +125,9 @@ pub(super) fn judge_dynamic(walker: &mut Walker<'_>, text: &str) {
     }
 }
 
-/// A shell that reads its script from a pipe.
+/// Judges a shell that reads its script from a pipe.
 pub(super) fn judge_piped(walker: &mut Walker<'_>, name: &str, input: &Input) {
-    // Asked even where the rule against it is off: nobody has seen what runs.
+    // Asked about even if the rule against it is off: nobody has seen the script.
     walker.hit("unknown.script", Some(&format!("`{name}` reads its commands from elsewhere")));
     match input {
         Input::Unknown { fetched: true, .. } => walker.hit("remote-code.piped", None),

@@ -1,4 +1,4 @@
-//! Connections that carry a shell, fetch code or take secrets away.
+//! Connections that carry a shell, fetch code or send secrets away.
 
 use super::Seen;
 use crate::shell::verdict::Argument;
@@ -69,7 +69,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Whether a secret is among what is sent; the key to log in with stays here.
+/// Returns whether a secret is among the sent files; a key used to log in is not sent.
 fn sends_secret(seen: &Seen<'_>) -> bool {
     let arguments = seen.arguments();
     arguments.iter().enumerate().any(|(i, argument)| {
@@ -79,7 +79,7 @@ fn sends_secret(seen: &Seen<'_>) -> bool {
     })
 }
 
-/// Whether files of this machine go to another one, or may.
+/// Returns whether files of this machine go to another one, or may.
 fn uploads(seen: &Seen<'_>) -> bool {
     let remote = |path: &str| {
         let host = path.split('/').next().unwrap_or("");
@@ -97,7 +97,7 @@ fn uploads(seen: &Seen<'_>) -> bool {
         }
         "s3cmd" => matches!(seen.verb(), "put" | "sync" | "mv" | "cp") && to(),
         "az" => seen.any(|word| matches!(word, "upload" | "upload-batch" | "sync")),
-        // They take what to send from their input, or from a person.
+        // They send their input, or what a person types.
         _ => !seen.only_asks_for_help(),
     }
 }
@@ -106,7 +106,7 @@ fn is_null(input: &Input) -> bool {
     matches!(input, Input::File(path) if path.known() == Some("/dev/null"))
 }
 
-/// Whether what comes through the pipe was read from a file that holds secrets.
+/// Returns whether the pipe carries a file that holds secrets.
 fn piped_secret(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
     matches!(seen.place.input, Input::Unknown { .. })
         && walker.commands.iter().rev().skip(1).take(4).any(|simple| {
@@ -116,7 +116,7 @@ fn piped_secret(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
         })
 }
 
-/// Whether what comes through the pipe is what a shell prints.
+/// Returns whether the pipe carries the output of a shell.
 fn piped_shell(walker: &Walker<'_>, seen: &Seen<'_>) -> bool {
     matches!(seen.place.input, Input::Unknown { .. })
         && walker.commands.iter().rev().skip(1).take(4).any(|simple| {
@@ -199,7 +199,7 @@ fn local(seen: &Seen<'_>) -> bool {
     })
 }
 
-/// Whether something that was just found reads secrets.
+/// Returns whether a command found just before reads secrets.
 fn names_secret_reader(walker: &Walker<'_>) -> bool {
     walker.commands.iter().rev().skip(1).take(6).any(|simple| {
         let program = simple.argv.first().and_then(Argument::known).unwrap_or("");
@@ -208,7 +208,7 @@ fn names_secret_reader(walker: &Walker<'_>) -> bool {
     })
 }
 
-/// What was downloaded is remembered, so that running it is noticed.
+/// Remembers downloaded files, so that running them is noticed.
 fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let arguments = seen.arguments();
     let output = |text: &str| {
@@ -248,7 +248,7 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         && files.is_empty()
         && (seen.short('i') || seen.long("remote-name-all", 12))
     {
-        // Names that are not told here.
+        // No option tells the names; the last component of any argument may be one.
         files.extend(arguments.iter().filter_map(|a| a.text().rsplit('/').next()).map(str::to_owned));
     }
     for file in files.into_iter().filter(|file| !file.is_empty() && file != "-" && !file.contains('\0')) {
@@ -256,7 +256,7 @@ fn note_fetched(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// A file that holds keys or passwords.
+/// Returns whether a file holds keys or passwords.
 pub(super) fn is_secret(path: &str) -> bool {
     let path = path.trim_start_matches('@');
     [

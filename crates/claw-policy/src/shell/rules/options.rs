@@ -1,4 +1,4 @@
-//! Options by which a harmless program runs another one.
+//! Options with which a harmless program runs another one.
 
 use super::Seen;
 use super::destructive::git_verb;
@@ -23,23 +23,23 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Whether only run time knows which option it is given.
+/// Returns whether an option is known only at run time.
 fn has_unclear_option(seen: &Seen<'_>) -> bool {
-    // `git log -$N`: how many, and no verb here runs anything by a short option.
+    // `git log -$N` is a count, and no verb here runs anything by a short option.
     let counts = seen.name == "git"
         && matches!(git_verb(seen), "log" | "show" | "rev-list" | "diff" | "shortlog" | "blame");
     let options = seen.arguments().iter().take_while(|argument| argument.text() != "--");
     options.into_iter().any(|argument| {
         let text = argument.text();
         let long = text.starts_with("--");
-        // Of several letters the last may take what is unknown for its value, so that these are no names.
+        // The last of several letters may take the unknown part as its value, so these are not names.
         let letters = text.starts_with('-') && !text.starts_with("-\0") && !long;
         let whole = matches!(seen.name, "find" | "gfind");
         (whole || !letters) && (long || !counts) && argument.is_unclear_option("")
     })
 }
 
-/// Whether the options of a program make it run another one; `None` where no such option is known.
+/// Returns whether the options of a program make it run another one; `None` if no such option is known.
 fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
     let runs = match seen.name {
         "sort" | "gsort" => seen.long("compress-program", 3),
@@ -198,12 +198,13 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
     Some(runs)
 }
 
-/// Whether an argument is a long option, written whole with whatever follows, or shortened as programs allow.
+/// Returns whether an argument is a long option, written in full with anything after it, or shortened as
+/// programs allow.
 fn is_long(argument: &str, option: &str) -> bool {
     argument.starts_with(option) || long_option(argument, option).is_some()
 }
 
-/// Long options whose name says that they take a command, of whatever program: what it would do is judged.
+/// Judges the values of long options whose name says that they take a command, for any program.
 fn named_options(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     const NAMED: &[&str] = &[
         "command",
@@ -251,7 +252,7 @@ fn named_options(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Packages that come from an address.
+/// Judges packages that come from an address.
 pub(super) fn judge_packages(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     let module = seen.arguments().windows(2).any(|two| two[0].text() == "-m" && two[1].text() == "pip");
     let verb = match seen.name {
@@ -271,7 +272,7 @@ pub(super) fn judge_packages(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     {
         return;
     }
-    // Options that name a place of packages, and packages that are one.
+    // Options that name a package source, and packages that are addresses.
     let address = |a: &str| {
         let a = a.split_once('=').filter(|(option, _)| option.starts_with('-')).map_or(a, |(_, value)| value);
         let a = a.split_once(" @ ").map_or(a, |(_, address)| address);
@@ -288,7 +289,7 @@ fn after<'a>(seen: &'a Seen<'_>, options: &[&str]) -> Option<&'a str> {
     seen.arguments().windows(2).find(|two| options.contains(&two[0].text())).map(|two| two[1].text())
 }
 
-/// Whether an option's value is more than the plain name of ssh.
+/// Returns whether an option's value is more than the plain name of ssh.
 fn shell_after(seen: &Seen<'_>, options: &[&str]) -> bool {
     after(seen, options).is_some_and(runs_more_than_ssh)
 }
@@ -298,7 +299,7 @@ fn runs_more_than_ssh(value: &str) -> bool {
     first.rsplit('/').next() != Some("ssh") || value.contains("ProxyCommand")
 }
 
-/// Settings of git whose value is a command.
+/// Returns whether a setting of git has a command as its value.
 fn runs_setting(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let harmless = matches!(
@@ -320,7 +321,7 @@ fn runs_setting(name: &str, value: &str) -> bool {
             | "osxkeychain"
             | "manager"
     );
-    // By what a setting's last word says: a program, or a place from which more settings or hooks come.
+    // By the setting's last word: a program, or a path from which more settings or hooks come.
     const COMMANDS: &[&str] = &[
         "pager",
         "editor",
@@ -420,7 +421,7 @@ fn tar(seen: &Seen<'_>) -> bool {
                 Some((name, value)) => (name.len() > 3 && long.starts_with(name)).then(|| value.to_owned()),
                 None => (option.len() > 3 && long.starts_with(option)).then_some(value),
             },
-            // A cluster, or what stands joined to the option; the first argument may come without a dash.
+            // A cluster, or text joined to the option; the first argument may lack its dash.
             None => {
                 let flags = text.strip_prefix('-').unwrap_or(text);
                 flags.split_once(flag).map(|(_, rest)| if rest.is_empty() { value } else { rest.to_owned() })
@@ -434,7 +435,7 @@ fn tar(seen: &Seen<'_>) -> bool {
         let given = |flag, long| takes(text, arguments.get(i + 1), flag, long).filter(|_| options);
         let long = |name: &str| takes(text, None, '\0', name).is_some() && text.starts_with("--");
         given('I', "use-compress-program").is_some_and(|program| {
-            // `cIf PROGRAM x`: which of the next arguments it is, is not looked for.
+            // `cIf PROGRAM x`: which of the next arguments it is, is not determined.
             !COMPRESSORS.contains(&program.as_str())
                 && !COMPRESSORS.contains(&arguments.get(i + 1).map_or("", Argument::text))
         }) || given('F', "info-script").is_some()
@@ -446,7 +447,7 @@ fn tar(seen: &Seen<'_>) -> bool {
     })
 }
 
-/// `!cmd` where a program takes commands of its own.
+/// Returns whether a program that takes its own commands gets `!cmd`.
 fn typed(seen: &Seen<'_>) -> bool {
     let runs = |text: &str| text.lines().any(|line| line.trim_start().starts_with(['!', '~', '|']));
     matches!(&seen.place.input, Input::Text(text) if runs(text)) || seen.any(|a| a.starts_with('!'))

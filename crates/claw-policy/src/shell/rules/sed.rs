@@ -1,18 +1,18 @@
-//! Scripts of sed: whether they run commands, and which files they write.
+//! Scripts of sed: finds the commands that they run and the files that they write.
 
 use super::Seen;
 use crate::shell::verdict::Argument;
 use crate::shell::walk::Input;
 
-/// What a script does besides editing.
+/// The effects of a script besides editing.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// Whether it has `e`, as a command or behind `s`.
+    /// The script has `e`, as a command or after `s`.
     pub(super) runs: bool,
     pub(super) writes: Vec<String>,
 }
 
-/// The scripts in sed's arguments, read.
+/// Parses the scripts in sed's arguments.
 pub(super) fn scripts(seen: &Seen<'_>) -> Vec<Script> {
     let arguments = seen.arguments();
     let (mut scripts, mut given, mut i) = (Vec::new(), false, 0);
@@ -57,7 +57,7 @@ pub(super) fn scripts(seen: &Seen<'_>) -> Vec<Script> {
     scripts.iter().map(|script| read(script)).collect()
 }
 
-/// Reads a script, as far as it is one.
+/// Parses a script, as far as it is one.
 fn read(script: &str) -> Script {
     let mut found = Script::default();
     let mut rest = script;
@@ -98,7 +98,7 @@ fn read(script: &str) -> Script {
     found
 }
 
-/// What stands behind an address, if there is one.
+/// The text after an address, if there is one.
 fn address(mut text: &str) -> Option<&str> {
     loop {
         text = text.trim_start_matches(|c: char| c.is_ascii_digit() || "$,!~+ \t".contains(c));
@@ -111,7 +111,7 @@ fn address(mut text: &str) -> Option<&str> {
     }
 }
 
-/// What stands behind this many parts between a delimiter, which comes first.
+/// The text after this many parts between a delimiter, which comes first.
 fn parts(text: &str, count: usize) -> Option<&str> {
     let mark = text.chars().next()?;
     let mut left = count;

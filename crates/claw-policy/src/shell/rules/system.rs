@@ -100,7 +100,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
     }
 }
 
-/// Programs that only print or search for their arguments.
+/// Returns whether a program only prints or searches for its arguments.
 fn mentions_only(seen: &Seen<'_>) -> bool {
     matches!(seen.name, "echo" | "printf" | "grep" | "rg" | "egrep" | "fgrep" | "git" | "ag" | "ack")
 }

@@ -1,27 +1,28 @@
-//! Every rule that Clawsmith comes with.
+//! The built-in rules.
 
 use crate::shell::verdict::Decision;
 
-/// A rule of Clawsmith's own.
+/// A built-in rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name: the group, a dot, and what it is about.
+    /// Name: the group, a dot, and the subject.
     pub id: &'static str,
-    /// What it says.
+    /// The decision.
     pub decision: Decision,
-    /// Why, for a person.
+    /// The reason, for a person.
     pub person: &'static str,
-    /// What to try instead, for the model.
+    /// Advice for the model on what to try instead.
     pub model: &'static str,
 }
 
 impl Rule {
-    /// The group that it belongs to and can be switched off with.
+    /// The group, which can be switched off as a whole.
     pub fn group(&self) -> &'static str {
         self.id.split('.').next().unwrap_or(self.id)
     }
 
-    /// Whether it can be switched off. What nobody understands cannot be waved through.
+    /// Returns whether the rule can be switched off. Commands that are not understood cannot be waved
+    /// through.
     pub fn can_be_off(&self) -> bool {
         self.group() != "unknown"
     }

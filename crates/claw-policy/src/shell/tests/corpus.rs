@@ -1,4 +1,4 @@
-//! The figures that the corpora have to reach.
+//! The figures that the corpora must reach.
 
 use super::*;
 use crate::shell::corpus;
@@ -29,7 +29,7 @@ fn allows_nothing_that_mutants_found() {
     assert!(total > 0, "there are some");
 }
 
-/// A script that is handed to a shell is what it is, and no value of an expression in it.
+/// A script that is passed to a shell is a script, not a value of an expression in it.
 #[test]
 fn tells_scripts_from_values_of_expressions() {
     for command in [

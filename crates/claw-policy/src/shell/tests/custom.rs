@@ -1,4 +1,4 @@
-//! Rules of administrators, and switches.
+//! Rules of administrators, and switched-off rules.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What holds for any text.
+//! Properties that hold for any text.
 
 use super::*;
 use crate::shell::corpus;
@@ -8,7 +8,7 @@ fn any_command() -> impl Strategy<Value = String> {
     proptest::sample::select(all)
 }
 
-/// Pieces that mean something to a shell.
+/// Pieces with a meaning to a shell.
 fn piece() -> impl Strategy<Value = String> {
     proptest::sample::select(vec![
         "$(", "`", ")", "((", "))", "${", "}", "{", "'", "\"", "\\", "\n", ";", ";;", "|", "&", "&&",
@@ -19,7 +19,7 @@ fn piece() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// Expects a verdict that was come to, not one in the place of a panic.
+/// Expects a regular verdict, not one in place of a panic.
 #[track_caller]
 fn check(command: &str) {
     let verdict = analyse(command, &Rules::default());
@@ -57,7 +57,7 @@ proptest! {
         let denied = analyse(&other, &rules).decision;
         let readable = |verdict: &Verdict| !verdict.findings.iter().any(|finding| finding.rule == "unknown.syntax");
         prop_assume!(readable(&analyse(&one, &rules)) && readable(&analyse(&other, &rules)));
-        // What the first sets or defines may change what the second means.
+        // Settings or definitions of the first may change the meaning of the second.
         let sets = |one: &str| ["set", "alias", "wait $", "exec ", "printf $", "trap"].iter().any(|word| one.starts_with(word));
         prop_assume!(!one.contains(['=', '(']) && !sets(&one));
         let both = analyse(&format!("{one}\n{other}"), &rules);

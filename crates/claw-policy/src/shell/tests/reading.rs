@@ -1,4 +1,4 @@
-//! How commands are read: what is found in them.
+//! Tests of the commands found in a text.
 
 use super::*;
 
@@ -124,7 +124,7 @@ fn every_rule_is_reached_by_the_corpus_and_documented() {
     let page = include_str!("../../../../../docs/shell.md");
     for rule in RULES {
         assert!(
-            // What a command reads is no part of its text.
+            // The input of a command is not part of its text.
             hit.contains(rule.id) || ["unknown.size", "unknown.input"].contains(&rule.id),
             "no command of the corpus reaches `{}`",
             rule.id

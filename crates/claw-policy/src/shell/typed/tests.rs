@@ -61,12 +61,12 @@ fn refuses_lines_that_another_command_takes_away_first() {
 
 #[test]
 fn refuses_keys_that_make_another_command() {
-    // Home, delete, and a letter; recalling with an arrow; completing; a killed word that is yanked.
+    // Home, delete, and a letter; recall with an arrow; completion; a killed word that is yanked.
     for text in ["xm -rf y\u{1}\u{1b}[3~r\r", "\u{1b}[A\r", "ech\t", "rm -r\u{15}\u{19}f x\r", "a\u{7f}\r"] {
         let verdict = typing("bash", "", true).analyse(text, &Rules::default());
         assert_ne!(verdict.decision, Decision::Allow, "{text:?}");
     }
-    // An interrupt in a here-document ends it, and what follows is run.
+    // An interrupt in a here-document ends it, and the following text is run.
     for key in ["\u{3}", "\u{4}"] {
         check(typing("bash", "", true), &format!("cat <<E\r{key}rm -rf x\rE\r"), "ask unknown.input");
         check(typing("bash", "ls\r", true), key, "allow");

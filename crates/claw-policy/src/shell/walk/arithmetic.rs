@@ -1,6 +1,6 @@
-//! Arithmetic runs programs: where a variable holds `a[$(...)]`, an expression that names it runs what stands
-//! there. Which values an expression meets is not followed. Where a script has both an expression and a text of
-//! that form it is held back, and so it is where such a text may be joined of several.
+//! Arithmetic runs programs: if a variable holds `a[$(...)]`, an expression that names it runs the command in
+//! it. The values that an expression meets are not followed. A script with both an expression and a text of
+//! that form is held back, and so is one in which such a text may be joined of several.
 
 use super::environment::Environment;
 use super::{Input, Walker, programs};
@@ -8,47 +8,47 @@ use crate::shell::rules;
 use crate::shell::syntax::Part;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// What a script shows of expressions and of the texts they may meet.
+/// The expressions of a script and the texts that they may meet.
 #[derive(Default)]
 pub(super) struct Arithmetic {
-    /// Whether there is an expression.
+    /// There is an expression.
     pub(super) used: bool,
-    /// Whether one text alone would be run.
+    /// A single text would be run.
     whole: bool,
-    /// What stands in texts that become values, and in expressions.
+    /// Marks in texts that become values, and in expressions.
     kept: Marks,
-    /// What stands in texts that are printed.
+    /// Marks in texts that are printed.
     printed: Marks,
-    /// Whether a value is read, or made of something that is not known: what was printed may come back by it.
+    /// A value is read, or made of an unknown part: printed text may come back through it.
     reads: bool,
 }
 
 impl Arithmetic {
-    /// A text that becomes a value, or a part of one.
+    /// Notes a text that becomes a value, or a part of one.
     pub(super) fn keeps(&mut self, text: &str) {
         self.sees(text);
         self.kept.add(text);
         self.reads |= text.contains(UNKNOWN);
     }
 
-    /// A text that is printed, or read as input.
+    /// Notes a text that is printed, or read as input.
     pub(super) fn prints(&mut self, text: &str) {
         self.sees(text);
         self.printed.add(text);
     }
 
-    /// A text for a program, of which it may make anything.
+    /// Notes a text for a program, which may do anything with it.
     fn sees(&mut self, text: &str) {
         self.whole |= text.contains('[') && (text.contains("$(") || text.contains('`'));
     }
 
-    /// Some value is what is read.
+    /// Notes that a value is read.
     pub(super) fn reads(&mut self) {
         self.reads = true;
     }
 }
 
-/// Which of the characters of `a[$(...)]` were seen.
+/// The characters of `a[$(...)]` that were seen.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     bracket: bool,
@@ -80,7 +80,7 @@ impl Marks {
 }
 
 impl Walker<'_> {
-    /// Judges expressions, once everything was seen.
+    /// Judges expressions, after the whole script was seen.
     pub(super) fn judge_arithmetic(&mut self) {
         let Arithmetic { used, whole, kept, printed, reads } = self.arithmetic;
         let all = if reads { kept.with(printed) } else { kept };
@@ -95,12 +95,12 @@ impl Walker<'_> {
         }
     }
 
-    /// Something here is an expression.
+    /// Notes an expression.
     pub(in crate::shell) fn uses_arithmetic(&mut self) {
         self.arithmetic.used = true;
     }
 
-    /// What the texts that a program or builtin is given are to arithmetic.
+    /// Notes the texts that a program or builtin is given, as far as they matter to arithmetic.
     pub(super) fn note_texts(&mut self, name: &str, is_builtin: bool, arguments: &[Argument], input: &Input) {
         let texts = arguments.iter().map(Argument::text);
         if programs::is_shell(name) {
@@ -125,7 +125,8 @@ impl Walker<'_> {
         }
     }
 
-    /// An arithmetic expression: its value is a number, but it may set variables and run what their values say.
+    /// Follows an arithmetic expression: its value is a number, but it may set variables and run commands in
+    /// their values.
     pub(super) fn expression(&mut self, parts: &[Part], environment: &mut Environment) {
         self.arithmetic.used = true;
         self.inner(parts, environment);

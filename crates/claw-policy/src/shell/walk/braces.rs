@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::shell::syntax::Part;
 
-/// More words than this are taken as one that may be anything.
+/// Most words of an expansion; more count as one word that may be anything.
 const MOST: usize = 64;
 
-/// One character of a word, or a part that braces do not look into.
+/// A character of a word, or a part that braces do not look into.
 #[derive(Clone)]
 enum Atom {
     Plain(char),
@@ -42,22 +42,22 @@ pub(super) fn expand(parts: &[Part]) -> Vec<Cow<'_, [Part]>> {
     }
 }
 
-/// Anything, any number of times: an expansion without quotes of a parameter that nobody sets. What the word
-/// would run is kept, and what stands without quotes is not.
+/// A part that may be anything, any number of times: an unquoted expansion of a parameter that is never set.
+/// Parts of the word that run something are kept, its unquoted text is not.
 fn anything(parts: &[Part]) -> Vec<Part> {
     let unknown = || Part::Parameter(Box::default());
     let kept = parts.iter().filter(|part| !matches!(part, Part::Plain(_))).cloned();
     [unknown()].into_iter().chain(kept).chain([unknown()]).collect()
 }
 
-/// Whether braces are open or closed too often: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself. What bash makes of
-/// such words is not followed.
+/// Returns whether braces are unbalanced: `{a},b}` is `a}` and `b`, but `{}a,b}` is itself. Bash's treatment
+/// of such words is not followed.
 fn is_odd(atoms: &[Atom]) -> bool {
     let count = |c: char| atoms.iter().filter(|atom| is(atom, c)).count();
     count('{') != count('}') && count(',') + count('.') > 0
 }
 
-/// `None` where there are too many.
+/// `None` if there are too many.
 fn words(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
     if depth > 8 {
         return None;
@@ -83,7 +83,7 @@ fn words(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
     Some(all)
 }
 
-/// The first group that is one: where it starts and ends, and its items.
+/// The first valid group: its start, its end and its items.
 fn group(atoms: &[Atom]) -> Option<(usize, usize, Vec<Vec<Atom>>)> {
     (0..atoms.len()).filter(|start| is(&atoms[*start], '{')).find_map(|start| {
         let (mut open, mut commas) = (0usize, Vec::new());
@@ -120,7 +120,7 @@ fn items(inside: &[Atom], start: usize, commas: &[usize]) -> Option<Vec<Vec<Atom
     Some(items)
 }
 
-/// `1..5` and `a..e`, with a step or without.
+/// Expands `1..5` and `a..e`, with or without a step.
 fn sequence(text: &str) -> Option<Vec<Vec<Atom>>> {
     let ends: Vec<&str> = text.split("..").collect();
     let ([from, to] | [from, to, _]) = ends.as_slice() else { return None };
@@ -131,7 +131,7 @@ fn sequence(text: &str) -> Option<Vec<Vec<Atom>>> {
     {
         return None;
     }
-    // What exactly it gives is of no interest: several words nobody needs to know.
+    // The exact words do not matter: they are several unknown ones.
     Some(vec![vec![Atom::Part(Part::Parameter(Box::default()))]])
 }
 

@@ -1,4 +1,4 @@
-//! Builtins that run other commands or change what the shell knows.
+//! Builtins that run other commands or change the state of the shell.
 
 use super::environment::{Environment, Variable};
 use super::{Input, Output, Place, Walker, Written, text};
@@ -6,7 +6,7 @@ use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
 impl Walker<'_> {
-    /// Follows a builtin; `None` where the name is none, or acts as a program of that name does.
+    /// Follows a builtin; `None` if the name is no builtin, or one that acts like the program of that name.
     pub(super) fn builtin(
         &mut self,
         name: &str,
@@ -28,7 +28,7 @@ impl Walker<'_> {
             "break" | "continue" => {
                 match arguments.iter().all(|argument| argument.known() == Some("1")) {
                     true => self.skips.of_loop = true,
-                    // Loops around that one too.
+                    // It affects enclosing loops too.
                     false => self.skips.of_line = true,
                 }
                 Some(Some(String::new()))
@@ -74,7 +74,7 @@ impl Walker<'_> {
                 Some(Some(String::new()))
             }
             "set" => {
-                // `-k` takes assignments out of the arguments, `+B` leaves braces alone.
+                // `-k` takes assignments out of the arguments, `+B` turns off brace expansion.
                 let options = arguments.iter().take_while(|argument| argument.text() != "--");
                 if options.into_iter().any(|argument| {
                     let text = argument.text();
@@ -86,7 +86,7 @@ impl Walker<'_> {
                 }) {
                     self.hit("unknown.shell-state", None);
                 }
-                // What fails, or is not set, may end the shell.
+                // A failure, or an unset variable, may end the shell.
                 self.moved |= arguments
                     .iter()
                     .any(|argument| argument.text().starts_with('-') && argument.text() != "--");
@@ -131,7 +131,7 @@ impl Walker<'_> {
         Some(None)
     }
 
-    /// Arguments that may be scripts for later: callbacks, completions, keys.
+    /// Follows arguments that may be scripts for later: callbacks, completions, keys.
     pub(super) fn attempt_texts(&mut self, arguments: &[Argument]) {
         for text in arguments.iter().filter_map(Argument::known) {
             // `bind -x '"key": command'`.
@@ -177,13 +177,13 @@ impl Walker<'_> {
         }
         environment.forget_all();
         environment.other_splitting = false;
-        // It may hold a `break`.
+        // It may contain a `break`.
         self.skips.of_line = true;
     }
 
     fn trap(&mut self, arguments: &[Argument], environment: &mut Environment) {
         self.defers = true;
-        // At its end a shell may print more.
+        // A shell may print more at its end.
         self.moved = true;
         let arguments = match arguments {
             [first, rest @ ..] if first.known() == Some("--") => rest,
@@ -191,7 +191,7 @@ impl Walker<'_> {
         };
         let Some(action) = arguments.first() else { return };
         match action.known() {
-            // What it finds when it runs is not known.
+            // The state in which it will run is not known.
             Some(action) if !action.starts_with('-') => {
                 let mut later =
                     Environment { functions: environment.functions.clone(), ..Environment::default() };
@@ -199,7 +199,7 @@ impl Walker<'_> {
                 self.nested_script(action, &mut later, &Input::Inherited);
                 let skips_then = std::mem::replace(&mut self.skips, skips);
                 self.skips.of_line |= skips_then.any();
-                // It may run between any two commands that follow, and set these.
+                // It may run between any two following commands, and set these variables.
                 for name in later.variables.keys() {
                     environment.make_odd(name);
                     environment.forget(name);
@@ -229,13 +229,13 @@ impl Walker<'_> {
                 "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac",
                 "in", "function", "select", "time", "coproc",
             ];
-            // Where a here-document ends that begins in an alias, the lines behind its use say.
+            // If a here-document begins in an alias, the lines after its use decide where it ends.
             let lines = value.contains('\n') || value.contains("<<");
             if !plain || RESERVED.contains(&name) || argument.known().is_none() || lines {
                 self.hit("unknown.shell-state", None);
                 continue;
             }
-            // Judged where it is defined too: what uses it may not be seen.
+            // Also judged at its definition: its use may not be seen.
             let mut later =
                 Environment { functions: environment.functions.clone(), ..Environment::default() };
             self.nested_script(value, &mut later, &Input::Unknown { fetched: false, decoded: false });
@@ -243,7 +243,7 @@ impl Walker<'_> {
         }
     }
 
-    /// `command`, `builtin` and `exec`: no function of that name is meant.
+    /// Follows `command`, `builtin` and `exec`, which skip functions of that name.
     fn directly(
         &mut self,
         name: &str,
@@ -262,7 +262,7 @@ impl Walker<'_> {
                     if name == "command" && flags.contains(['v', 'V']) {
                         return Some(None);
                     }
-                    // What follows `a` in its own word is its value: `-aname`, `-claa`.
+                    // The text after `a` in the same word is its value: `-aname`, `-claa`.
                     rest = match name == "exec" && flags.find('a') == Some(flags.len() - 1) {
                         true => after.get(1..).unwrap_or(&[]),
                         false => after,
@@ -273,11 +273,11 @@ impl Walker<'_> {
         }
         let Some(first) = rest.first() else {
             self.moved |= place.mixes || !place.writes.is_empty();
-            // `exec > f`: what follows writes it.
+            // `exec > f`: the following commands write to it.
             for path in &place.writes {
                 self.wrote(path, Written::Unknown);
             }
-            // `exec <<< ...`: a shell that reads its script goes on with this.
+            // `exec <<< ...`: a shell that reads its script continues with this.
             match &place.input {
                 Input::Text(script) if self.reads_script => {
                     self.nested_script(&script.clone(), environment, &Input::Inherited);
@@ -311,19 +311,19 @@ impl Walker<'_> {
             self.hit("unknown.shell-state", None);
         }
         if flags.contains('n') && builtin != "export" {
-            // A reference: another variable is meant wherever this one is named.
+            // A reference: the name means another variable from here on.
             self.hit("unknown.shell-state", None);
         }
         if flags.contains('f') && (builtin == "readonly" || flags.contains('r')) {
-            // From here on a definition may fail.
+            // A definition may fail from here on.
             self.hit("unknown.shell-state", None);
         }
-        // What may fail here ends the line.
+        // A failure here ends the line.
         let plain = |argument: &Argument| !argument.text().contains('[');
         if flags.contains(['A', 'i', 'r']) || !arguments.iter().all(plain) {
             self.skips.of_line = true;
         }
-        // One that fails, or that only shows, sets nothing.
+        // A failing declaration, or one that only shows, sets nothing.
         let fails = flags.contains(|flag: char| !"-+aAgirtxluc".contains(flag))
             || (builtin == "local" && self.calls.is_empty());
         let odd = builtin == "readonly" || flags.contains(['r', 'i', 'u', 'l', 'c']);
@@ -344,7 +344,7 @@ impl Walker<'_> {
                     }
                     rules::judge_assignment(self, &name, &Argument::new(value));
                     match value.strip_prefix('(') {
-                        // Of an array these are words, which are expanded.
+                        // For an array these are words, which are expanded.
                         Some(words) => {
                             self.hit("unknown.script", Some("the value of an array is expanded again"));
                             self.attempt_script(&format!(": {}", words.trim_end_matches(')')));
@@ -354,7 +354,7 @@ impl Walker<'_> {
                         None => environment.set(&name, Variable::Text(value.to_owned())),
                     }
                 }
-                // An element, something appended, or no value: what it is now is not followed.
+                // An element, an appended value, or no value: the result is not followed.
                 None if text.len() > name.len() || local => {
                     if text.contains("=(") {
                         self.hit("unknown.script", Some("the value of an array is expanded again"));
@@ -390,7 +390,7 @@ impl Walker<'_> {
                     [first, second, ..] if first.known() == Some("-v") => second.text().to_owned(),
                     [first, ..] if first.text().starts_with("-v") => first.text()[2..].to_owned(),
                     [first, ..] if first.may_be_option() => {
-                        // Perhaps `-v`, in which case any variable is set.
+                        // It may be `-v`, which sets any variable.
                         let option = first.text().trim_start_matches(UNKNOWN).starts_with('-');
                         if option || (first.is_many() && arguments.len() > 1) {
                             self.hit("unknown.shell-state", None);
@@ -467,7 +467,7 @@ impl Walker<'_> {
         Some(None)
     }
 
-    /// A builtin gives a variable its value.
+    /// Notes that a builtin sets a variable.
     fn fill(&mut self, variable: &str) {
         match variable {
             "" => {}
@@ -487,7 +487,7 @@ impl Walker<'_> {
             }
             return;
         };
-        // From the first word that is no option on, all are: `set x -- y` sets three.
+        // All words after the first that is not an option count: `set x -- y` sets three.
         let options = |argument: &Argument| argument.known().is_some_and(|text| text.starts_with(['-', '+']));
         let after = arguments[dashes + 1..].to_vec();
         environment.positional = arguments[..dashes].iter().all(options).then_some(after);

@@ -1,4 +1,4 @@
-//! One simple command: which function, builtin, wrapper, shell or program it is, and what follows from that.
+//! A simple command: resolves it to a function, builtin, wrapper, shell or program, and follows that.
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
@@ -8,7 +8,7 @@ use crate::shell::verdict::{Argument, UNKNOWN};
 use crate::shell::{builtins, rules};
 
 impl Walker<'_> {
-    /// Follows a command whose words are arguments by now.
+    /// Follows a command whose words are expanded.
     pub(super) fn run(&mut self, argv: &[Argument], place: &Place, environment: &mut Environment) -> Output {
         self.here = place.span;
         let (program, arguments) = argv.split_first()?;
@@ -31,14 +31,14 @@ impl Walker<'_> {
             return output;
         }
         let Some(before) = before else { return self.program(&written, argv, place, environment) };
-        // The function ran, or the program.
+        // Either the function ran, or the program.
         let mut instead = before;
         self.program(&written, argv, place, &mut instead);
         environment.merge(&instead);
         None
     }
 
-    /// A program or builtin; functions and aliases are out of the question.
+    /// Follows a program or builtin, without regard to functions and aliases.
     pub(super) fn program(
         &mut self,
         written: &str,
@@ -67,7 +67,7 @@ impl Walker<'_> {
         self.depth += 1;
         let inner = peel::peel(&name, arguments, &place.input);
         if name == "ssh" && inner.is_empty() && !arguments.is_empty() {
-            // Without a command, the other side's shell reads one.
+            // Without a command, the remote shell reads one.
             match &place.input {
                 Input::Text(script) => {
                     self.nested_script(&script.clone(), &mut Environment::default(), &Input::Inherited);
@@ -80,16 +80,16 @@ impl Walker<'_> {
             self.here = place.span;
             match inner {
                 Inner::Command(mut inner) => {
-                    // To the shell's own `time` these are words of the grammar.
+                    // To the shell's own `time` these are keywords.
                     let grammar = |word: &Argument| matches!(word.known(), Some("!" | "coproc"));
                     while name == "time" && inner.first().is_some_and(grammar) {
-                        // Unless they are quoted; then they are programs.
+                        // If they are quoted, they are programs.
                         self.record(&inner, programs::ANYTHING);
                         inner.remove(0);
                     }
-                    // What runs programs knows nothing of functions and aliases.
+                    // A program that runs others knows no functions and aliases.
                     let mut outside = match name.as_str() {
-                        // Which may be the shell's own.
+                        // This may be the shell's own `time`.
                         "time" => environment.clone(),
                         _ => {
                             Environment { variables: environment.variables.clone(), ..Environment::default() }
@@ -100,7 +100,7 @@ impl Walker<'_> {
                 Inner::Script(script) => {
                     let mut outside = environment.clone();
                     outside.positional = None;
-                    // The other side of `ssh` reads what is read here.
+                    // The remote side of `ssh` reads this input.
                     let input = if name == "ssh" { place.input.clone() } else { Input::Inherited };
                     self.nested_script(&script, &mut outside, &input);
                 }
@@ -114,7 +114,7 @@ impl Walker<'_> {
         self.runner(&name, arguments, place, environment);
         self.depth -= 1;
         self.here = place.span;
-        // Where it makes files, and so what it prints, may have been changed.
+        // The directory of temporary files, and so the output, may have been changed.
         let moved = environment.variables.contains_key("TMPDIR")
             || place.assigned.iter().any(|(variable, _)| variable == "TMPDIR");
         match name == "mktemp" && moved {
@@ -154,7 +154,7 @@ impl Walker<'_> {
         environment.aliases = aliases;
     }
 
-    /// Follows a function; `None` where a program of that name may run as well, or instead.
+    /// Follows a function; `None` if a program of that name may run as well, or instead.
     fn function(
         &mut self,
         name: &str,
@@ -195,7 +195,7 @@ impl Walker<'_> {
         let Skips { of_loop, of_function, .. } = skips;
         self.skips = Skips { of_loop, of_function, ..self.skips };
         environment.positional = outer;
-        // What they were outside is theirs again; it is not kept here.
+        // Afterwards the outer values are valid again; they are not stored here.
         for name in std::mem::replace(&mut self.locals, locals) {
             environment.forget(&name);
         }
@@ -204,7 +204,7 @@ impl Walker<'_> {
         }
         self.depth -= 1;
         self.calls.pop();
-        // In the mode of POSIX these are the shell's own, whatever functions there are.
+        // In POSIX mode these are the shell's own, whatever functions are defined.
         const SPECIAL: &[&str] = &[
             "break", ":", ".", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set",
             "shift", "source", "times", "trap", "unset",
@@ -212,7 +212,7 @@ impl Walker<'_> {
         (function.certain && only && !SPECIAL.contains(&name)).then_some(output)
     }
 
-    /// `sh -c`, a script in a file, or a script from standard input.
+    /// Follows `sh -c`, a script in a file, or a script from standard input.
     fn shell(
         &mut self,
         name: &str,
@@ -221,7 +221,7 @@ impl Walker<'_> {
         environment: &mut Environment,
     ) -> Output {
         if name == "rbash" {
-            // What fails there does not fail elsewhere.
+            // Commands that fail there would run in another shell.
             self.hit("unknown.script", Some("it is a restricted shell"));
         }
         let mut copy = environment.for_child();
@@ -289,7 +289,7 @@ impl Walker<'_> {
                 }
                 None
             }
-            // `curl ... | xargs sh -c`: what is fetched becomes the script.
+            // `curl ... | xargs sh -c`: fetched text becomes the script.
             peel::Shell::Unclear if matches!(place.input, Input::Unknown { fetched: true, .. }) => {
                 rules::judge_piped(self, name, &place.input);
                 None
@@ -306,13 +306,13 @@ impl Walker<'_> {
         output
     }
 
-    /// A script in a file: the sandbox's business, unless this very command wrote the file.
+    /// Follows a script in a file: left to the sandbox, unless this command wrote the file.
     pub(super) fn shell_file(&mut self, path: &Argument, environment: &mut Environment) {
         let name = path.text().rsplit('/').next().unwrap_or("");
         match path.text() {
             _ if name.contains(UNKNOWN) || path.is_many() => self.hit("unknown.script", None),
             path if is_descriptor(path) => self.hit("unknown.script", None),
-            // A file is told by its name, wherever it is.
+            // A file is identified by its name, wherever it is.
             path => match self.run_file(path) {
                 Some(Written::Text(script)) => {
                     self.nested_script(&script, environment, &Input::Inherited);
@@ -324,7 +324,7 @@ impl Walker<'_> {
         }
     }
 
-    /// `./x` or `python x` where this command wrote `x`.
+    /// Judges `./x` or `python x` if this command wrote `x`.
     fn runs_written_file(
         &mut self,
         (written, name): (&str, &str),
@@ -354,7 +354,7 @@ impl Walker<'_> {
             }
         }
         if programs::is_interpreter(name) {
-            // What stands behind the script's name is for the script.
+            // Words after the script's name are its arguments.
             let operand = arguments.iter().position(|argument| !argument.text().starts_with('-'));
             let own = arguments.iter().take(operand.map_or(arguments.len(), |at| at + 1));
             for argument in own.filter_map(Argument::known) {
@@ -381,13 +381,13 @@ impl Walker<'_> {
                     self.wrote(argument, written.clone());
                 }
             }
-            // Whoever opens it writes it.
+            // Any program that opens it can write to it.
             "mkfifo" | "mknod" => {
                 for argument in arguments.iter().filter(|argument| !argument.text().starts_with('-')) {
                     self.wrote(argument, Written::Unknown);
                 }
             }
-            // A file that was written may be another one now.
+            // A written file may be replaced here.
             "cp" | "mv" | "ln" | "link" | "install" | "rsync"
                 if !self.files.is_empty() || self.writes_unknown =>
             {
@@ -411,7 +411,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A program under another name.
+    /// Follows a program under another name.
     fn renamed(
         &mut self,
         program: &str,
@@ -427,7 +427,7 @@ impl Walker<'_> {
         self.depth -= 1;
     }
 
-    /// A program under another name is still that program.
+    /// Remembers programs that are copied or linked to another name.
     fn note_copies(&mut self, arguments: &[Argument]) {
         let operands: Vec<&Argument> =
             arguments.iter().filter(|argument| !argument.text().starts_with('-')).collect();
@@ -447,7 +447,7 @@ impl Walker<'_> {
     }
 }
 
-/// A descriptor by its name among files.
+/// Returns whether a path names a file descriptor.
 fn is_descriptor(path: &str) -> bool {
     path.starts_with("/dev/fd/") || (path.starts_with("/proc/") && path.contains("/fd/"))
 }

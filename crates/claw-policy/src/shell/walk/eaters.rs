@@ -1,11 +1,11 @@
-//! Programs that read their standard input. In a shell that reads its script from there they take lines of it, and
-//! what is left to the shell is another script than the one that was followed.
+//! Programs that read their standard input. In a shell that reads its script from there, they take lines of
+//! it, and the shell runs another script than the one that was followed.
 
 use crate::shell::verdict::Argument;
 
-/// Those that read it whatever their arguments are.
+/// Programs that read it whatever their arguments are.
 const ALWAYS: &[&str] = &["read", "mapfile", "readarray", "tee", "tr", "xargs", "parallel", "vipe", "sponge"];
-/// Those that read it unless they are given a file, with the options that take a word that is none.
+/// Programs that read it unless they are given a file, with the options that take a word that is not a file.
 const WITHOUT_A_FILE: &[(&str, &[&str])] = &[
     ("cat", &[]),
     ("tac", &["-s"]),
@@ -33,10 +33,10 @@ const WITHOUT_A_FILE: &[(&str, &[&str])] = &[
     ("less", &[]),
     ("more", &[]),
 ];
-/// Those whose first word is a program or pattern, and that read it unless a file follows.
+/// Those whose first word is a program or pattern, and that read their input unless a file follows.
 const WITH_A_PROGRAM: &[&str] = &["sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "jq", "perl"];
 
-/// Whether a command reads its standard input, as far as its arguments say.
+/// Returns whether a command reads its standard input, as far as its arguments show.
 pub(super) fn reads_input(name: &str, arguments: &[Argument]) -> bool {
     if ALWAYS.contains(&name) {
         return true;

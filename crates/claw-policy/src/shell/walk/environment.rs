@@ -1,4 +1,4 @@
-//! What is known of a shell's state at some point of a script.
+//! The known state of a shell at some point of a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -9,19 +9,19 @@ use crate::shell::verdict::{Argument, UNKNOWN};
 /// Variables, functions and aliases, as far as the script itself sets them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment {
-    /// A variable that is not here comes from outside: unknown.
+    /// A variable that is missing here comes from outside and is unknown.
     pub(super) variables: BTreeMap<String, Variable>,
     pub(super) functions: BTreeMap<String, Function>,
     pub(super) aliases: BTreeMap<String, String>,
-    /// `$1` and so on, where the script sets them.
+    /// `$1` and so on, if the script sets them.
     pub(super) positional: Option<Vec<Argument>>,
-    /// Variables that do not simply become what is assigned to them.
+    /// Variables that do not simply become the value assigned to them.
     pub(super) odd: BTreeSet<String>,
-    /// Whether words are split otherwise than at blanks.
+    /// Words are not split at white space as usual.
     pub(super) other_splitting: bool,
 }
 
-/// Variables to which the shell itself gives values.
+/// Variables that the shell itself sets.
 const ODD: &[&str] = &[
     "_",
     "UID",
@@ -65,17 +65,17 @@ const ODD: &[&str] = &[
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Variable {
-    /// With NUL for what is unknown in it.
+    /// Text with NUL for unknown parts.
     Text(String),
     Array(Vec<Argument>),
     Unknown,
 }
 
-/// What a function's name may run.
+/// The commands that a function's name may run.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) bodies: Vec<Rc<Command>>,
-    /// Whether it is defined in any case; else a program of that name may run instead.
+    /// The function is defined in any case; otherwise a program of that name may run instead.
     pub(super) certain: bool,
 }
 
@@ -99,14 +99,14 @@ impl Environment {
         self.variables.insert(name.to_owned(), if odd { Variable::Unknown } else { value });
     }
 
-    /// From here on, the variable does not simply become what is assigned to it: it may not be changed, or its
-    /// value is taken as a number or in other letters.
+    /// Marks a variable as odd: it does not simply become the assigned value, because it is read-only,
+    /// numeric or case-changing.
     pub(super) fn make_odd(&mut self, name: &str) {
         self.odd.insert(name.to_owned());
     }
 
-    /// What another shell sees that this one starts. Variables and functions may have been exported; that a
-    /// function was is not followed, so that the program of its name may run as well.
+    /// The state that a child shell sees. Variables and functions may have been exported; exports of
+    /// functions are not followed, so that the program of that name may run as well.
     pub(super) fn for_child(&self) -> Self {
         let mut functions = self.functions.clone();
         functions.values_mut().for_each(|function| function.certain = false);
@@ -117,7 +117,7 @@ impl Environment {
         self.set(name, Variable::Unknown);
     }
 
-    /// Something ran that may have set anything.
+    /// Forgets all variables, after something that may have set any.
     pub(super) fn forget_all(&mut self) {
         self.variables.clear();
         self.positional = None;
@@ -142,7 +142,7 @@ impl Environment {
         }
     }
 
-    /// The state where it is not known which of two was reached. Says whether that is another than this.
+    /// Merges another possible state; returns whether this one changed.
     pub(super) fn merge(&mut self, other: &Self) -> bool {
         let mut changed = false;
         let names: Vec<String> = self.variables.keys().chain(other.variables.keys()).cloned().collect();
@@ -180,7 +180,7 @@ impl Environment {
         }
         for (name, alias) in &other.aliases {
             if self.aliases.get(name) != Some(alias) {
-                // What it stands for is unknown, which the text of an alias may say.
+                // Its meaning is unknown, which the text of an alias can express.
                 let text = if self.aliases.contains_key(name) { UNKNOWN.to_string() } else { alias.clone() };
                 changed |= self.aliases.insert(name.clone(), text.clone()) != Some(text);
             }

@@ -1,4 +1,4 @@
-//! From words to arguments: what is static is computed, the rest is marked as unknown.
+//! Expands words to arguments: static parts are computed, the rest is marked as unknown.
 
 use super::Walker;
 use super::braces;
@@ -7,7 +7,7 @@ use crate::shell::rules;
 use crate::shell::syntax::{Parameter, Part, Word};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// A value longer than this is not followed.
+/// The longest value that is followed.
 const LONGEST: usize = 64 * 1024;
 
 /// Arguments under construction.
@@ -16,7 +16,7 @@ struct Fields {
     done: Vec<Argument>,
     text: String,
     many: bool,
-    /// Whether there is an argument though its text be empty.
+    /// There is an argument even if its text is empty.
     there: bool,
 }
 
@@ -45,7 +45,7 @@ impl Fields {
         (self.many, self.there) = (false, false);
     }
 
-    /// A value that is split at blanks and whose patterns count.
+    /// Adds a value that is split at spaces and whose patterns count.
     fn split(&mut self, value: &str) {
         for (i, piece) in value.split([' ', '\t', '\n']).enumerate() {
             if i > 0 {
@@ -58,7 +58,7 @@ impl Fields {
 }
 
 impl Walker<'_> {
-    /// The arguments that words become.
+    /// Expands words to arguments.
     pub(super) fn words(&mut self, words: &[Word], environment: &mut Environment) -> Vec<Argument> {
         let mut arguments = Vec::new();
         for word in words {
@@ -75,7 +75,7 @@ impl Walker<'_> {
         arguments
     }
 
-    /// The one argument that a word becomes where it is neither split nor matched: after `=`, `<<<`, in `case`.
+    /// Expands a word to one argument, without splitting and matching: after `=`, `<<<`, in `case`.
     pub(super) fn single(&mut self, word: &Word, environment: &mut Environment) -> Argument {
         let mut fields = Fields::default();
         self.quoted(&word.parts, environment, &mut fields, false);
@@ -87,7 +87,7 @@ impl Walker<'_> {
             match part {
                 Part::Plain(text) => {
                     let text = self.tilde(text, i == 0, fields);
-                    // The program `[` is no pattern.
+                    // The program `[` is not a pattern.
                     fields.many |= text.contains(['*', '?', '[']) && !(text == "[" && parts.len() == 1);
                     fields.text(text);
                 }
@@ -104,9 +104,9 @@ impl Walker<'_> {
         }
     }
 
-    /// Where home is, only run time knows.
+    /// Expands `~`: the home directory is known only at run time.
     fn tilde<'t>(&self, text: &'t str, first: bool, fields: &mut Fields) -> &'t str {
-        // `of=~/x` is expanded as an assignment would be, in its parts between colons too.
+        // `of=~/x` is expanded like an assignment, also in its parts between colons.
         let assigned = first
             .then(|| text.split_once('=').filter(|(name, _)| is_name(name)))
             .flatten()
@@ -147,7 +147,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Parts that stay one argument. `lists` says whether `"$@"` may still become several.
+    /// Expands parts that stay one argument. `lists` says whether `"$@"` may still become several.
     fn quoted(&mut self, parts: &[Part], environment: &mut Environment, fields: &mut Fields, lists: bool) {
         for (i, part) in parts.iter().enumerate() {
             match part {
@@ -160,7 +160,7 @@ impl Walker<'_> {
                     fields.there = true;
                 }
                 Part::Double(parts) => {
-                    // `"$@"` of nothing is nothing; anything else in quotes is an argument.
+                    // An empty `"$@"` is no argument; anything else in quotes is one.
                     let list = |part: &Part| matches!(part, Part::Parameter(p) if is_list(p));
                     fields.there |= !(parts.len() == 1 && parts.iter().all(list));
                     self.quoted(parts, environment, fields, lists);
@@ -206,7 +206,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The values of a parameter, where they are known; several for lists.
+    /// The values of a parameter, if they are known; several for lists.
     fn values(&mut self, parameter: &Parameter, environment: &mut Environment) -> Option<Vec<Argument>> {
         if let Some(index) = &parameter.index {
             self.inner(index, environment);
@@ -228,7 +228,7 @@ impl Walker<'_> {
         let known = self.plain_values(parameter, environment)?;
         match operator {
             "" => Some(known),
-            // The word is left out where there is a value.
+            // The word is left out if there is a value.
             ":-" | "-" if known.len() == 1 && known[0].known().is_some_and(|text| !text.is_empty()) => {
                 Some(known)
             }
@@ -244,7 +244,7 @@ impl Walker<'_> {
             (name, None) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let place = name.parse::<usize>().ok()?.checked_sub(1)?;
                 let values = positional?;
-                // One that may be several makes the places after it unknown.
+                // A value that may become several makes the positions after it unknown.
                 let certain = values.iter().take(place + 1).all(|value| !value.is_many());
                 certain.then(|| values.get(place).cloned().into_iter().collect())
             }
@@ -261,7 +261,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Runs what stands in a part of which the value does not matter but to arithmetic.
+    /// Follows the commands in a part whose value matters only to arithmetic.
     pub(super) fn inner(&mut self, parts: &[Part], environment: &mut Environment) {
         let mut ignored = Fields::default();
         self.quoted(parts, environment, &mut ignored, false);

@@ -1,17 +1,17 @@
-//! Files that a command writes itself: what is in them when it runs them.
+//! Files that a command writes itself, with their contents in case it runs them.
 //!
-//! They are told apart by their names, without directories.
+//! Files are distinguished by their names, without directories.
 
 use super::{Output, Place, Walker, Written, programs};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// How many texts are remembered that may be scripts.
+/// Number of texts remembered that may be scripts.
 const TEXTS: usize = 32;
-/// How many things are remembered that one file may hold.
+/// Number of possible contents remembered per file.
 const HELD: usize = 8;
 
 impl Walker<'_> {
-    /// Remembers what redirections of a command wrote.
+    /// Remembers the files that redirections of a command wrote.
     pub(super) fn note_written(&mut self, place: &Place, output: &Output) {
         for path in &place.writes {
             let fetched = self.commands.last().is_some_and(programs::fetches);
@@ -23,13 +23,13 @@ impl Walker<'_> {
             match (place.appends, place.writes.len()) {
                 (false, _) => self.wrote(path, written),
                 (true, 1) => self.appended(path, written),
-                // Which of several is added to is not kept.
+                // It is not recorded which of several is appended to.
                 (true, _) => self.wrote(path, Written::Unknown),
             }
         }
     }
 
-    /// Remembers what was added to a file. That is known where it happens once, to a text that is known.
+    /// Remembers text that was appended to a file. The result is known if it happens once, to a known text.
     fn appended(&mut self, path: &Argument, added: Written) {
         let once =
             self.perhaps + self.parallel + self.inside == 0 && self.calls.is_empty() && !self.skips.any();
@@ -46,7 +46,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Remembers a file. What is in one that was written before, or through another path, is unknown.
+    /// Remembers a written file. If it was written before, or through another path, its content is unknown.
     pub(in crate::shell) fn wrote(&mut self, path: &Argument, written: Written) {
         let name = file_name(path.text()).to_owned();
         if name.contains(UNKNOWN) || path.is_many() {
@@ -70,7 +70,7 @@ impl Walker<'_> {
             return;
         }
         if self.ran.contains(&name) {
-            // By a trap or a command in the background it may run after all of this.
+            // Through a trap or a background command it may run after all of this.
             self.hit("unknown.script", Some("it is run before it is written"));
             if let Written::Text(script) = &written {
                 self.attempt_script(&script.clone());
@@ -97,11 +97,11 @@ impl Walker<'_> {
         self.files.insert(name, written);
     }
 
-    /// What is in a file, if this command may have written it.
+    /// The content of a file, if this command may have written it.
     pub(super) fn written(&self, path: &str) -> Option<Written> {
         let name = file_name(path);
         let found = self.files.get(name).cloned();
-        // What programs keep of a file that they change.
+        // Backups that programs keep of changed files.
         let kept = || {
             let before = ["~", ".bak", ".orig", ".old"].iter().find_map(|ending| name.strip_suffix(ending));
             before.filter(|before| self.files.contains_key(*before)).map(|_| Written::Unknown)
@@ -109,7 +109,7 @@ impl Walker<'_> {
         found.or_else(kept).or(self.writes_unknown.then_some(Written::Unknown))
     }
 
-    /// What is in a file that is run.
+    /// The content of a file that is run.
     pub(super) fn run_file(&mut self, path: &str) -> Option<Written> {
         let name = file_name(path).to_owned();
         let written = self.written(path);
@@ -118,7 +118,7 @@ impl Walker<'_> {
             let texts = std::mem::take(&mut self.texts);
             for text in &texts {
                 self.attempt_script(text);
-                // As a patch adds it.
+                // As added by a patch.
                 if let Some(added) = text.strip_prefix('+') {
                     self.attempt_script(added);
                 }
@@ -136,7 +136,7 @@ impl Walker<'_> {
         written
     }
 
-    /// What a file may hold of which that is not certain.
+    /// The possible contents of a file.
     pub(super) fn held(&self, path: &str) -> Vec<Written> {
         self.held.get(file_name(path)).cloned().unwrap_or_default()
     }
@@ -148,9 +148,9 @@ impl Walker<'_> {
         }
     }
 
-    /// A program that may change files, or write new ones, in a way that is not followed.
+    /// Notes a program that may change or create files in a way that is not followed.
     pub(super) fn note_reworked(&mut self, name: &str, arguments: &[Argument]) {
-        // These write files that nobody names here.
+        // These write files that are not named here.
         if matches!(name, "tar" | "bsdtar" | "unzip" | "git" | "patch" | "rename" | "gunzip" | "cpio") {
             self.files.values_mut().filter(|file| matches!(file, Written::Text(_))).for_each(|file| {
                 *file = Written::Unknown;
@@ -166,7 +166,7 @@ impl Walker<'_> {
         let words =
             arguments.iter().flat_map(|argument| argument.text().split(['=', '/', ' ', ':', '"', '\'']));
         for word in words.filter(|word| !word.is_empty()) {
-            // What is unpacked has its name without the ending; a name may be joined to its option.
+            // An unpacked file has the name without the ending; a name may be joined to its option.
             let unpacked = word.rsplit_once('.').map_or(word, |(before, _)| before);
             let joined = word.strip_prefix('-').and_then(|word| word.get(1..)).unwrap_or("");
             let numbered = matches!(name, "csplit" | "split").then(|| format!("{word}00"));
@@ -174,7 +174,7 @@ impl Walker<'_> {
             self.given.extend(names.filter(|name| !name.is_empty()));
         }
         if matches!(name, "patch" | "csplit" | "split" | "git") {
-            // Names that stand in what they read.
+            // Names in their input.
             let words = self.texts.iter().flat_map(|text| text.split([' ', '/', '\n', '\t']));
             let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_owned).collect();
             self.given.extend(words);
@@ -202,7 +202,7 @@ impl Walker<'_> {
     }
 }
 
-/// Whether a program copies files from another machine, or from somewhere else where nobody looked.
+/// Returns whether a program copies files from another machine, or from another place that was not examined.
 fn brings(name: &str, arguments: &[Argument]) -> bool {
     let has = |verb: &str| arguments.iter().any(|argument| argument.text() == verb);
     let remote = || {
@@ -218,7 +218,7 @@ fn brings(name: &str, arguments: &[Argument]) -> bool {
     }
 }
 
-/// Whether a program writes files that its arguments name.
+/// Returns whether a program writes files that its arguments name.
 fn reworks(name: &str, arguments: &[Argument]) -> bool {
     let any = |test: &dyn Fn(&str) -> bool| arguments.iter().any(|argument| test(argument.text()));
     let option = |short: &str, long: &str| {
@@ -248,7 +248,7 @@ fn reworks(name: &str, arguments: &[Argument]) -> bool {
     }
 }
 
-/// A path's last component, by which files are told apart: where a relative path starts is not followed.
+/// A path's last component, which identifies files: the start of a relative path is not followed.
 fn file_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }

@@ -1,7 +1,7 @@
-//! Follows a script as a shell would, without running it, and notes every simple command it may run.
+//! Follows a script as a shell would, without running it, and records every simple command that it may run.
 //!
-//! Where the way divides, both ways are followed and what they leave differently is unknown. Subshells see a
-//! copy of the state. Loops are followed until another round would bring nothing new.
+//! At a branch, both ways are followed, and state that differs after them is unknown. Subshells see a copy of
+//! the state. Loops are followed until another round would bring nothing new.
 
 mod arithmetic;
 mod braces;
@@ -32,25 +32,25 @@ use super::rules::{self, Rules};
 use super::syntax::{After, Command, Item, Kind, List};
 use super::verdict::{Argument, Decision, Finding, Simple, Span, UNKNOWN};
 
-/// How many steps a script may take to follow.
+/// Number of steps for following a script.
 const FUEL: usize = 20_000;
-/// How often a loop is followed before its variables are given up.
+/// Number of rounds of a loop before its variables count as unknown.
 const ROUNDS: usize = 3;
 
-/// What a command reads.
+/// The input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Whatever the script itself reads.
+    /// The input of the script itself.
     Inherited,
     /// This text.
     Text(String),
     /// A file.
     File(Argument),
-    /// Something that only run time knows.
+    /// Known only at run time.
     Unknown { fetched: bool, decoded: bool },
 }
 
-/// What a file holds that the script wrote itself.
+/// The content of a file that the script wrote itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
     Text(String),
@@ -60,10 +60,10 @@ pub(super) enum Written {
     Program(String),
 }
 
-/// What a command writes to its standard output, where that is known.
+/// The standard output of a command, if it is known.
 pub(super) type Output = Option<String>;
 
-/// Where a simple command stands, and in what surroundings.
+/// The position and surroundings of a simple command.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) span: Span,
@@ -72,23 +72,23 @@ pub(super) struct Place {
     pub(super) writes: Vec<Argument>,
     /// Files that redirections read.
     pub(super) reads: Vec<Argument>,
-    /// Variables set for this command alone.
+    /// Variables set only for this command.
     pub(super) assigned: Vec<(String, Argument)>,
-    /// Whether errors go where output goes.
+    /// Errors go to the output.
     pub(super) mixes: bool,
-    /// Whether what a file held before stays.
+    /// Writing appends to the file.
     pub(super) appends: bool,
-    /// Whether a descriptor is named that may not be open.
+    /// A descriptor is named that may not be open.
     pub(super) uncertain: bool,
 }
 
 impl Place {
-    /// Whether a file may be one that cannot be opened, so that nothing runs here.
+    /// Returns whether a file may fail to open, so that nothing runs here.
     fn may_fail(&self) -> bool {
         self.uncertain || self.writes.iter().chain(&self.reads).any(|path| path.known() != Some("/dev/null"))
     }
 
-    /// Where nothing stands around.
+    /// A place without surroundings.
     pub(super) fn nowhere() -> Self {
         Self {
             span: Span::default(),
@@ -110,51 +110,51 @@ pub(super) struct Walker<'r> {
     pub(super) commands: Vec<Simple>,
     fuel: usize,
     depth: usize,
-    /// Where everything stands that a nested text holds.
+    /// The position of a nested text, used for everything in it.
     nested: Option<Span>,
-    /// Where the walk is.
+    /// The current position.
     here: Span,
     /// Functions that are being followed.
     calls: Vec<String>,
     called: BTreeSet<String>,
-    /// How many things around run side by side.
+    /// Number of enclosing parts that run in parallel.
     parallel: usize,
-    /// How many decisions around may fall otherwise.
+    /// Number of enclosing conditions that may turn out otherwise.
     perhaps: usize,
-    /// Whether something came by which the shell may leave out what follows.
+    /// The parts of the script that the shell may skip from here on.
     skips: Skips,
-    /// How many compound commands are around.
+    /// Number of enclosing compound commands.
     inside: usize,
-    /// Whether what is printed from here on may go elsewhere, end early or be joined by more: descriptors were
-    /// changed, a trap was set, or errors end the shell.
+    /// Output from here on may go elsewhere, end early or be mixed with more: descriptors were changed, a
+    /// trap was set, or errors end the shell.
     moved: bool,
     /// Texts of the script that a program may have put into a file.
     texts: Vec<String>,
     /// Files that such a program was given, by their names.
     given: BTreeSet<String>,
-    /// What this command wrote itself, by the files' names without their directories.
+    /// The content of the files that this command wrote itself, by name without directory.
     pub(super) files: BTreeMap<String, Written>,
-    /// What is known to have been written to each of them, whatever came after.
+    /// Everything that is known to have been written to each of them, in any order.
     held: BTreeMap<String, Vec<Written>>,
-    /// Files that may be one, by their names.
+    /// Files that may be the same, by name.
     linked: BTreeSet<String>,
     /// Scripts that were run before this command wrote them, by their names.
     ran: BTreeSet<String>,
-    /// Whether it wrote a file of which the name is unknown.
+    /// It wrote a file with an unknown name.
     writes_unknown: bool,
-    /// Whether programs may be looked for in other directories than before.
+    /// Programs may be searched in other directories than before.
     pub(super) path_is_set: bool,
-    /// Whether something runs later than it stands there: by a trap, or in the background.
+    /// Something runs later than its position: by a trap, or in the background.
     defers: bool,
     /// Variables that may be arrays.
     arrays: BTreeSet<String>,
-    /// Variables that the function that is being followed has for itself.
+    /// Local variables of the function that is being followed.
     locals: Vec<String>,
-    /// Whether the shell that is followed reads its script from its input.
+    /// The shell that is followed reads its script from its input.
     reads_script: bool,
-    /// Whether it or one around it does, so that what reads this input takes lines of a script.
+    /// This shell or an enclosing one does, so that a program that reads this input takes lines of a script.
     takes_script: bool,
-    /// Whether something is followed that may not be a command.
+    /// The text being followed may not be a command.
     attempting: bool,
     arithmetic: Arithmetic,
 }
@@ -208,7 +208,7 @@ impl<'r> Walker<'r> {
         self.judge_arithmetic();
     }
 
-    /// A text that is run as a script in this state.
+    /// Follows a text that is run as a script in this state.
     fn nested_script(&mut self, text: &str, environment: &mut Environment, input: &Input) -> Output {
         if text.contains(UNKNOWN) {
             self.hit("unknown.script", None);
@@ -222,7 +222,7 @@ impl<'r> Walker<'r> {
                 let output = self.list(&list, environment, input);
                 self.depth -= 1;
                 self.nested = outer;
-                // Bash may find an error where none is seen here, and does nothing of it then.
+                // Bash may find an error that is not seen here, and then runs nothing of it.
                 environment.merge(&before);
                 if text.contains("[[") { None } else { output }
             }
@@ -239,7 +239,7 @@ impl<'r> Walker<'r> {
         self.hit_at("unknown.syntax", Some(what), self.nested.unwrap_or(span));
     }
 
-    /// Functions that nothing here calls may be called by what is not seen.
+    /// Follows functions that are never called here: unseen code may call them.
     fn never_called(&mut self, environment: &Environment) {
         for (name, function) in &environment.functions {
             if self.called.contains(name) {
@@ -255,7 +255,7 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// Takes one step; false once there have been too many.
+    /// Spends one step; returns false once there have been too many.
     fn spend(&mut self) -> bool {
         match self.fuel.checked_sub(1) {
             Some(fuel) => {
@@ -271,7 +271,7 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// A rule has something against what stands here.
+    /// Records a rule's objection to the current position.
     pub(super) fn hit(&mut self, rule: &'static str, detail: Option<&str>) {
         self.hit_at(rule, detail, self.here);
     }
@@ -357,7 +357,8 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// Whether a line of the script itself begins here. What failed before has ended with the line before.
+    /// Returns whether a line of the script itself begins here. A failure before has ended with the previous
+    /// line.
     fn is_line(&self, item: &Item) -> bool {
         let before = self.text.get(..item.command.span.start).unwrap_or("");
         let before = before.trim_end_matches([' ', '\t']);
@@ -366,7 +367,7 @@ impl<'r> Walker<'r> {
             && self.nested.is_none()
             && self.calls.is_empty()
             && before.ends_with('\n')
-            // One that goes on is no new line.
+            // A continued line is not a new one.
             && !before.ends_with("\\\n")
     }
 
@@ -419,7 +420,7 @@ impl<'r> Walker<'r> {
             Kind::Coprocess(command) => {
                 self.defers = true;
                 self.parallel += 1;
-                // Whoever has its descriptors writes to it.
+                // Any holder of its descriptors writes to it.
                 let unknown = Input::Unknown { fetched: false, decoded: false };
                 self.command(command, &mut environment.clone(), &unknown);
                 self.parallel -= 1;
@@ -471,7 +472,7 @@ impl<'r> Walker<'r> {
                     rules::judge_assignment(self, variable, value);
                     self.arithmetic.keeps(value.text());
                 }
-                // `select` asks which of them.
+                // `select` reads the choice from the input.
                 if !fixed && self.takes_script && *input == Input::Inherited {
                     self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
                 }
@@ -495,7 +496,7 @@ impl<'r> Walker<'r> {
                     for pattern in patterns {
                         self.single(pattern, environment);
                     }
-                    // `;&` falls through, so that each may run after any before it.
+                    // `;&` falls through, so that each branch may run after any before it.
                     self.list(body, environment, input);
                     environment.merge(&before);
                 }
@@ -562,7 +563,7 @@ impl<'r> Walker<'r> {
             output = self.command(command, &mut environment.clone(), &input);
             input = match &output {
                 Some(text) => Input::Text(text.clone()),
-                // What comes into a group passes on through the commands in it.
+                // Input of a group passes through the commands in it.
                 None => match self.unknown_input(first) {
                     Input::Unknown { fetched, decoded } => {
                         Input::Unknown { fetched: fetched || outer.0, decoded: decoded || outer.1 }
@@ -575,7 +576,7 @@ impl<'r> Walker<'r> {
         output
     }
 
-    /// What comes of the commands found since: fetched from elsewhere, decoded, or neither.
+    /// The input from the commands since `first`: fetched from elsewhere, decoded, or neither.
     fn unknown_input(&self, first: usize) -> Input {
         let since = self.commands.get(first..).unwrap_or(&[]);
         let names = || since.iter().filter_map(|simple| simple.argv.first()?.known());
@@ -585,7 +586,7 @@ impl<'r> Walker<'r> {
         }
     }
 
-    /// `$(...)`: what it prints, without the line ends at its end.
+    /// The output of `$(...)`, without the line ends at its end.
     fn substitution(&mut self, list: &Rc<List>, environment: &Environment) -> Output {
         if !self.spend() {
             return None;

@@ -1,20 +1,20 @@
-//! Programs that run other programs: which, and with what.
+//! Programs that run other programs: finds the inner command.
 
 use super::Input;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// Something that a wrapper runs or sets.
+/// A command that a wrapper runs, or a variable that it sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Inner {
     Command(Vec<Argument>),
-    /// Text that it gives to a shell.
+    /// Text for a shell.
     Script(String),
     Assignment(String, Argument),
-    /// Only run time knows what it runs.
+    /// The inner command is known only at run time.
     Unclear,
 }
 
-/// What a shell runs.
+/// The script that a shell runs.
 #[derive(Debug)]
 pub(super) enum Shell {
     /// A text, and the arguments from `$0` on.
@@ -28,14 +28,14 @@ pub(super) enum Shell {
     Unclear,
 }
 
-/// How a wrapper's own arguments look.
+/// The form of a wrapper's own arguments.
 struct Wrapper {
     names: &'static [&'static str],
     /// Short options that take a value, which may be the next argument.
     short: &'static str,
     /// Long options that take a value in the next argument.
     long: &'static [&'static str],
-    /// How many arguments come before the command.
+    /// Number of arguments before the command.
     before: usize,
 }
 
@@ -118,17 +118,17 @@ const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// Wrappers that start a shell where nothing else is to be run.
+/// Wrappers that start a shell if no command is given.
 const STARTS_SHELL: &[&str] = &["fakeroot", "unshare", "nsenter", "chroot", "setarch", "linux32", "linux64"];
 
-/// Whether what a program runs is followed here.
+/// Returns whether the inner command of a program is followed here.
 pub(super) fn is_wrapper(name: &str) -> bool {
     const OTHERS: &[&str] =
         &["find", "gfind", "watch", "parallel", "flock", "su", "script", "ssh", "git", "tar"];
     OTHERS.contains(&name) || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
 }
 
-/// What a program runs besides itself.
+/// The inner commands of a program.
 pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inner> {
     match name {
         "find" | "gfind" => find(arguments),
@@ -157,7 +157,7 @@ pub(super) fn peel(name: &str, arguments: &[Argument], input: &Input) -> Vec<Inn
         },
         _ => match WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             Some(wrapper) => match after(wrapper, arguments) {
-                // With nothing to run these start a shell, which reads what they would.
+                // Without a command these start a shell, which reads their input.
                 Some(rest) if rest.is_empty() && STARTS_SHELL.contains(&name) => {
                     vec![Inner::Command(vec![Argument::new("sh")])]
                 }
@@ -175,7 +175,7 @@ fn unclear() -> Vec<Inner> {
     vec![Inner::Unclear]
 }
 
-/// The arguments after a wrapper's own; `None` where that is not clear.
+/// The arguments after a wrapper's own; `None` if that is not clear.
 fn after(wrapper: &Wrapper, arguments: &[Argument]) -> Option<Vec<Argument>> {
     let (mut rest, mut before) = (arguments, wrapper.before);
     while let [first, after @ ..] = rest {
@@ -254,7 +254,7 @@ fn env(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
-/// What follows `S` among short options of `env`; those that take a value end the search.
+/// The text after `S` among short options of `env`; options that take a value end the search.
 fn split_option(text: &str) -> Option<&str> {
     let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
     let at = flags.find(['S', 'u', 'C', 'a'])?;
@@ -288,7 +288,7 @@ fn xargs(arguments: &[Argument], input: &Input) -> Vec<Inner> {
             }
         }
         _ => match input {
-            // Quotes and backslashes count for xargs; without them words are words.
+            // Quotes and backslashes count for xargs; otherwise words are taken as they are.
             Input::Text(text) if !text.contains(['\'', '"', '\\']) && own.is_empty() => {
                 command.extend(text.split_whitespace().map(Argument::new));
             }
@@ -302,7 +302,7 @@ fn find(arguments: &[Argument]) -> Vec<Inner> {
     let mut inner = Vec::new();
     let mut rest = arguments;
     while let Some(at) = rest.iter().position(|a| {
-        // `$X-exec`, should `$X` be empty.
+        // `$X-exec`, if `$X` is empty.
         matches!(a.text().trim_start_matches(UNKNOWN), "-exec" | "-execdir" | "-ok" | "-okdir")
     }) {
         let command = &rest[at + 1..];
@@ -315,7 +315,7 @@ fn find(arguments: &[Argument]) -> Vec<Inner> {
         rest = command.get(end..).unwrap_or(&[]);
     }
     if arguments.iter().any(|argument| argument.may_be_option() && argument.is_many()) && inner.is_empty() {
-        // `find $X` may hold an action; `find "$X"` is a place.
+        // `find $X` may contain an action; `find "$X"` is a path.
         return unclear();
     }
     inner
@@ -354,7 +354,7 @@ fn parallel(arguments: &[Argument], input: &Input) -> Vec<Inner> {
     };
     let mut command: Vec<Argument> = rest[..end].iter().map(fill).collect();
     if command.len() == 1 && command[0].text().contains(' ') {
-        // One argument with blanks is a line for the shell.
+        // A single argument with spaces is a line for the shell.
         return vec![Inner::Script(command[0].text().to_owned())];
     }
     command.push(Argument::some_unknown());
@@ -373,7 +373,7 @@ fn flock(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
-/// Whether a text is a long option, shortened as programs allow, and the value that is joined to it.
+/// If a text is a long option, shortened as programs allow, returns the value that is joined to it.
 pub(in crate::shell) fn long_option<'a>(text: &'a str, option: &str) -> Option<Option<&'a str>> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -453,7 +453,7 @@ fn git(arguments: &[Argument]) -> Vec<Inner> {
     inner
 }
 
-/// `cmake -E rm -rf x`: tools of its own, named as the programs are.
+/// `cmake -E rm -rf x`: its own tools, named like the programs.
 fn cmake(arguments: &[Argument]) -> Vec<Inner> {
     let tool = arguments.iter().position(|argument| argument.text() == "-E");
     match tool.map(|at| arguments.get(at + 1..).unwrap_or(&[])) {
@@ -466,7 +466,7 @@ fn cmake(arguments: &[Argument]) -> Vec<Inner> {
     }
 }
 
-/// `make CC=...`: variables, as if they were set before it.
+/// `make CC=...`: variables, as if set before it.
 fn make(arguments: &[Argument]) -> Vec<Inner> {
     let set = arguments.iter().filter(|argument| !argument.text().starts_with('-'));
     set.filter_map(|argument| argument.text().split_once('='))
@@ -504,7 +504,7 @@ fn tar(arguments: &[Argument]) -> Vec<Inner> {
     inner
 }
 
-/// What a shell runs before anything else: texts, and files (`true`).
+/// The texts that a shell runs before anything else, and files (`true`).
 pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, bool)> {
     let mut found = Vec::new();
     for (i, argument) in arguments.iter().enumerate() {
@@ -523,7 +523,7 @@ pub(super) fn shell_start(name: &str, arguments: &[Argument]) -> Vec<(Argument, 
     found
 }
 
-/// Long options of bash, which it also takes after one dash.
+/// Long options of bash, which it also accepts after one dash.
 const LONG_OF_BASH: &[&str] = &[
     "debug",
     "debugger",
@@ -545,13 +545,13 @@ const LONG_OF_BASH: &[&str] = &[
     "wordexp",
 ];
 
-/// What a shell does with its arguments.
+/// The script that a shell runs with these arguments.
 pub(super) fn shell(arguments: &[Argument]) -> Shell {
     let mut rest = arguments;
     let mut reads_command = false;
     while let [first, after @ ..] = rest {
         let text = first.text();
-        // What bash takes for a long option is some letters to other shells.
+        // A long option of bash is several letters to other shells.
         let is_either = text.strip_prefix('-').is_some_and(|name| LONG_OF_BASH.contains(&name));
         if (first.may_be_option() && first.is_many()) || first.is_unclear_option("") || is_either {
             return Shell::Unclear;
@@ -576,7 +576,7 @@ pub(super) fn shell(arguments: &[Argument]) -> Shell {
         if !(text.starts_with('-') || text.starts_with('+')) || text.len() < 2 {
             break;
         }
-        // `-k` takes assignments out of arguments, `B` is about braces, `O` changes what not.
+        // `-k` takes assignments out of arguments, `B` is about braces, `O` changes many things.
         let plain = |name: &Argument| {
             matches!(
                 name.known(),

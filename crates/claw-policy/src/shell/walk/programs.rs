@@ -1,11 +1,11 @@
-//! What is known of programs by their name: what they do, and whether they run or decode things.
+//! Knowledge of programs by name: their effects, and whether they run or decode things.
 
 use claw_core::tool::{Effect, Effects};
 
 use super::Place;
 use crate::shell::verdict::{Argument, Simple};
 
-/// What a program may do that nobody knows.
+/// Effects that an unknown program may have.
 pub(super) const ANYTHING: Effects =
     Effects::of(&[Effect::Read, Effect::Write, Effect::Execute, Effect::Network]);
 pub(super) const NOTHING: Effects = Effects::NONE;
@@ -319,7 +319,7 @@ const INTERPRETERS: &[&str] = &[
     "powershell",
 ];
 
-/// The name that rules know a program by: without its directory, a version or `.exe`.
+/// The name by which rules know a program: without directory, version and `.exe`.
 pub(in crate::shell) fn name(written: &str) -> String {
     let name = written.rsplit('/').next().unwrap_or(written);
     let name = name.strip_suffix(".exe").unwrap_or(name);
@@ -341,7 +341,7 @@ pub(in crate::shell) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Whether a program is known to do what it does without running its arguments, or to be followed otherwise.
+/// Returns whether a program is known not to run its arguments, or is followed elsewhere.
 pub(super) fn only_itself(name: &str) -> bool {
     [READERS, QUIET, WRITERS, NETWORKERS, INTERPRETERS, SHELLS].iter().any(|names| names.contains(&name))
         || super::peel::is_wrapper(name)
@@ -355,7 +355,7 @@ pub(super) fn decodes(written: &str) -> bool {
     DECODERS.contains(&name(written).as_str())
 }
 
-/// Whether a command brings something from another machine.
+/// Returns whether a command fetches something from another machine.
 pub(super) fn fetches(simple: &Simple) -> bool {
     let Some(program) = simple.argv.first().and_then(Argument::known).map(name) else { return false };
     match program.as_str() {
@@ -368,7 +368,7 @@ pub(super) fn fetches(simple: &Simple) -> bool {
     }
 }
 
-/// What a program may do, as far as its name and arguments tell.
+/// The effects that a program may have, judged by its name and arguments.
 pub(super) fn effects(name: &str, arguments: &[Argument], place: &Place) -> Effects {
     let writes = place.writes.iter().any(|path| path.known() != Some("/dev/null"));
     let own = if QUIET.contains(&name) {

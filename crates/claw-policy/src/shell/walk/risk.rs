@@ -1,13 +1,13 @@
-//! What has the shell leave out what stands behind it.
+//! Commands after which the shell may skip the following ones.
 //!
-//! `break` does so to the end of its loop, `return` to that of its function. An expansion that fails ends the
-//! line, the function or the `eval` that it stands in, and the script goes on behind that. Whether it fails is not
-//! computed: that it can is enough.
+//! `break` skips to the end of its loop, `return` to the end of its function. An expansion that fails ends
+//! its line, function or `eval`, and the script continues after that. Whether it fails is not computed: it is
+//! enough that it can.
 
 use super::environment::Environment;
 use crate::shell::syntax::{AssignedValue, Assignment, Command, Kind, Parameter, Part, Word};
 
-/// How far something may be left out.
+/// The parts of a script that may be skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Skips {
     pub(super) of_loop: bool,
@@ -24,7 +24,7 @@ impl Skips {
 /// Variables of the shell that cannot be set.
 const FIXED: &[&str] = &["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO"];
 
-/// Whether a simple command can, by its own words.
+/// Returns whether a simple command can fail by its own words.
 pub(super) fn may_fail(command: &Command, environment: &Environment) -> bool {
     let words: &mut dyn Iterator<Item = &Word> = match &command.kind {
         Kind::Simple { assignments, words } => {

@@ -1,15 +1,14 @@
-//! Programs that run what stands somewhere in their arguments.
+//! Programs that run a command somewhere in their arguments.
 //!
-//! Of these it is known *that* they run a command, but not how all their own options look. So every place at
-//! which the command may begin is tried, and a place counts where rules have something against what begins
-//! there. Of a program that nobody here knows the same is thought where its arguments read like a command
-//! that would be denied, and it is asked.
+//! These are known to run a command, but the form of all their own options is not. So every position at which
+//! the command may begin is tried, and one counts if rules object to the command that begins there. An
+//! unknown program whose arguments read like a denied command is treated the same, and asked about.
 
 use super::environment::Environment;
 use super::{Input, Place, Walker, programs};
 use crate::shell::verdict::{Argument, Decision};
 
-/// Runners, and the verbs after which they run something; with none, they always do.
+/// Runners, and the verbs after which they run something; those without verbs always do.
 const RUNNERS: &[(&[&str], &[&str])] = &[
     (&["npm", "pnpm", "yarn", "bun"], &["exec", "x", "explore", "dlx", "run", "create"]),
     (&["npx", "pnpx", "bunx", "uvx", "nodemon", "concurrently", "tsx", "ts-node"], &[]),
@@ -100,11 +99,11 @@ const NAMING: &[&str] = &[
     "cmake",
 ];
 
-/// How many places are tried.
+/// Number of positions that are tried.
 const PLACES: usize = 64;
 
 impl Walker<'_> {
-    /// Looks for commands in the arguments of a program.
+    /// Searches for commands in the arguments of a program.
     pub(super) fn runner(
         &mut self,
         name: &str,
@@ -151,7 +150,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A program that nobody knows, with arguments that read like `rm -rf x` or `sh -c '...'`.
+    /// Judges an unknown program with arguments that read like `rm -rf x` or `sh -c '...'`.
     fn perhaps_runs(&mut self, name: &str, arguments: &[Argument], place: &Place, environment: &Environment) {
         if self.attempting || programs::only_itself(name) || NAMING.contains(&name) {
             return;
@@ -185,7 +184,7 @@ impl Walker<'_> {
         });
     }
 
-    /// Follows something that may not be a command. It is one where rules have something against it.
+    /// Follows something that may not be a command. It counts as one if rules object to it.
     pub(super) fn attempt(&mut self, follow: impl FnOnce(&mut Self)) {
         let (findings, commands, here) = (self.findings.len(), self.commands.len(), self.here);
         let attempting = std::mem::replace(&mut self.attempting, true);

@@ -1,4 +1,4 @@
-//! Simple commands up to their arguments: assignments, redirections, and the files that are written on the way.
+//! Simple commands up to their arguments: assignments, redirections, and the files written on the way.
 
 use claw_core::tool::{Effect, Effects};
 
@@ -34,7 +34,7 @@ impl Walker<'_> {
         }
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = here;
-        // `sh <(curl ...)`: what a substitution in the words fetches is run.
+        // `sh <(curl ...)`: text that a substitution in the words fetches is run.
         if let Input::Unknown { fetched: true, decoded } = self.unknown_input(first)
             && place.input == Input::Inherited
             && words.iter().any(has_process)
@@ -50,7 +50,7 @@ impl Walker<'_> {
         output
     }
 
-    /// The same, once its words are arguments and its redirections known.
+    /// The same, once its words are expanded and its redirections known.
     fn placed(
         &mut self,
         (assignments, words): (&[Assignment], &[Word]),
@@ -85,7 +85,7 @@ impl Walker<'_> {
         if argv.is_empty() {
             self.redirected(&place);
             self.note_written(&place, &Some(String::new()));
-            // Words that all vanished: the last substitution was the command. And `$(< f)` is what `f` holds.
+            // If all words vanish, the last substitution was the command. And `$(< f)` is the content of `f`.
             let nothing = words.is_empty() && place.input == *input && place.reads.is_empty();
             return nothing.then(String::new);
         }
@@ -96,7 +96,7 @@ impl Walker<'_> {
                 environment.forget(&assignment.name);
             }
         }
-        // Such a builtin sees what is set for it alone, and in a shell called `sh` it stays.
+        // Such a builtin sees a variable set only for it, and in a shell called `sh` the variable stays.
         let sees = argv[0].known().is_some_and(|name| SEEING.contains(&name));
         for (name, value) in place.assigned.iter().filter(|_| sees && !declares) {
             environment.set(name, Variable::Text(value.text().to_owned()));
@@ -107,7 +107,7 @@ impl Walker<'_> {
         }
         self.here = here;
         self.note_written(&place, &output);
-        // Where a file cannot be read, the command is not run at all and prints nothing.
+        // If a file cannot be read, the command does not run and prints nothing.
         let reads = matches!(place.input, Input::File(_));
         if place.writes.is_empty() && !reads && !place.mixes { output } else { None }
     }
@@ -186,7 +186,7 @@ impl Walker<'_> {
             self.here = here;
             let is_here = matches!(redirect.operator, Operator::HereDocument | Operator::HereString);
             if is_here && target.text().contains(UNKNOWN) {
-                // What reads it is not given it as a text.
+                // The reader does not get it as a text.
                 self.arithmetic.prints(target.text());
             }
             let text = |text: &str| match text.contains(UNKNOWN) {
@@ -232,7 +232,7 @@ impl Walker<'_> {
                 Operator::Write | Operator::Append | Operator::Both => {
                     place.mixes |= redirect.operator == Operator::Both;
                     if !redirect.default_descriptor {
-                        // Who writes to that descriptor is unknown.
+                        // The writer of that descriptor is unknown.
                         self.wrote(&target, Written::Unknown);
                     }
                     if redirect.operator == Operator::Append {
@@ -245,7 +245,7 @@ impl Walker<'_> {
         place
     }
 
-    /// Redirections of no simple command.
+    /// Judges the redirections of a command that is not simple.
     pub(super) fn redirected(&mut self, place: &Place) {
         rules::judge_redirects(self, place);
         if !place.writes.is_empty() {
@@ -253,7 +253,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Notes a simple command.
+    /// Records a simple command.
     pub(super) fn record(&mut self, argv: &[Argument], effects: Effects) {
         self.commands.push(Simple { argv: argv.to_vec(), effects, span: self.here });
     }

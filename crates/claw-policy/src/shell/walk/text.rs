@@ -1,9 +1,9 @@
-//! What programs print whose output follows from their arguments.
+//! The output of programs, if it follows from their arguments.
 
 use super::{Input, Output};
 use crate::shell::verdict::{Argument, UNKNOWN};
 
-/// What a command prints, where that is known.
+/// The output of a command, if it is known.
 pub(super) fn output(name: &str, arguments: &[Argument], input: &Input) -> Output {
     let known: Option<Vec<&str>> = arguments.iter().map(Argument::known).collect();
     match name {
@@ -45,7 +45,7 @@ fn echo(arguments: &[&str]) -> Output {
         }
     }
     let text = arguments[first..].join(" ");
-    // dash understands escapes without being asked, so that text with any has two meanings.
+    // dash interprets escapes by default, so that text with any has two meanings.
     match text.contains('\\') {
         true if escapes => escaped(&text).map(|text| text + line_end),
         true => None,
@@ -88,7 +88,7 @@ fn printf(arguments: &[&str]) -> Output {
     }
 }
 
-/// Text with its escapes understood; `None` where one is not.
+/// Text with its escapes interpreted; `None` if one is unknown.
 fn escaped(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -121,6 +121,6 @@ fn escaped(text: &str) -> Option<String> {
             _ => return None,
         }
     }
-    // A NUL would stand for something unknown.
+    // A NUL would stand for an unknown part.
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }

@@ -1,8 +1,8 @@
-//! Which placeholder of a new text stands for which one of the old.
+//! Matches the placeholders of a new text with those of the old text.
 //!
-//! All placeholders look alike, so a secret is told by its surroundings: the line it stands in, the lines that are
-//! the same on both sides, what comes before it. Where that leaves a doubt nothing is guessed, since the wrong
-//! secret in a place is worse than a refusal.
+//! All placeholders look alike, so a secret is identified by its surroundings: its line, the lines that are
+//! equal on both sides, the text before it. If a doubt remains, nothing is guessed: a secret in the wrong
+//! position is worse than a refusal.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,34 +10,34 @@ use std::ops::Range;
 
 use claw_core::redact::PLACEHOLDER;
 
-/// One side: the lines in question, and the placeholders that are to be matched.
+/// A side of the match: the lines in question, and the placeholders to be matched.
 pub(super) struct Side<'t> {
     pub(super) lines: Vec<&'t str>,
     /// Sorted.
     pub(super) sites: Vec<Site>,
 }
 
-/// A placeholder: in which of the lines, and where in it.
+/// A placeholder: its line and its position in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Site {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-/// What to do with one that is left on each side.
+/// The way to treat a single unmatched placeholder on each side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
-    /// They belong together: someone replaces the one with the other.
+    /// Match them: one replaces the other.
     Pair,
-    /// It cannot be told.
+    /// Refuse: the match is uncertain.
     Doubt,
 }
 
-/// For each new placeholder the old one that it stands for, each at most once; `Err` is the first for which that
-/// cannot be told.
+/// For each new placeholder, the old one that it stands for, each at most once; `Err` is the first uncertain
+/// one.
 pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<usize>, usize> {
     let mut pairs = Pairs { old, new, taken: vec![false; old.sites.len()], of: vec![None; new.sites.len()] };
-    // A line that is there once on both sides says itself what it is about.
+    // A line that occurs once on both sides identifies its placeholder.
     pairs.match_single(|side, site| Some((side.line(site), site.column)));
     if pairs.open() {
         pairs.match_anchored();
@@ -52,7 +52,7 @@ pub(super) fn align(old: &Side<'_>, new: &Side<'_>, last: Last) -> Result<Vec<us
     pairs.of.iter().enumerate().map(|(at, old)| old.ok_or(at)).collect()
 }
 
-/// Words that say what a value is, however they are spaced and listed.
+/// Normalises the words before a value, regardless of spacing and list marks.
 fn squeezed(before: &str) -> Option<String> {
     let words: String = before.trim_start_matches([',', ';']).split_whitespace().collect();
     words.chars().any(char::is_alphanumeric).then_some(words)
@@ -67,7 +67,7 @@ impl<'t> Side<'t> {
         self.line(site).get(..site.column).unwrap_or_default()
     }
 
-    /// Which placeholders are in these lines.
+    /// The placeholders in these lines.
     fn within(&self, lines: &Range<usize>) -> Range<usize> {
         let start = self.sites.partition_point(|site| site.line < lines.start);
         start..self.sites.partition_point(|site| site.line < lines.end)
@@ -93,7 +93,7 @@ impl<'t> Pairs<'_, 't> {
         }
     }
 
-    /// Pairs what is left and has the same key, where there is one of it on each side.
+    /// Pairs the remaining placeholders with the same key, if there is one on each side.
     fn match_single<K: Eq + Hash>(&mut self, key: impl Fn(&Side<'t>, Site) -> Option<K>) {
         let everything = (0..self.old.sites.len(), 0..self.new.sites.len());
         self.match_single_in(everything, key);
@@ -122,8 +122,8 @@ impl<'t> Pairs<'_, 't> {
         }
     }
 
-    /// Pairs equal lines by what stands around them: lines that are there once on both sides, in the same order,
-    /// part the text; each part is looked at alone, and so on.
+    /// Pairs equal lines by their surroundings: lines that occur once on both sides, in the same order,
+    /// divide the text; each part is treated the same way, recursively.
     fn match_anchored(&mut self) {
         let mut parts = vec![(0..self.old.lines.len(), 0..self.new.lines.len())];
         while let Some((old, new)) = parts.pop() {
@@ -151,7 +151,7 @@ impl<'t> Pairs<'_, 't> {
     }
 }
 
-/// Lines without a placeholder that are there once in both parts, as many as are in the same order.
+/// Lines without a placeholder that occur once in both parts, as many as are in the same order.
 fn anchors(
     old: &[&str],
     old_part: &Range<usize>,
@@ -177,7 +177,7 @@ fn is_anchor(line: &str) -> bool {
     !line.trim().is_empty() && !line.contains(PLACEHOLDER)
 }
 
-/// How often a line was met, and where.
+/// Number of occurrences of a line, and the last position.
 #[derive(Default)]
 struct Count {
     met: usize,
@@ -194,9 +194,9 @@ impl Count {
     }
 }
 
-/// The longest choice of pairs, sorted by their first, whose second rises too.
+/// The longest subsequence of pairs, sorted by their first, whose second rises too.
 fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // The best choice of each length, by the pair that it ends with.
+    // The best subsequence of each length, by its last pair.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
     for (at, (_, new)) in pairs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Writing: what a file becomes, and making it so.
+//! Computes and writes the new content of a file.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -13,9 +13,9 @@ use super::compose::{Composed, compose, first_shown};
 use super::seen::Seen;
 use super::{Current, GuardedFiles, WHOLE_BYTES, absent, changed, diff};
 
-/// Lines of a diff that say what a write did.
+/// Most diff lines that describe a write.
 const DIFF_LINES: usize = 400;
-/// Lines of a diff that say why one was refused.
+/// Most diff lines that explain a refusal.
 const CONFLICT_LINES: usize = 60;
 
 /// A file before and after.
@@ -23,11 +23,11 @@ struct Rewrite<'a> {
     path: &'a str,
     target: &'a Path,
     current: Option<Current>,
-    /// What was seen of it; `None` where it was not text.
+    /// The file as the session has seen it; `None` if it was not text.
     before: Option<String>,
     bytes: Vec<u8>,
     after: Masked,
-    /// Whether all of it is new.
+    /// The whole content is new.
     whole: bool,
 }
 
@@ -45,7 +45,7 @@ impl GuardedFiles {
         }
         self.unchanged(path, &target, Some(version))?;
         let (text, masked) = self.masked(path, &current.bytes)?;
-        // What is hidden may have changed, and the places of the changes with it.
+        // Hidden parts may have changed, and the positions of the changes with them.
         let viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner).get(&target).copied();
         if viewed != Some(Digest::of_bytes(masked.text.as_bytes())) {
             return Err(changed(path));
@@ -101,7 +101,7 @@ impl GuardedFiles {
     ) -> Result<Rewrite<'a>, ToolError> {
         let old = self.masked(path, &current.bytes).ok();
         let in_prompt = self.bridge.document(&self.origin.caller, target) == Some(DocumentUse::InPrompt);
-        // Whatever each prompt shows need not be read.
+        // Files that each prompt shows need not be read.
         let shown = || Seen { version: current.stat.version.clone(), redacted: true, text: None };
         let seen = if in_prompt { Some(shown()) } else { self.seen(target).await };
         let Some(seen) = seen else {
@@ -127,7 +127,7 @@ impl GuardedFiles {
                 whole: true,
             });
         };
-        // A placeholder that was seen and is none any more would be written over what it stood for.
+        // A placeholder that was seen and is none now would be written over the text behind it.
         let other = seen.text.as_deref().is_some_and(|text| text != masked.text);
         if text.contains(PLACEHOLDER) && (other || (seen.redacted && masked.marks.is_empty())) {
             return Err(stale(path, &seen, Some(&masked)));
@@ -137,7 +137,7 @@ impl GuardedFiles {
         let composed = compose(&old.text, &masked, &[whole], Last::Doubt)?;
         let bytes = match encode_as(path, &old, &current.bytes, &composed.text) {
             Ok(bytes) => bytes,
-            // Nothing of the file is left, so it may be kept another way.
+            // Nothing of the file is left, so another encoding may be used.
             Err(_) if composed.kept.is_empty() => composed.text.as_bytes().to_vec(),
             Err(error) => return Err(error),
         };
@@ -177,8 +177,8 @@ impl GuardedFiles {
         })
     }
 
-    /// What may be seen of the new text. A secret that was hidden must be hidden in it too: what is taken away
-    /// around it may be what showed that it is one.
+    /// Masks the new text. A secret that was hidden must stay hidden: a removed neighbour may be what
+    /// identified it as one.
     fn still_hidden(&self, path: &str, composed: &Composed) -> Result<Masked, ToolError> {
         let scrubber = self.scrubber();
         let masked = text::mask(&composed.text, &scrubber.for_output());
@@ -192,7 +192,7 @@ impl GuardedFiles {
         ))
     }
 
-    /// Writes a file that still is what it was, once the change is journaled.
+    /// Writes a file if it is unchanged, after the change is journaled.
     async fn put(&self, change: Rewrite<'_>) -> Result<Written, ToolError> {
         let Rewrite { path, target, current, before, bytes, after, whole } = change;
         if bytes.len() as u64 > WHOLE_BYTES {
@@ -216,7 +216,7 @@ impl GuardedFiles {
             ),
         };
         let version = stat.version;
-        // Whoever changes a part of what they have not seen has still not seen the rest.
+        // A change of one part does not mean that the rest was seen.
         let knows = match (&current, whole) {
             (Some(current), false) => {
                 self.seen(target).await.is_some_and(|seen| seen.version == current.stat.version)
@@ -272,7 +272,7 @@ impl GuardedFiles {
     }
 }
 
-/// A text's bytes as the file keeps them, provided that what is not changed stays as it is.
+/// The bytes of a text in the file's encoding, provided that unchanged parts stay the same.
 fn encode_as(path: &str, old: &Text, bytes: &[u8], text: &str) -> Result<Vec<u8>, ToolError> {
     let name = old.encoding.name();
     let exact = old.encoding == Encoding::Utf8 || old.encode(&old.text).is_ok_and(|again| again == bytes);
@@ -288,7 +288,7 @@ fn encode_as(path: &str, old: &Text, bytes: &[u8], text: &str) -> Result<Vec<u8>
     })
 }
 
-/// The file is not as this session last saw it.
+/// The error for a file that has changed since this session last saw it.
 fn stale(path: &str, seen: &Seen, now: Option<&Masked>) -> ToolError {
     let mut message = format!("`{path}` is not as this session last saw it");
     if let (Some(seen), Some(now)) = (&seen.text, now) {
@@ -298,7 +298,7 @@ fn stale(path: &str, seen: &Seen, now: Option<&Masked>) -> ToolError {
     ToolError::new(ErrorKind::Conflict, message).try_instead("read it again, then decide anew")
 }
 
-/// A new text with the line ends of the old one, where all of those are CRLF: models write LF whatever they read.
+/// The new text with the line ends of the old one, if those are all CRLF: models write LF whatever they read.
 fn with_line_ends_of(old: &str, new: &str) -> String {
     let (all, crlf) = (old.matches('\n').count(), old.matches("\r\n").count());
     if crlf > 0 && crlf == all && !new.contains('\r') { new.replace('\n', "\r\n") } else { new.to_owned() }

@@ -1,4 +1,4 @@
-//! Changes of a view, made in the text behind it: the way back from placeholders to secrets.
+//! Applies changes of a view to the text behind it, turning placeholders back into secrets.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use claw_core::tool::ToolError;
 
 use super::align::{Last, Side, Site, align};
 
-/// A text with its changes made.
+/// A changed text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Composed {
     pub(super) text: String,
-    /// Where in it secrets of the text before are, sorted.
+    /// Positions of the old text's secrets in the new one, sorted.
     pub(super) kept: Vec<Range<usize>>,
 }
 
-/// Makes changes that are given in places of what is seen. Whatever they do not cover stays as it is, byte by
-/// byte; of what they cover, a secret stays where its placeholder stays.
+/// Applies changes that are given as positions in the view. Text outside of them stays the same, byte by
+/// byte; within them, a secret stays where its placeholder stays.
 pub(super) fn compose(
     source: &str,
     masked: &Masked,
@@ -44,7 +44,7 @@ pub(super) fn compose(
     Ok(out)
 }
 
-/// The first of the kept secrets that a look at the new text would show.
+/// The first kept secret that a view of the new text would show.
 pub(super) fn first_shown(kept: &[Range<usize>], masked: &Masked) -> Option<Range<usize>> {
     let hidden = |kept: &Range<usize>| {
         let at = masked.marks.partition_point(|mark| mark.source.end < kept.end);
@@ -70,7 +70,7 @@ fn check(seen: &str, splices: &[Splice]) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Goes through what is seen and the source at once.
+/// Walks through the view and the source together.
 struct Way<'a> {
     source: &'a str,
     masked: &'a Masked,
@@ -81,7 +81,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Goes to a place of what is seen, taking the source along.
+    /// Copies the source up to a position of the view.
     fn copy_until(&mut self, seen: usize, out: &mut Composed) -> Result<(), ToolError> {
         let (from, mark) = (self.source_at, self.mark);
         self.skip_until(seen)?;
@@ -109,7 +109,8 @@ impl Way<'_> {
     }
 }
 
-/// Where each placeholder of a splice's text is, and where in what is seen the one is that it stands for.
+/// For each placeholder in a splice's text, its position and the position in the view of the one that it
+/// stands for.
 fn pair(seen: &str, splice: &Splice, last: Last) -> Result<Vec<(usize, usize)>, ToolError> {
     let line_start = seen[..splice.range.start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = seen[splice.range.end..].find('\n').map_or(seen.len(), |at| splice.range.end + at);
@@ -124,7 +125,7 @@ fn pair(seen: &str, splice: &Splice, last: Last) -> Result<Vec<(usize, usize)>, 
     Ok(new_places.zip(pairs).map(|(new, old)| (new, old_places[old])).collect())
 }
 
-/// Puts the text of a splice in place, and each secret that it keeps where its placeholder is.
+/// Inserts the text of a splice, with each kept secret in place of its placeholder.
 fn replace(source: &str, covered: &[Mark], text: &str, pairs: &[(usize, usize)], out: &mut Composed) {
     let mut done = 0;
     for (place, old) in pairs {
@@ -136,14 +137,14 @@ fn replace(source: &str, covered: &[Mark], text: &str, pairs: &[(usize, usize)],
                 out.text.push_str(&source[covered[mark].source.clone()]);
                 out.kept.push(from..out.text.len());
             }
-            // A placeholder that the file really says stays what it is.
+            // A placeholder that is really in the file stays as it is.
             Err(_) => out.text.push_str(PLACEHOLDER),
         }
     }
     out.text.push_str(&text[done..]);
 }
 
-/// Where placeholders begin within a part of a text.
+/// Positions of placeholders within a part of a text.
 fn places(text: &str, part: &Range<usize>) -> Vec<usize> {
     text[part.clone()].match_indices(PLACEHOLDER).map(|(at, _)| part.start + at).collect()
 }
@@ -167,7 +168,7 @@ fn side(text: &str, places: impl Iterator<Item = usize>) -> Side<'_> {
 
 fn doubt(new: &Side<'_>, doubtful: usize, text: &str, head: &str) -> ToolError {
     let site = new.sites[doubtful];
-    // Lines are counted in the text that was given, which begins after the head.
+    // Lines are counted in the given text, which begins after the head.
     let number = site.line + 1;
     let line = new.lines[site.line];
     let line = if site.line == 0 { line.get(head.len()..).unwrap_or(line) } else { line };

@@ -1,13 +1,13 @@
-//! What changed, as a unified diff that is never longer than someone reads.
+//! Unified diffs of bounded length.
 
 use similar::TextDiff;
 
-/// Lines that are compared one by one; of more only the numbers are told.
+/// Changed lines up to which a diff is computed; beyond, only the numbers are told.
 const COMPARED: usize = 4_000;
-/// Bytes of one line that are shown.
+/// Bytes of a line that are shown.
 const LINE: usize = 500;
 
-/// How the text of a file changed, at most so many lines of it.
+/// A unified diff of a file's text, of at most `most` lines.
 pub fn unified(path: &str, old: &str, new: &str, most: usize) -> String {
     if old == new {
         return String::new();
@@ -39,7 +39,7 @@ pub fn unified(path: &str, old: &str, new: &str, most: usize) -> String {
     shown
 }
 
-/// How many lines differ between the first and the last that are the same.
+/// Counts the old and new lines between the equal beginning and the equal end.
 fn changed_lines(old: &str, new: &str) -> (usize, usize) {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

@@ -1,8 +1,10 @@
-//! Files within the caller's scope, as views without their secrets, writing what the plan names.
+//! Guard of files: files within the caller's scope, as views without their secrets; writes only what the plan
+//! names.
 //!
-//! - [`compose`] makes changes of a view in the text behind it; [`align`] tells which secret a placeholder is.
-//! - [`seen`] remembers what each conversation has seen, so that nobody overwrites what they do not know.
-//! - [`change`] is the one way in which a file is written: journaled, and only if it is what it was.
+//! - [`compose`] applies changes of a view to the text behind it; [`align`] tells which secret a placeholder
+//!   stands for.
+//! - [`seen`] remembers what each session has seen, so that no session overwrites text unknown to it.
+//! - [`change`] is the only way to write a file: journaled, and only if the file has not changed.
 
 mod align;
 mod change;
@@ -33,7 +35,7 @@ use crate::scrub::CallScrubber;
 /// The longest file that is shown or changed as a whole, in bytes.
 const WHOLE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Which call the port belongs to.
+/// The call that the port belongs to.
 struct Origin {
     executor: Executor,
     caller: Arc<Caller>,
@@ -59,9 +61,9 @@ struct GuardedFiles {
     origin: Origin,
     owner: Owner,
     grant: Arc<Grant>,
-    /// What the call has written itself, and so may find changed.
+    /// Versions of files that the call has written itself, and so may find changed.
     written: Mutex<HashMap<PathBuf, Version>>,
-    /// What the call has been shown of whole files: the places of its changes count in that.
+    /// Digests of whole files that the call was shown: positions of changes refer to that text.
     viewed: Mutex<HashMap<PathBuf, Digest>>,
 }
 
@@ -91,7 +93,7 @@ impl GuardedFiles {
         self.grant.scope.resolve_text(&self.origin.caller.workspace, path, access)
     }
 
-    /// Where a path leads that the plan asked to write.
+    /// Resolves a path that the plan asked to write.
     fn planned(&self, path: &str) -> Result<PathBuf, ToolError> {
         let target = self.within(path, Access::Write)?;
         let named = self.grant.plan.asks.iter().any(|ask| match ask {
@@ -101,7 +103,8 @@ impl GuardedFiles {
         if named { Ok(target) } else { Err(super::unplanned(format!("writing `{path}`"))) }
     }
 
-    /// A file must be what the call last knew of it: what was seen when it was judged, or what it wrote itself.
+    /// Checks that a file is in the state that the call last knew: the one seen when it was judged, or the
+    /// one it wrote itself.
     fn unchanged(&self, path: &str, target: &Path, now: Option<&Version>) -> Result<(), ToolError> {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
         let holds = match written {
@@ -119,7 +122,7 @@ impl GuardedFiles {
         if holds { Ok(()) } else { Err(changed(path)) }
     }
 
-    /// What is at a path, to be changed; `None` where nothing is.
+    /// The current file at a path; `None` if there is none.
     async fn current(&self, path: &str) -> Result<Option<Current>, ToolError> {
         let Some(stat) = self.bridge.stat(&self.anywhere(), path).await? else { return Ok(None) };
         if stat.directory {
@@ -131,14 +134,14 @@ impl GuardedFiles {
         Ok(Some(Current { bytes, stat }))
     }
 
-    /// What the conversation has seen of a file. Whoever cannot tell has not seen it.
+    /// The session's last view of a file; `None` if there is none or it cannot be read.
     async fn seen(&self, target: &Path) -> Option<Seen> {
         if let Some(seen) = self.origin.executor.0.seen.get(&self.owner, target) {
             return Some(seen);
         }
         let kept = self.origin.executor.registry().world().seen.clone()?;
         match kept.seen(&self.owner, target).await {
-            // Whether something was hidden is not kept; it may have been.
+            // It is not stored whether something was hidden; it may have been.
             Ok(version) => Some(Seen { version: version?, redacted: true, text: None }),
             Err(error) => {
                 tracing::warn!(error = error.for_log(), "what was seen of a file cannot be told");
@@ -159,7 +162,7 @@ impl GuardedFiles {
         }
     }
 
-    /// A file's text, and what may be seen of it.
+    /// A file's text, and its view.
     fn masked(&self, path: &str, bytes: &[u8]) -> Result<(Text, Masked), ToolError> {
         let text = text::decode(bytes).map_err(|mime| not_text(path, mime))?;
         let scrubber = self.scrubber();
@@ -167,7 +170,8 @@ impl GuardedFiles {
         Ok((text, masked))
     }
 
-    /// Whether a path that a bridge came upon is within the scope. One that resolves paths itself has kept to it.
+    /// Returns whether a path that a bridge found is within the scope. A bridge that resolves paths itself
+    /// has checked it already.
     fn came_upon(&self, directory: &str, path: &str) -> bool {
         if self.bridge.confinement() == Confinement::Enforced {
             return true;
@@ -183,7 +187,7 @@ impl Files for GuardedFiles {
     async fn stat(&self, path: &str) -> Result<Option<Stat>, ToolError> {
         match self.within(path, Access::Read) {
             Ok(_) => self.bridge.stat(&self.anywhere(), path).await,
-            // What is denied is not there.
+            // A denied file does not exist for the caller.
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -264,7 +268,7 @@ impl Files for GuardedFiles {
     }
 }
 
-/// Whether a window shows the whole file.
+/// Returns whether a window shows the whole file.
 fn shows_all(view: &View) -> bool {
     view.bytes.start == 0 && view.bytes.end == view.size && !view.cut || view.size == 0
 }

@@ -1,4 +1,4 @@
-//! Which state of which file each conversation has seen last.
+//! The state of each file that each session has seen last.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -6,33 +6,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use claw_core::port::{Owner, Version};
 
-/// How many files are remembered at a time.
+/// Number of files remembered at a time.
 const FILES: usize = 50_000;
-/// How many bytes of their texts.
+/// Bytes of their texts.
 const TEXT_BYTES: usize = 32 * 1024 * 1024;
-/// Longer texts are not kept.
+/// Longest text that is kept.
 const LONGEST: usize = 512 * 1024;
 
 type Key = (Owner, PathBuf);
 
-/// What was seen of a file.
+/// A session's view of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) version: Version,
-    /// Whether something of it was hidden.
+    /// A part of it was hidden.
     pub(super) redacted: bool,
-    /// All of it, as it was seen: without secrets.
+    /// The whole text as seen, without secrets.
     pub(super) text: Option<Arc<str>>,
 }
 
-/// What was seen lately. What is used longest ago is forgotten first.
+/// The recent views. The least recently used one is dropped first.
 #[derive(Default)]
 pub(crate) struct SeenTable(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
     files: HashMap<Key, (u64, Seen)>,
-    /// By when they were used last.
+    /// By the time of last use.
     order: BTreeMap<u64, Key>,
     /// Those with a text.
     texts: BTreeMap<u64, usize>,
@@ -41,13 +41,14 @@ struct Table {
 }
 
 impl SeenTable {
-    /// What this conversation has seen of a file; `None` where it is not known here.
+    /// A session's view of a file; `None` if it is not known here.
     pub(super) fn get(&self, owner: &Owner, path: &Path) -> Option<Seen> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.files.get(&(owner.clone(), path.to_owned())).map(|(_, seen)| seen.clone())
     }
 
-    /// Remembers what was seen; whether its state is news. More of a state that was seen already adds to it.
+    /// Stores a view; returns whether its version is new. A further view of the same version adds to the
+    /// known one.
     pub(super) fn put(&self, owner: &Owner, path: &Path, mut seen: Seen) -> bool {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (owner.clone(), path.to_owned());

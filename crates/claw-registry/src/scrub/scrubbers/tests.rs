@@ -1,4 +1,4 @@
-//! Values that come and go, of a deployment and of its tenants.
+//! Adding and removing values of a deployment and of its tenants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Makes a change, both in the scrubbers and in sets of values.
+/// Applies a change to the scrubbers and to a model of plain sets.
 fn make(scrubbers: &Scrubbers, model: &mut BTreeMap<Option<usize>, BTreeSet<&str>>, change: &Change) {
     let named = |which: &[usize]| which.iter().map(|at| VALUES[*at]).collect::<BTreeSet<_>>();
     let owned = |which: &[usize]| which.iter().map(|at| VALUES[*at].to_owned()).collect::<Vec<_>>();
@@ -136,8 +136,8 @@ fn another_tenant_and_its_scrubber_are_left_alone() {
     assert_eq!(scrubbers.for_tenant(&tenant(0)).text("abcdefgh open-sesame"), "abcdefgh [REDACTED]");
 }
 
-/// Adds values from several threads at once; each is looked for as soon as its adding returned, while lists are
-/// joined in the background.
+/// Adds values from several threads at once; each is searched as soon as its adding has returned, while lists
+/// are joined in the background.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn refuses_to_show_a_value_while_the_lists_are_joined() {
     const EACH: usize = 60;

@@ -1,4 +1,4 @@
-//! Work is bounded, and ordinary schemas never meet the bound.
+//! Work is bounded, and ordinary schemas never reach the bound.
 
 use serde_json::{Map, Value, json};
 
@@ -68,7 +68,7 @@ fn refuses_alternatives_that_double_at_each_level() {
     }
 }
 
-/// Not recursive, so the validator remembers nothing.
+/// Not recursive, so the validator caches nothing.
 #[test]
 fn refuses_definitions_that_double_at_each_level() {
     let mut definitions = Map::new();
@@ -106,7 +106,7 @@ fn refuses_long_ways_through_definitions() {
     }
 }
 
-/// Many steps on each level, so that the levels together are too much for the stack.
+/// Many steps on each level, so that all levels together are too much for the stack.
 #[test]
 fn refuses_many_levels_of_many_steps() {
     let steps = (0..50)

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::validate::{SchemaError, Validator, dismantle, measure, parse};
 
-/// Built by hand: `json!` walks what is put into it.
+/// Built by hand: `json!` walks its values.
 fn nested(depth: usize, names: &[&str]) -> Value {
     let wrap = |inner, name: &&str| Value::Object(Map::from_iter([((*name).to_owned(), inner)]));
     (0..depth).fold(json!({}), |inner, _| names.iter().fold(inner, wrap))
@@ -22,7 +22,7 @@ fn refuses_arguments_nested_a_thousand_deep() {
     let validator = Validator::compile(&json!({ "properties": { "a": { "$ref": "#" } } })).unwrap();
     let error = validator.check(nested(1_000, &["a"]), &Value::clone).unwrap_err();
     assert_eq!(error.to_string(), "the arguments are nested more than 128 levels deep; send them flatter");
-    // Such a value overflows the stack where it is dropped the ordinary way.
+    // Such a value overflows the stack if it is dropped the ordinary way.
     assert_eq!(validator.check(nested(100_000, &["a"]), &Value::clone).unwrap_err(), error);
     let deep = nested(100_000, &["a"]);
     assert_eq!(measure(&deep, usize::MAX).unwrap_err(), error);

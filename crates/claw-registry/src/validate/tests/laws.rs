@@ -1,4 +1,4 @@
-//! What holds for all schemas and arguments.
+//! Properties of validation that hold for all schemas and arguments.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -58,7 +58,7 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Equal as JSON Schema has it: `2.0` is `2`.
+/// Equality in JSON Schema: `2.0` is `2`.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
@@ -73,7 +73,7 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// How many cases each law gets; `make soak` asks for more.
+/// Number of cases for each property; `make soak` asks for more.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
 }

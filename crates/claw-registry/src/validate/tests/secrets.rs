@@ -1,4 +1,4 @@
-//! Nothing secret is told, not even its start.
+//! Messages contain no secret, not even its beginning.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::validate::{Validator, parse};
 const SECRET: &str =
     "Zq8-veryprivatevalue-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ-end";
 
-/// Takes the secret out of the whole text, and whatever is called a password.
+/// Removes the secret from the whole text, and all fields called password.
 fn redact(args: &Value) -> Value {
     let text = args.to_string().replace(SECRET, "[REDACTED]");
     let mut args = serde_json::from_str(&text).unwrap_or(Value::String(text));

@@ -1,4 +1,4 @@
-//! Answers used by others, later, or for something else.
+//! Approvals used by others, later, or for something else.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn ask_all() -> Setup {
     }
 }
 
-/// Puts a question for `request`, goes away, and has it approved.
+/// Requests an approval for `request`, goes away, and has it approved.
 async fn approved_and_abandoned(bench: &Bench, who: Caller, request: Request) {
     let offer = bench.executor.offer(who).await;
     tokio::select! {
@@ -211,7 +211,7 @@ async fn answered_and_cancelled_at_once_leaves_no_usable_approval() {
 
 #[tokio::test]
 async fn approval_states_hold() {
-    // What held: an answer cannot be given twice.
+    // Not an attack that worked: an answer cannot be given twice.
     let bench = Bench::new(Setup::default());
     let offer = bench.offer().await;
     tokio::select! {

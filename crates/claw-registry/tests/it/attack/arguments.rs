@@ -1,4 +1,4 @@
-//! Schemas and arguments that would take for ever.
+//! Schemas and arguments whose check would never end.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_recursive_schema_does_not_take_exponential_time() {
         "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
     });
     let validator = Validator::compile(&schema).unwrap();
-    // A walk that doubled at each level would not come to an end.
+    // A walk that doubled at each level would never end.
     assert!(validator.check(nested(100), &Value::clone).is_ok());
 }
 
@@ -65,7 +65,7 @@ fn recursive_alternatives_do_not_take_exponential_time() {
             json!({ "type": "object", "$defs": { "n": two(key), "m": two(key) }, "$ref": "#/$defs/n" });
         let validator = Validator::compile(&schema).unwrap();
         let args = |depth| (0..depth).fold(json!({ "z": "no" }), |inner, _| json!({ "a": inner }));
-        // A walk that doubled at each level would not come to an end.
+        // A walk that doubled at each level would never end.
         let fits = validator.check(nested(100), &Value::clone).is_ok();
         // Of two equal alternatives exactly one never fits.
         assert_eq!(fits, key != "oneOf", "{key}");
@@ -101,7 +101,7 @@ fn explaining_a_misfit_stays_short() {
 
 #[tokio::test]
 async fn a_whole_number_with_a_point_is_an_integer() {
-    // JSON Schema says that 1.0 is an integer, and some models write integers so.
+    // In JSON Schema 1.0 is an integer, and some models write integers that way.
     let bench = Bench::new(Setup::default());
     let reply = bench.call("say", json!({"text": "a", "times": 2.0})).await;
     assert!(reply.is_done(), "{}", reply.model_text());

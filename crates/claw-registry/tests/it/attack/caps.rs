@@ -1,4 +1,4 @@
-//! Results too large for whoever reads them.
+//! Results too large for their readers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Offers, and what was decided since.
+//! Offers, and decisions changed since.
 
 use super::*;
 

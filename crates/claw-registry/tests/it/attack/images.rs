@@ -1,4 +1,4 @@
-//! Images that a call gives: stored for its tenant alone, before anything names them.
+//! Images of a result: stored only for its tenant, before anything names them.
 
 use claw_core::image::Image;
 use claw_core::store::{BlobLimits, Blobs as _, Outcome};

@@ -1,4 +1,4 @@
-//! What a hostile reviewer tried: each test names the attack.
+//! Attacks: each test names the one that it repeats.
 
 mod answers;
 mod arguments;
@@ -84,7 +84,7 @@ pub(super) fn custom(
     (Arc::new(Custom { meta, spec, plan: Box::new(plan), run: Box::new(run), runs: runs.clone() }), runs)
 }
 
-/// A pure tool that gives this output.
+/// A pure tool that returns this output.
 pub(super) fn gives(
     name: &str,
     make: impl Fn() -> Result<Output, ToolError> + Send + Sync + Clone + 'static,

@@ -1,4 +1,4 @@
-//! Names, aliases and the sources that bring them.
+//! Names, aliases and sources of tools.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Panics, wherever somebody else wrote the code.
+//! Panics in foreign code.
 
 use super::*;
 
@@ -141,7 +141,7 @@ async fn a_listener_that_panics_does_not_break_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_dropped_while_its_outcome_is_written_has_one() {
-    // The artifact store hangs, as a full disk over the network would; the caller goes away meanwhile.
+    // The artifact store hangs, as a full network disk would; the caller goes away meanwhile.
     struct Slow;
     #[async_trait]
     impl claw_core::port::ArtifactStore for Slow {

@@ -1,4 +1,4 @@
-//! Plans that say less than they ask for.
+//! Plans that name less than the tool tries.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Secrets at every way out.
+//! Secrets in every kind of output.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tenants, time and restarts, and what goes on after the end.
+//! Tenants, time, restarts, and calls after their end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -231,7 +231,7 @@ async fn a_call_id_from_the_future_is_not_run_again_after_a_restart() {
         .await
         .unwrap();
     assert!(matches!(ledger.begin_call(intent(ahead)).await, Err(StoreError::AlreadyBegun { .. })));
-    // Another call, after the clock was put right.
+    // Another call, after the clock was corrected.
     ledger.begin_call(intent(CallId::new())).await.unwrap();
     drop(ledger);
     let ledger = SqliteStore::open(&path, NodeId::local()).await.unwrap();

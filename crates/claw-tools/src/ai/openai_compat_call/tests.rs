@@ -60,7 +60,7 @@ fn spec() {
         "values": {
           "additionalProperties": true,
           "default": {},
-          "description": "What goes into the places of the endpoint's body, by name.",
+          "description": "Values for the places in the endpoint's body, by name.",
           "type": "object"
         }
       },

@@ -1,4 +1,4 @@
-//! From text to a moment in a zone.
+//! Parses text into a moment in a zone.
 
 use claw_core::tool::{ErrorKind, ToolError};
 use jiff::civil;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::zone;
 
-/// An instant, the zone to show it in, and what to know about how it was read.
+/// An instant, the zone to show it in, and a note about how it was read.
 pub(super) struct Moment {
     pub(super) at: Zoned,
     pub(super) note: Option<String>,
@@ -30,17 +30,17 @@ impl Moment {
     }
 }
 
-/// What text is read against.
+/// The context in which text is parsed.
 pub(super) struct Reading {
     now: Timestamp,
     /// The zone of times that name none.
     zone: TimeZone,
-    /// Whether the call named that zone; then times that name another are shown in it too.
+    /// The call named that zone; then times that name another zone are shown in it too.
     asked: bool,
 }
 
 impl Reading {
-    /// In the zone that the call names, else in that of the settings, else in UTC.
+    /// Uses the zone that the call names, else that of the settings, else UTC.
     pub(super) fn new(now: Timestamp, asked: Option<String>, settings: &Value) -> Result<Self, ToolError> {
         let zone = match (&asked, settings.get("timezone").and_then(Value::as_str)) {
             (Some(name), _) => zone::find(name)?,
@@ -84,7 +84,7 @@ impl Reading {
     }
 
     fn pieces(&self, text: &str, pieces: &Pieces<'_>) -> Result<Moment, ToolError> {
-        // Looked up here first, for the names suggested where one is not known.
+        // Looked up here first, for the suggestions if it is unknown.
         if let Some(TimeZoneAnnotationKind::Named(name)) = pieces.time_zone_annotation().map(|it| it.kind()) {
             zone::find(name.as_str())?;
         }
@@ -99,7 +99,7 @@ impl Reading {
                     TimeZone::fixed(offset).to_zoned(written).map_err(|error| unreadable(text, error))?;
                 Ok(self.own(at))
             }
-            // Offset and name may contradict each other, which the parser knows how to refuse.
+            // Offset and name may contradict each other; the parser refuses that.
             (Some(_), Some(_)) => {
                 let at = DateTimeParser::new().parse_zoned_with(&zones, text);
                 Ok(self.own(at.map_err(|error| unreadable(text, error))?))
@@ -120,7 +120,7 @@ impl Reading {
     }
 }
 
-/// A time of day in a zone, where it may occur twice or never.
+/// A time of day in a zone, in which it may occur twice or never.
 fn local(written: civil::DateTime, zone: TimeZone) -> Result<Moment, ToolError> {
     let ambiguous = zone.to_ambiguous_zoned(written);
     let what = match ambiguous.offset() {
@@ -132,7 +132,7 @@ fn local(written: civil::DateTime, zone: TimeZone) -> Result<Moment, ToolError> 
     Ok(Moment { at, note: what.map(|what| format!("{written} {what}")) })
 }
 
-/// `@` and seconds, or a number too long to be a date: seconds up to 11 digits, then milliseconds.
+/// Parses `@` and seconds, or a number too long to be a date: seconds up to 11 digits, then milliseconds.
 fn unix(text: &str) -> Option<Timestamp> {
     if let Some(seconds) = text.strip_prefix('@') {
         return Timestamp::from_second(seconds.parse().ok()?).ok();

@@ -1,4 +1,4 @@
-//! From moments to words and data.
+//! Shows moments as text and data.
 
 use claw_core::tool::{Output, ToolError};
 use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::moment::Moment;
 
-/// How a moment is written.
+/// The output format of a moment.
 pub(super) enum Format {
     Rfc3339,
     Rfc2822,
@@ -42,7 +42,7 @@ impl Format {
     }
 }
 
-/// The moment as asked for, then what else is worth knowing about it.
+/// The moment in the requested format, followed by further details.
 pub(super) fn moment(moment: &Moment, format: &Format) -> Result<Output, ToolError> {
     let at = &moment.at;
     let written = format.write(at)?;
@@ -84,7 +84,7 @@ pub(super) fn moment(moment: &Moment, format: &Format) -> Result<Output, ToolErr
     })))
 }
 
-/// How far it is from one moment to the other, in the zone of the first.
+/// Tells the time between two moments, in the zone of the first.
 pub(super) fn difference(from: &Moment, until: &Moment) -> Result<Output, ToolError> {
     let (start, end) = (&from.at, &until.at.with_time_zone(from.at.time_zone().clone()));
     let measure = |largest| {
@@ -110,7 +110,7 @@ pub(super) fn difference(from: &Moment, until: &Moment) -> Result<Output, ToolEr
     })))
 }
 
-/// `1 year, 2 months, 3 days`, whichever way it goes.
+/// Spells a span as `1 year, 2 months, 3 days`, without its sign.
 fn words(span: Span) -> String {
     SpanPrinter::new()
         .designator(Designator::Verbose)

@@ -8,7 +8,7 @@ async fn run(args: Value) -> Result<Output, ToolError> {
     Fixture::new().run::<DateTime>(args).await
 }
 
-/// What the first line says, which is the answer itself.
+/// The first line, which is the answer itself.
 async fn answer(args: Value) -> String {
     text(run(args).await).lines().next().unwrap().to_owned()
 }

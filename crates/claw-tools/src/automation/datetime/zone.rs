@@ -4,9 +4,9 @@ use claw_core::tool::ToolError;
 use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-/// How many names are suggested for one that is not known.
+/// Number of names suggested for an unknown one.
 const SUGGESTIONS: usize = 3;
-/// Names less alike than this are no help (1 is the same).
+/// Least similarity of a suggested name (1 is equal).
 const ALIKE: f64 = 0.8;
 
 /// The zone of an IANA name such as `Europe/Paris`, or of an offset such as `+05:30` or `UTC+2`.
@@ -15,7 +15,7 @@ pub(super) fn find(name: &str) -> Result<TimeZone, ToolError> {
     offset(name).or_else(|| TimeZoneDatabase::bundled().get(name).ok()).ok_or_else(|| unknown(name))
 }
 
-/// `+2`, `+02`, `+02:00` and the same after `UTC` or `GMT`: east is plus.
+/// Parses `+2`, `+02`, `+02:00` and the same after `UTC` or `GMT`: east is plus.
 ///
 /// A POSIX zone would read `UTC+2` the other way round, which is never meant.
 fn offset(name: &str) -> Option<TimeZone> {
@@ -39,7 +39,7 @@ fn unknown(name: &str) -> ToolError {
     ToolError::invalid(format!("`{name}` is no time zone")).try_instead(advice)
 }
 
-/// The names that contain what was written, else those most like it.
+/// Suggests names that contain the given one, else the most similar ones.
 fn suggest(name: &str) -> Vec<String> {
     let wanted = name.to_lowercase().replace(' ', "_");
     let zones = TimeZoneDatabase::bundled();

@@ -1,4 +1,4 @@
-//! Generated templates and values, run through real shells: every argument arrives exactly as it was given.
+//! Generated templates and values, run through real shells: every argument arrives exactly as given.
 
 #![expect(
     clippy::disallowed_types,
@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// Pieces that shells, templates and terminals make something of.
+/// Pieces that shells, templates and terminals interpret.
 const PARTS: &[&str] = &[
     "'",
     "\"",
@@ -141,7 +141,7 @@ struct Case {
     expected: Vec<String>,
 }
 
-/// A template of random words, and what its arguments must be. Every parameter may begin with `-` here.
+/// A template of random words, and its expected arguments. Every parameter may begin with `-` here.
 fn case(dice: &mut Dice) -> Case {
     let (mut template, mut expected) = (String::from("show"), Vec::new());
     let (mut properties, mut args, mut required) = (Map::new(), Map::new(), Vec::new());

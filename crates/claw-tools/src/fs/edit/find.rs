@@ -1,14 +1,14 @@
-//! Where the texts to be replaced are.
+//! Locates the texts to be replaced.
 
 use claw_core::tool::ToolError;
 
 use super::plain::{Plain, Replacement, to_plain};
 use super::{Edit, nearest};
 
-/// How many lines are named where a text occurs too often.
+/// Number of lines named if a text occurs too often.
 const NAMED: usize = 20;
 
-/// The places of all edits, or why one has none.
+/// Locates all edits; fails if one is not found.
 pub(super) fn all(path: &str, plain: &Plain<'_>, edits: &[Edit]) -> Result<Vec<Replacement>, ToolError> {
     let mut replacements = Vec::new();
     for (at, edit) in edits.iter().enumerate() {

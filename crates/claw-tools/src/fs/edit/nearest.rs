@@ -1,6 +1,6 @@
-//! What in a file is nearest to a text that is not in it, and how it differs.
+//! Finds the part of a file that is nearest to a text that is not in it, and tells how it differs.
 //!
-//! The work is bounded: on a long file every line is looked at quickly, and a few of them closely.
+//! The work is bounded: every line of a long file is compared roughly, and only a few closely.
 
 use claw_core::tool::ToolError;
 
@@ -12,10 +12,10 @@ const CLOSELY: usize = 24;
 const COMPARED: usize = 300;
 /// Lines of the file that are shown.
 const SHOWN: usize = 12;
-/// Less alike than this is not worth showing.
+/// Least similarity of a line that is shown.
 const ALIKE: f64 = 0.5;
 
-/// A text made coarser, so that texts that differ in one way alone are the same.
+/// Normalises a text, so that texts that differ in only one way become equal.
 type Coarse = fn(&str) -> String;
 
 /// The ways in which texts differ, the finest first.
@@ -27,7 +27,7 @@ const WAYS: [(&str, Coarse); 5] = [
     ("upper and lower case", |line| ascii(line).split_whitespace().collect::<String>().to_lowercase()),
 ];
 
-/// The text is not there; says what is nearest.
+/// The error for a text that is not in the file; shows the nearest text.
 pub(super) fn not_found(path: &str, plain: &Plain<'_>, old: &str, origin: &str) -> ToolError {
     let message = format!("{origin}: the text to replace is not in `{path}`");
     let file = plain.lines();
@@ -55,7 +55,8 @@ pub(super) fn not_found(path: &str, plain: &Plain<'_>, old: &str, origin: &str) 
     }
 }
 
-/// Where the same lines are, but for one way in which texts differ.
+/// Finds the same lines if they differ in only one way, such as indentation; returns the first line and the
+/// way.
 fn differing_in(file: &[&str], wanted: &[&str]) -> Option<(usize, &'static str)> {
     WAYS.into_iter().find_map(|(way, coarse)| {
         let wanted: Vec<String> = wanted.iter().map(|line| coarse(line)).collect();
@@ -88,7 +89,7 @@ struct Near<'a> {
     wanted: &'a str,
 }
 
-/// Where the longest of the wanted lines has its like.
+/// Finds the line most similar to the longest of the wanted lines.
 fn alike<'a>(file: &[&str], wanted: &[&'a str]) -> Option<Near<'a>> {
     let (within, key) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
     let key = head(key.trim());
@@ -118,7 +119,7 @@ fn alike<'a>(file: &[&str], wanted: &[&'a str]) -> Option<Near<'a>> {
     Some(Near { start, differs: start + line, wanted })
 }
 
-/// How often each letter occurs.
+/// Counts the letters of a line.
 fn letters(line: &str) -> [u16; 64] {
     let mut counts = [0; 64];
     for byte in line.bytes() {

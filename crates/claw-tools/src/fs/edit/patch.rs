@@ -1,18 +1,18 @@
-//! A unified diff as input: its hunks, and where in the file they belong.
+//! Reads a unified diff: its hunks, and their positions in the file.
 
 use claw_core::tool::ToolError;
 
 use super::nearest;
 use super::plain::{Plain, Replacement, to_plain};
 
-/// What a diff changes in one place.
+/// A hunk of a diff.
 struct Hunk<'p> {
-    /// The line that it says it begins at, counted from 0.
+    /// The first line, as the hunk's header says, counted from 0.
     at: usize,
     lines: Vec<(Sign, &'p str)>,
-    /// Whether the text before and after ends without a line end.
+    /// The old and the new text end without a line end.
     open: (bool, bool),
-    /// Its own line in the patch.
+    /// The line of the hunk's header in the patch.
     header: usize,
 }
 
@@ -23,7 +23,7 @@ enum Sign {
     Added,
 }
 
-/// The replacements that a patch asks for.
+/// The replacements that a patch requests.
 pub(super) fn apply(path: &str, plain: &Plain<'_>, patch: &str) -> Result<Vec<Replacement>, ToolError> {
     let patch = to_plain(patch);
     let hunks = parse(path, &patch)?;
@@ -37,7 +37,7 @@ pub(super) fn apply(path: &str, plain: &Plain<'_>, patch: &str) -> Result<Vec<Re
     Ok(replacements)
 }
 
-/// What is to be patched.
+/// The file to be patched.
 struct File<'a> {
     path: &'a str,
     plain: &'a Plain<'a>,
@@ -46,7 +46,7 @@ struct File<'a> {
 
 fn parse<'p>(path: &str, patch: &'p str) -> Result<Vec<Hunk<'p>>, ToolError> {
     let mut hunks: Vec<Hunk<'_>> = Vec::new();
-    // How many lines of both sides the hunk at hand still has.
+    // The lines of both sides that the current hunk still expects.
     let (mut old_left, mut new_left) = (0, 0);
     for (at, line) in patch.lines().enumerate() {
         if line.starts_with('\\') {
@@ -105,7 +105,7 @@ fn miscounted(header: usize) -> ToolError {
     .try_instead("count its lines again, or use `old_string` and `new_string`")
 }
 
-/// `@@ -first,count +first,count @@`: where the old side begins, counted from 0, and both counts.
+/// Parses `@@ -first,count +first,count @@`: the old side's first line, counted from 0, and both counts.
 fn header(line: &str) -> Option<(usize, usize, usize)> {
     let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
@@ -118,7 +118,7 @@ fn header(line: &str) -> Option<(usize, usize, usize)> {
     Some((if old == 0 { first } else { first.checked_sub(1)? }, old, new))
 }
 
-/// A patch of another file is not for this one.
+/// Refuses a patch of another file.
 fn same_file(path: &str, name: &str) -> Result<(), ToolError> {
     let name = name.split('\t').next().unwrap_or(name).trim();
     let bare = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name);
@@ -131,7 +131,7 @@ fn same_file(path: &str, name: &str) -> Result<(), ToolError> {
 }
 
 impl File<'_> {
-    /// Where a hunk belongs: at the line it says, or the only place that has its lines.
+    /// Returns the line of a hunk: the one its header says, or the only one where its lines occur.
     fn locate(&self, hunk: &Hunk<'_>, origin: &str) -> Result<usize, ToolError> {
         let old: Vec<&str> = hunk.old_lines().collect();
         let fits = |at: usize| self.lines.get(at..at + old.len()).is_some_and(|part| part == old);
@@ -159,7 +159,7 @@ impl File<'_> {
         }
     }
 
-    /// What a hunk removes and adds, without the lines that stay.
+    /// The lines that a hunk removes and adds, without those that stay.
     fn replacements(&self, hunk: &Hunk<'_>, start: usize, origin: &str) -> Vec<Replacement> {
         let (mut replacements, mut line) = (Vec::new(), start);
         let mut runs = hunk.lines.chunk_by(|a, b| (a.0 == Sign::Same) == (b.0 == Sign::Same)).peekable();
@@ -191,7 +191,7 @@ impl File<'_> {
 }
 
 impl<'p> Hunk<'p> {
-    /// The lines that it expects to find.
+    /// The lines that the hunk expects to find.
     fn old_lines(&self) -> impl Iterator<Item = &'p str> {
         self.lines.iter().filter(|(sign, _)| *sign != Sign::Added).map(|(_, said)| *said)
     }

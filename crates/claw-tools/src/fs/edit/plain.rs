@@ -1,4 +1,4 @@
-//! A text with line ends of one kind, and the way back to the text with its own.
+//! A text with uniform line ends, and the mapping back to its own line ends.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,17 +9,17 @@ use claw_core::redact::PLACEHOLDER;
 /// A text whose lines end with `\n` alone.
 pub(super) struct Plain<'t> {
     pub(super) text: Cow<'t, str>,
-    /// Where in it a line ended with `\r\n`.
+    /// Positions of `\r\n` line ends of the original, as positions in this text.
     crlf: Vec<usize>,
-    /// Where in it lines begin.
+    /// Positions at which lines begin.
     starts: Vec<usize>,
 }
 
-/// A piece of the plain text, and what to put there.
+/// A range of the plain text and its replacement.
 pub(super) struct Replacement {
     pub(super) range: Range<usize>,
     pub(super) text: String,
-    /// What asked for it, for people.
+    /// The edit or hunk that requested it, for messages.
     pub(super) origin: String,
 }
 
@@ -44,13 +44,13 @@ impl<'t> Plain<'t> {
         self.text.lines().collect()
     }
 
-    /// Where a line begins, counted from 0; the end of the text where there is none.
+    /// Returns the position of a line, counted from 0; the end of the text if there is no such line.
     pub(super) fn start_of(&self, line: usize) -> usize {
         self.starts.get(line).copied().unwrap_or(self.text.len())
     }
 
-    /// The same change of the text with its own line ends. Lines at both ends that stay as they are, and hide
-    /// nothing, are left out of it.
+    /// Returns the same change for the text with its own line ends. Unchanged lines at both ends are left
+    /// out, unless they hide a secret.
     pub(super) fn splice(&self, replacement: Replacement) -> Splice {
         let Replacement { range, text, .. } = replacement;
         let new = to_plain(&text);
@@ -79,7 +79,7 @@ pub(super) fn to_plain(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
 }
 
-/// How many bytes of whole lines are the same, up to one that hides something.
+/// Counts the bytes of equal whole lines, up to one that hides a secret.
 fn same_lines<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> usize {
     let same = |(old, new): &(&str, &str)| old == new && old.ends_with('\n') && !old.contains(PLACEHOLDER);
     pairs.take_while(same).map(|(old, _)| old.len()).sum()

@@ -125,7 +125,7 @@ async fn no_guess_tells_of_a_secret() {
             }
         }
     }
-    // A right guess and a wrong one are answered alike.
+    // A right guess and a wrong one get the same answer.
     let answer = async |guess: &str| {
         let pattern = format!("remote.*{guess}|remote|^{guess}.*|end");
         done(&road.call("search", json!({ "pattern": pattern, "context": 3 })).await).replace(guess, "GUESS")

@@ -1,4 +1,4 @@
-//! Whatever is called in whatever order, no secret is shown or overwritten.
+//! No sequence of calls shows or overwrites a secret.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -20,15 +20,15 @@ fn line() -> impl Strategy<Value = Line> {
     ]
 }
 
-/// What a model may do, by indices into the lines that it sees.
+/// A model's action, by indices into the lines that it sees.
 #[derive(Debug, Clone)]
 enum Step {
     Read,
-    /// Replaces some lines by others of what is seen, changed a little.
+    /// Replaces some lines by others that are seen, slightly changed.
     Edit(Index, usize, Vec<(Index, u8)>),
-    /// Writes lines of what is seen, changed a little.
+    /// Writes some of the lines that are seen, slightly changed.
     Write(Vec<(Index, u8)>),
-    /// Removes some characters of what is seen.
+    /// Removes some of the characters that are seen.
     Cut(Index, usize),
     Append(u8),
 }
@@ -123,7 +123,8 @@ proptest! {
                     prop_assert!(!said.contains(&secret(at)[3..]), "{args}\n{said}");
                 }
                 let after = road.text("c.toml");
-                // Each secret is there whole and once, or its placeholder was left out of what was written.
+                // Each secret is there once and complete, or its placeholder was left out of the written
+                // text.
                 let there = |text: &str| (0..count).filter(|at| text.contains(&secret(*at))).count();
                 let placeholders = |text: &str| text.matches("[REDACTED]").count();
                 for at in 0..count {
@@ -131,7 +132,7 @@ proptest! {
                     prop_assert_eq!(after.contains(&secret(at)[..9]), after.contains(&secret(at)), "{}", after);
                 }
                 prop_assert!(there(&after) <= there(&before));
-                // Where a secret was and is no more, no placeholder took its place.
+                // No placeholder took the place of a secret that is gone.
                 if there(&after) < there(&before) && there(&before) > 0 {
                     let wanted = args["new_string"].as_str().or(args["content"].as_str()).unwrap_or_default();
                     let kept = there(&after) + placeholders(&after);

@@ -68,14 +68,14 @@ impl Road {
     }
 }
 
-/// What the model reads of a call that works.
+/// The text that the model reads after success.
 #[track_caller]
 pub(crate) fn done(reply: &Reply) -> String {
     assert!(reply.is_done(), "{}", reply.model_text());
     reply.model_text()
 }
 
-/// What the model reads of a call that fails.
+/// The text that the model reads after a failure of this kind.
 #[track_caller]
 pub(crate) fn failed(reply: &Reply, kind: ErrorKind) -> String {
     assert_eq!(reply.failure().map(|error| error.kind), Some(kind), "{}", reply.model_text());
@@ -96,7 +96,7 @@ async fn a_file_that_was_not_read_is_not_overwritten() {
     done(&road.call("read_file", json!({ "path": "./a.txt" })).await);
     done(&road.call("write_file", write.clone()).await);
     assert_eq!(road.text("a.txt"), "two\n");
-    // What it wrote itself it knows.
+    // It knows the text that it wrote itself.
     done(&road.call("write_file", json!({ "path": "a.txt", "content": "three\n" })).await);
 }
 
@@ -158,7 +158,7 @@ async fn every_change_is_journaled_before_it_is_made() {
             ("/w/b.txt".to_owned(), None, Some(b"new".to_vec())),
         ]
     );
-    // A write that fails is not kept: `b.txt` is no directory.
+    // A failed write does not count as known: `b.txt` is no directory.
     failed(&road.call("write_file", json!({ "path": "b.txt/c", "content": "x" })).await, ErrorKind::Invalid);
     assert_eq!(road.journal.changes().len(), 2);
     road.journal.fill();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::fixture::{Fixture, failure, text};
 
-/// A shell that keeps what it was given.
+/// A shell that records the commands it is given.
 struct Keeps(Ran, Arc<Mutex<Vec<Argv>>>);
 
 #[async_trait]

@@ -1,8 +1,8 @@
-//! A line taken apart into words, without a shell: quotes and backslashes as a shell reads them, and nothing else.
+//! Splits a line into words without a shell: quotes and backslashes work as in a shell.
 //!
-//! Whatever a shell would do more than that is refused: what looks like an operator is one, or should be quoted.
+//! All other shell syntax is refused: a word that looks like an operator has to be quoted.
 
-/// The words of a line, or what is wrong with it.
+/// The words of a line, or why it is invalid.
 pub(super) fn split(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

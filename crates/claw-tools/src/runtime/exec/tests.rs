@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::fixture::{Fixture, failure, schema, text};
 
-/// A shell that says what it was given and answers with what it was told to.
+/// A shell that records the command and gives a fixed answer.
 struct Answers(Ran, Mutex<Option<Script>>);
 
 #[async_trait]
@@ -148,7 +148,7 @@ fn the_schema() {
           ]
         },
         "timeout_seconds": {
-          "description": "How long it may run; 300 in the sandbox and 60 on the host if not given, and without limit in the background.",
+          "description": "Time limit; if not given, 300 in the sandbox, 60 on the host, and none in the background.",
           "format": "uint32",
           "maximum": 3600,
           "minimum": 1,

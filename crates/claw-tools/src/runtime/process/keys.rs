@@ -1,4 +1,4 @@
-//! What keys send to a terminal.
+//! The characters that keys send to a terminal.
 
 use claw_core::tool::ToolError;
 
@@ -32,7 +32,7 @@ const NAMED: &[(&str, &str)] = &[
     ("F12", "\u{1b}[24~"),
 ];
 
-/// What a key sends: a named one, `C-` or `M-` before another, or a single character.
+/// The characters that a key sends: a named key, `C-` or `M-` before another, or a single character.
 pub(super) fn sent(key: &str) -> Result<String, ToolError> {
     let unknown = || {
         let names: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();

@@ -96,7 +96,7 @@ fn spec() {
           ]
         },
         "after": {
-          "description": "What the list before ended with as `next`.",
+          "description": "The `next` that the previous list gave.",
           "type": [
             "string",
             "null"

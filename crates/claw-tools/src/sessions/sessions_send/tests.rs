@@ -36,7 +36,7 @@ fn spec() {
       "additionalProperties": false,
       "properties": {
         "message": {
-          "description": "What to say there.",
+          "description": "Text to send.",
           "maxLength": 32768,
           "minLength": 1,
           "type": "string"

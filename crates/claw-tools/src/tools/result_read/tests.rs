@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, failure, schema, text};
 
 const ID: &str = "01920000-0000-7000-8000-000000000001";
 
-/// One kept text.
+/// A single kept text.
 struct Shelf(String);
 
 #[async_trait]

@@ -90,7 +90,7 @@ fn spec() {
           "type": "integer"
         },
         "query": {
-          "description": "What the tool should do, or its name.",
+          "description": "Task the tool should do, or its name.",
           "type": "string"
         }
       },

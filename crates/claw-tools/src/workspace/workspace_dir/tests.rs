@@ -38,7 +38,7 @@ fn spec() {
       "properties": {
         "context": {
           "default": "user",
-          "description": "Whose workspace.",
+          "description": "Workspace owner.",
           "enum": [
             "user",
             "team"

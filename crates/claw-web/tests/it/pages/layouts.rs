@@ -1,4 +1,4 @@
-//! Twelve layouts, each with the chrome that such sites have around what a person would copy.
+//! Twelve layouts, each with the surroundings that such sites have around the content.
 
 use super::topics::Topic;
 
@@ -24,7 +24,7 @@ pub(crate) const LAYOUTS: [(&str, Layout); 12] = [
     ("index", index),
 ];
 
-/// One of five spellings, by the variant.
+/// Picks one of five spellings by the variant.
 fn pick(variant: usize, spellings: [&'static str; 5]) -> &'static str {
     spellings[variant % 5]
 }
@@ -394,7 +394,7 @@ fn spa(topic: &Topic, variant: usize) -> Sample {
     Sample { html, expected: cards.join("\n") }
 }
 
-/// A question with short answers, in elements that are named like comments.
+/// A question with short answers, in elements named like comments.
 fn answers(topic: &Topic, variant: usize) -> Sample {
     const USERS: [&str; 11] = ["ada", "bo", "cem", "dora", "eli", "fay", "gus", "hana", "ivo", "june", "kai"];
     let question = topic.sentences[0];

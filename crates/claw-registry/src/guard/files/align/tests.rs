@@ -47,7 +47,7 @@ fn equal_lines_are_told_by_what_is_around_them() {
 
 #[test]
 fn what_is_in_doubt_is_refused() {
-    // Whether a name stands before its value or after it, nobody knows.
+    // A name may stand before its value or after it.
     check("a:\n- #\nb:\n- #", "b:\n- #\na:\n- #", Last::Doubt, Err(0));
     check("- #\nname: a\n- #\nname: b", "- #\nname: b\n- #\nname: a", Last::Doubt, Err(0));
     // The same names again elsewhere do not help.

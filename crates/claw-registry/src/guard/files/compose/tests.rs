@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Takes every run of capital letters after a `=` to be secret.
+/// Treats every run of capital letters after a `=` as secret.
 struct Capitals;
 
 impl Redactor for Capitals {
@@ -20,7 +20,7 @@ impl Redactor for Capitals {
     }
 }
 
-/// Replaces `old` where it stands in what is seen. `#` stands for a placeholder.
+/// Replaces `old` in the view. `#` stands for a placeholder.
 fn change(source: &str, old: &str, new: &str, last: Last) -> Result<String, ToolError> {
     let masked = mask(source, &Capitals);
     let (old, new) = (old.replace('#', PLACEHOLDER), new.replace('#', PLACEHOLDER));
@@ -121,8 +121,8 @@ fn pieces() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    /// What no splice covers is byte by byte what it was, and the text is what was asked for, with each secret
-    /// in place of its placeholder.
+    /// Bytes that no splice covers are unchanged, and the result is the requested text, with each secret in
+    /// place of its placeholder.
     #[test]
     fn changes_map_back_exactly(pieces in pieces(), cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..6)) {
         let source = pieces.concat();
@@ -156,8 +156,8 @@ proptest! {
         prop_assert_eq!(composed.text, expected);
     }
 
-    /// Whatever is written over a text, a secret comes out whole or not at all, in a line that says the same
-    /// before it as it did, and never twice; and no placeholder lands where a secret was kept.
+    /// No write splits or repeats a secret, or moves it to a line with a different beginning; and no
+    /// placeholder ends up where a secret was kept.
     #[test]
     fn a_secret_stays_with_its_label(names in prop::collection::vec("[a-d]{1,2}", 1..8), order in prop::collection::vec((any::<prop::sample::Index>(), 0..4u8), 0..10)) {
         let secret = |at: usize| format!("SECRET{}", char::from(b'A' + u8::try_from(at).unwrap()));
