@@ -243,7 +243,8 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
         table.row([Cell::new(grant.path.display()), Cell::new(access(grant.write && write))]);
     }
     let mounted = layers.works(LayerName::Mounts);
-    let temporary_files = if mounted { "its session's own" } else { "none: no mounts give it one of its own" };
+    let temporary_files =
+        if mounted { "its session's own" } else { "none: no mounts give it one of its own" };
     table.row([Cell::new("/tmp"), Cell::new(temporary_files)]);
     table.row([Cell::new("programs and libraries of the system"), Cell::new("read")]);
     for path in &place.options.hidden {

@@ -14,8 +14,8 @@ use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
 use super::helper::{self, wire};
+use super::kernel::mounts;
 use super::kernel::probe::Found;
-use super::kernel::root;
 use super::{LayerName, Layers, Limits, Network, Reach, SandboxError};
 
 /// A command to be started.
@@ -272,7 +272,7 @@ fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, 
 }
 
 fn not_started(step: String, reason: String) -> SandboxError {
-    match step == root::LAYER {
+    match step == mounts::LAYER {
         true => SandboxError::NoLayer(reason),
         false => SandboxError::Start { step, reason },
     }

@@ -11,8 +11,10 @@ use claw_policy::shell::{Rules, corpus};
 use crate::kit::Kit;
 
 /// Programs whose output is that of the machine or the moment, or that wait for ever.
-const OF_THE_MACHINE: &[&str] =
-    &["df", "du", "env", "id", "printenv", "pwd", "realpath", "sleep", "stat", "tail -f", "uname", "which", "whoami"];
+const OF_THE_MACHINE: &[&str] = &[
+    "df", "du", "env", "id", "printenv", "pwd", "realpath", "sleep", "stat", "tail -f", "uname", "which",
+    "whoami",
+];
 /// Places that the sandbox shows as its own.
 const PLACES_OF_ITS_OWN: &[&str] = &["/var", "/etc", "/proc", "/tmp", "~", "$HOME", "$PATH", "$USER", "$PWD"];
 

@@ -32,8 +32,16 @@ fn files_end_before_they_are_long() {
 
 #[test]
 fn doc_lines_name_their_subject() {
-    check_file(CORE, "//! Ids.\n/// The tenant that owns the row.\nstruct A;\n/// Whatsapp.\nstruct B;\n", &[]);
-    check_file(CORE, "//! Ids.\n/// Whose data it is.\nstruct A;\n", &["id.rs:2: the doc line opens with `Whose`"]);
+    check_file(
+        CORE,
+        "//! Ids.\n/// The tenant that owns the row.\nstruct A;\n/// Whatsapp.\nstruct B;\n",
+        &[],
+    );
+    check_file(
+        CORE,
+        "//! Ids.\n/// Whose data it is.\nstruct A;\n",
+        &["id.rs:2: the doc line opens with `Whose`"],
+    );
     check_file(CORE, "//! What ids are.\n", &["id.rs:1: the doc line opens with `What`"]);
     check_file(CORE, "//! Ids.\n// What is this?\nstruct A;\n", &[]);
 }

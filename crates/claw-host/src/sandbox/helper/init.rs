@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use super::super::kernel::root::{During as _, Step};
+use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::seccomp::{self, Filter, Renaming};
-use super::super::kernel::{landlock, privileges, root, sys};
+use super::super::kernel::{landlock, mounts, privileges, sys};
 use super::super::{HOME, Network};
 use super::wire::{Confined, Spec};
 
@@ -59,7 +59,7 @@ impl<'a> Init<'a> {
             loopback().during("bring loopback up")?;
         }
         if held.namespaces & libc::CLONE_NEWNS != 0 {
-            root::enter(&held.reach, self.spec.limits.temporary, held.own_proc)?;
+            mounts::enter(&held.reach, self.spec.limits.temporary, held.own_proc)?;
         }
         privileges::drop_capabilities().during("give up capabilities")
     }

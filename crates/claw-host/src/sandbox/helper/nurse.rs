@@ -11,8 +11,8 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_dumpable_behavior,
 };
 
+use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::rename::Renames;
-use super::super::kernel::root::{During as _, Step};
 use super::super::kernel::sys;
 use super::init::Init;
 use super::supervise::Stdio;

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 
 use super::super::kernel::cgroup::{self, Group};
-use super::super::kernel::root::{During as _, Step};
+use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::sys;
 use super::init::Init;
 use super::nurse::{self, Nurse};

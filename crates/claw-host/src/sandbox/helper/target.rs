@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio as Stream};
 
 use super::super::kernel::cgroup::{self, Places};
-use super::super::kernel::root::{During as _, Step};
+use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::{privileges, sys};
 use super::init::{Init, Rules};
 use super::supervise::Stdio;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-use super::{root, sys};
+use super::{mounts, sys};
 use crate::sandbox::Network;
 use crate::sandbox::reach::{DEVICES, Execute, RESOLVER, Reach, SYSTEM};
 
@@ -89,7 +89,7 @@ enum Absent {
 fn allow(rules: &OwnedFd, path: &Path, access: u64, absent: Absent) -> io::Result<()> {
     let opened = match absent {
         Absent::Fine => rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()),
-        Absent::Wrong => root::resolved(path),
+        Absent::Wrong => mounts::resolved(path),
     };
     let file = match opened {
         Err(rustix::io::Errno::NOENT) if absent == Absent::Fine => return Ok(()),

@@ -4,9 +4,9 @@
 
 pub(super) mod cgroup;
 pub(super) mod landlock;
+pub(super) mod mounts;
 pub(super) mod privileges;
 pub(super) mod probe;
 pub(super) mod rename;
-pub(super) mod root;
 pub(super) mod seccomp;
 pub(super) mod sys;

@@ -7,7 +7,7 @@ use rustix::process::{WaitOptions, waitpid};
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::Places;
-use super::{root, seccomp, sys};
+use super::{mounts, seccomp, sys};
 use crate::sandbox::Reach;
 use crate::sandbox::layers::{LayerName, Layers, Standing};
 
@@ -40,7 +40,7 @@ impl Found {
         let tree = |own_proc: bool| {
             let reach = reach.clone();
             try_in(base | libc::CLONE_NEWNS | libc::CLONE_NEWPID, move || {
-                root::enter(&reach, 1 << 20, own_proc)
+                mounts::enter(&reach, 1 << 20, own_proc)
                     .map_err(|(step, error)| io::Error::other(format!("{step}: {error}")))
             })
         };
