@@ -22,11 +22,11 @@ pub enum RunError {
 
 impl RunError {
     /// Returns whether a retry may succeed.
-    pub fn passes(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Lost | Self::Unreadable(_) => false,
             Self::Store(error) => error.is_transient(),
-            Self::Model(error) => error.fault.passes(),
+            Self::Model(error) => error.fault.is_transient(),
         }
     }
 }

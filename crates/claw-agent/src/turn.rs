@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
                 return self.stopped(None).await.map(Went::Ended);
             }
             self.listen(is_first).await?;
-            self.hear_of_ends().await?;
+            self.report_ended_commands().await?;
             is_first = false;
             let offer = self.offer().await?;
             let question = self.question(&offer).await?;

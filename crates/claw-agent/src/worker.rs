@@ -250,7 +250,7 @@ impl Worker {
         let why = scrubber.text(&error.to_string());
         tracing::warn!(run = %lease.job, attempt = lease.attempt, error = why, "a run failed");
         let attempts = self.attempts(job).await;
-        if error.passes() && job.tries() < attempts.into() {
+        if error.is_transient() && job.tries() < attempts.into() {
             let retry = deployment.clock.now().plus(wait(&error, job.tries()));
             let failed = RunEvent::Failed { why: why.clone(), retry };
             let failure = Failure { error: why, retry: Some(retry) };

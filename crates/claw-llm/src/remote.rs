@@ -193,7 +193,7 @@ impl Remote {
 impl Patience {
     /// Returns the wait before the next retry; `None` if there is none.
     fn wait(self, fault: Fault, again: u32) -> Option<Duration> {
-        if !fault.passes() || again >= self.retries {
+        if !fault.is_transient() || again >= self.retries {
             return None;
         }
         // Half of it is random, so that clients that failed together do not retry together.

@@ -92,7 +92,7 @@ impl Vault {
             }
             attempt = Attempt::Second;
         };
-        let text = String::from_utf8(wiped_by_taker(plain));
+        let text = String::from_utf8(without_wiping(plain));
         let text = text.map_err(|error| {
             drop(Zeroizing::new(error.into_bytes()));
             damaged(&at.to_string(), "it is no text; set it again, or remove it")
@@ -254,7 +254,7 @@ impl std::fmt::Debug for Vault {
 }
 
 /// The bytes out of what would wipe them, for one who will.
-fn wiped_by_taker(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
+fn without_wiping(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
     std::mem::take(&mut *plain)
 }
 

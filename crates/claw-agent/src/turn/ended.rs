@@ -17,7 +17,7 @@ pub(super) type Told = HashSet<ProcessId>;
 
 impl Run<'_> {
     /// Reports background commands that ended since the last report.
-    pub(super) async fn hear_of_ends(&mut self) -> Result<(), RunError> {
+    pub(super) async fn report_ended_commands(&mut self) -> Result<(), RunError> {
         if !self.known.must_read_processes() {
             return Ok(());
         }

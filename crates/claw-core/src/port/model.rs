@@ -239,7 +239,7 @@ pub enum Fault {
 
 impl Fault {
     /// Returns whether the failure is transient, so that asking the same model again may succeed.
-    pub const fn passes(self) -> bool {
+    pub const fn is_transient(self) -> bool {
         matches!(
             self,
             Self::RateLimited { .. } | Self::Unavailable | Self::Connection | Self::TimedOut | Self::Garbled

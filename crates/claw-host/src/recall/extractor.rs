@@ -213,7 +213,7 @@ impl Extractor {
     ) -> Result<Answer, Failed> {
         let key = &work.key;
         let failed = |error: claw_core::port::ModelError| Failed {
-            passes: error.fault.passes(),
+            passes: error.fault.is_transient(),
             retry_after: match error.fault {
                 Fault::RateLimited { retry_after } => retry_after,
                 _ => None,
