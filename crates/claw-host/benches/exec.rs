@@ -1,5 +1,5 @@
-//! What running a command costs: on the host beside a bare `sh -c true`, and in the kernel sandbox beside `bwrap`
-//! asked for the same layers.
+//! The cost of running a command: on the host against a bare `sh -c true`, and in the kernel sandbox against
+//! `bwrap` with the same layers.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians, and what is compared takes turns.
 

@@ -1,4 +1,4 @@
-//! How fast files are searched, listed and read, against `rg` and against plain opens, in one run.
+//! Speed of searching, listing and reading files, against `rg` and against plain opens in the same run.
 //!
 //! Prints lines of `name<TAB>value<TAB>unit`; each time is the best of several, one after the other in turns. The
 //! tree is made in a temporary directory and removed.
@@ -26,7 +26,7 @@ const ROUNDS: usize = 7;
 /// In this share of the files, one in so many, is the word that is rare.
 const RARE: u64 = 200;
 const SMALL_READS: usize = 2_000;
-/// How often the end of a file is read.
+/// Reads of the end of a file per measurement.
 const TAILS: u32 = 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Which calls have begun and what became of them, in bounded memory.
+//! The calls that have begun and their outcomes, in bounded memory.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -14,7 +14,7 @@ pub(crate) struct Calls {
     forgotten: Option<CallId>,
 }
 
-/// What is known of a call.
+/// The known state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     /// It has not begun.

@@ -1,7 +1,7 @@
 //! A store of calls and of the images they gave, in memory: the default of an embedder, and of most tests.
 //!
-//! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. What it
-//! keeps is bounded by [`MemoryLimits`].
+//! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. The
+//! content is bounded by [`MemoryLimits`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

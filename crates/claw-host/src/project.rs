@@ -8,9 +8,9 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 /// Names of the files, in the order in which they are read.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// How much of one file is read, in bytes.
+/// The most bytes read of one file.
 const MOST_BYTES: u64 = 128 * 1024;
-/// How many directories are looked at.
+/// The most directories scanned.
 const MOST_DIRECTORIES: usize = 32;
 
 /// Returns the files with their texts, those of the repository's root first, by their paths from there. Outside of a

@@ -34,7 +34,8 @@ impl FileArtifacts {
         blocking(move || Ok(remove(&place, &artifact)?)).await
     }
 
-    /// Where an owner's texts are. A session key may hold any character, so its hash names the directory.
+    /// Returns the directory of an owner's texts. A session key may hold any character, so the directory is
+    /// named by its hash.
     fn place(&self, owner: &Owner) -> PathBuf {
         let hash = Digest::of_bytes(owner.session.as_str().as_bytes()).to_string();
         let hash = hash.strip_prefix("sha256:").unwrap_or(&hash);
@@ -145,7 +146,7 @@ fn remove(place: &Path, artifact: &Artifact) -> io::Result<()> {
     }
 }
 
-/// What is kept, newest first: ids sort by time.
+/// Lists the kept results, newest first: ids sort by time.
 fn list(place: &Path) -> io::Result<Vec<Artifact>> {
     let files = match fs::read_dir(place) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -15,7 +15,7 @@ use super::FileArtifacts;
 /// After how many texts it is looked again whether old ones are to go.
 const LOOK_EVERY: u32 = 32;
 
-/// How much is kept of all sessions.
+/// The limits on kept results over all sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct ArtifactKeeping {
     /// For how long.
@@ -51,7 +51,8 @@ impl IndexedArtifacts {
         Self { files, index, clock, keeping, kept: AtomicU32::new(0) }
     }
 
-    /// Removes what is old or too much. What cannot be removed is told in the log: keeping goes on without it.
+    /// Removes results that are too old or exceed the limit. A failure to remove is only logged: new results
+    /// are still kept.
     async fn prune(&self, now: UnixMillis) {
         let age = i64::try_from(self.keeping.age.as_millis()).unwrap_or(i64::MAX);
         let before = UnixMillis(now.0.saturating_sub(age));

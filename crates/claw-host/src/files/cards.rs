@@ -6,7 +6,7 @@ use claw_core::port::{Entry, EntryKind, Stat};
 
 use super::listing::Tree;
 
-/// What a caller sees of one root, at one moment.
+/// The files of one root that a caller sees at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Cards(BTreeMap<(String, String), Card>);
 

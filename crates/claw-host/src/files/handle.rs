@@ -12,7 +12,7 @@ use rustix::io::{Errno, Result};
 
 use super::failure::Failure;
 
-/// Which thing, on which device.
+/// The device and inode number of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     /// The device, or the part of one that is mounted as one.
@@ -32,7 +32,7 @@ impl Id {
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     handle: Arc<OwnedFd>,
-    /// Which directory.
+    /// The directory's identity.
     pub(super) id: Id,
 }
 
@@ -59,18 +59,18 @@ impl Directory {
         Self::new(rustix::fs::openat(self, "..", DIRECTORY, Mode::empty())?)
     }
 
-    /// What is known of the directory itself.
+    /// Returns the metadata of the directory itself.
     pub(super) fn itself(&self) -> Result<Raw> {
         rustix::fs::fstat(self)
     }
 
-    /// What is known of the thing of this name; of a link, the link itself.
+    /// Returns the metadata of the entry of this name; for a link, of the link itself.
     pub(super) fn stat(&self, name: &OsStr) -> Result<Raw> {
         rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Opens the file of this name for reading, without waiting for anybody and following no link. What it is
-    /// must be asked of what was opened.
+    /// Opens the file of this name for reading, without blocking and without following a link. The returned
+    /// metadata is that of the opened file; callers must judge by it.
     pub(super) fn open(&self, name: &OsStr) -> Result<(File, Raw)> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self, name, flags, Mode::empty())?;
@@ -117,7 +117,7 @@ pub(super) fn check_file_system(handle: impl AsFd) -> std::result::Result<(), Fa
     if SYSTEM.contains(&kind) { Err(Failure::Special("part of the system")) } else { Ok(()) }
 }
 
-/// Whether it is a regular file; else what it is.
+/// Accepts a regular file; for anything else, the failure names its type.
 pub(super) fn check_regular(raw: &Raw) -> std::result::Result<(), Failure> {
     match FileType::from_raw_mode(raw.st_mode) {
         FileType::RegularFile => Ok(()),
@@ -147,7 +147,7 @@ pub(super) fn size(raw: &Raw) -> u64 {
     u64::try_from(raw.st_size).unwrap_or(0)
 }
 
-/// What a tool is told.
+/// Converts metadata to the form that tools get.
 pub(super) fn stat(raw: &Raw) -> Stat {
     let directory = is_directory(raw);
     Stat {
@@ -172,13 +172,13 @@ pub(super) fn version(raw: &Raw) -> Version {
     Version(text.into())
 }
 
-/// Whether two looks saw the same thing with the same content. Renaming it changes neither.
+/// Returns whether both are the same file with the same content. Renaming the file changes neither.
 pub(super) fn same_content(one: &Raw, other: &Raw) -> bool {
     let content = |raw: &Raw| (Id::of(raw), raw.st_size, raw.st_mtime, raw.st_mtime_nsec);
     content(one) == content(other)
 }
 
-/// What a name leads to where it is a link.
+/// Returns the target of a link; `None` if the entry is not a link.
 pub(super) fn link_target(directory: &Directory, name: &OsStr) -> Result<Option<std::path::PathBuf>> {
     use std::os::unix::ffi::OsStringExt as _;
     match rustix::fs::readlinkat(directory, name, Vec::new()) {

@@ -174,7 +174,7 @@ impl Node {
 }
 
 impl Nodes {
-    /// What a caller sees of the root that a path is in, and the path from there on.
+    /// Returns the files that a caller sees in the root of a path, and the path relative to that root.
     fn seen(&self, place: &Place<'_>, full: &Path) -> (Cards, String) {
         let root = outermost(place, full);
         let mut seen = Cards::default();
@@ -187,7 +187,7 @@ impl Nodes {
         (seen, start.to_string_lossy().into_owned())
     }
 
-    /// Whether what is there is what is expected.
+    /// Checks that the file at the path meets the expectation.
     fn compare(&self, expect: Expect<'_>, full: &Path) -> Result<(), Failure> {
         let there = self.nodes.get(full).map(Node::stat);
         match (expect, there) {
@@ -198,7 +198,7 @@ impl Nodes {
         }
     }
 
-    /// Whether the first root may hold a file of this size, or a directory, there.
+    /// Checks that the quota of the first root admits a file of this size, or a directory, at the path.
     fn admit(&self, place: &Place<'_>, full: &Path, file: Option<u64>) -> Result<(), Failure> {
         let (Some(quota), Some(root)) = (place.scope.quota, place.scope.roots.first()) else { return Ok(()) };
         if !full.starts_with(&root.path) {

@@ -60,8 +60,8 @@ pub use self::workspace::workspace_path;
 #[derive(Debug, Clone, Default)]
 pub struct LocalFiles(Arc<Bridge>);
 
-/// Which calls of the kernel are used. Without one, what it does is done in more steps: for kernels that lack
-/// it or sandboxes that forbid it, which is noticed anyway, and for tests.
+/// The kernel calls to use. Without a call, its work is done in several steps: for kernels that lack it and
+/// sandboxes that forbid it (both are detected anyway), and for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
     /// Resolving a path beneath a directory.
@@ -138,7 +138,7 @@ impl Drop for Stop {
     }
 }
 
-/// One operation: what is wanted, and within what.
+/// One file operation: its path, its expectation and the scope it runs in.
 struct Request {
     bridge: Arc<Bridge>,
     directory: PathBuf,
@@ -147,7 +147,7 @@ struct Request {
     expect: Expectation,
 }
 
-/// What a write must find.
+/// The state that a write expects to find.
 enum Expectation {
     Anything,
     Absent,
@@ -155,7 +155,7 @@ enum Expectation {
 }
 
 impl Request {
-    /// What may be reached. With `make`, a workspace that is missing is made.
+    /// Returns the reachable roots of the scope. With `make`, a missing workspace is created.
     fn reach(&self, make: bool) -> Result<Arc<Reach>, Failure> {
         if let Some(recent) = self.bridge.recent.get(&self.scope) {
             return Ok(recent);
@@ -165,7 +165,7 @@ impl Request {
         Ok(reach)
     }
 
-    /// Where the path leads.
+    /// Resolves the path.
     fn find(&self, reach: &Reach, missing: Missing<'_>) -> Result<Found, Failure> {
         resolve::find(reach, &self.directory, &self.path, self.bridge.kernel.openat2, missing)
     }

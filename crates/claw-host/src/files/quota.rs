@@ -1,4 +1,5 @@
-//! How much a workspace holds: counted once, then kept up, and counted again when that was long ago.
+//! The usage of workspaces: counted once, then updated with each change, and counted again when the count is
+//! old.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,14 +13,14 @@ use rustix::fs::{Dir, FileType};
 use super::failure::{Excess, Failure};
 use super::handle::{Directory, Id, size};
 
-/// How long a count is believed, since others may write there too.
+/// The age at which a count is stale, since other programs may write there too.
 const STALE: Duration = Duration::from_secs(60);
-/// How many workspaces are kept in mind.
+/// The number of workspaces with a cached usage.
 const KEPT: usize = 1024;
-/// How many handles counting holds at once.
+/// The number of handles that counting holds open at once.
 const HANDLES: usize = 64;
 
-/// What the workspaces hold that have a quota.
+/// The usage of workspaces that have a quota.
 #[derive(Debug, Default)]
 pub(super) struct Usages(Mutex<HashMap<Id, Arc<Usage>>>);
 
@@ -39,7 +40,7 @@ pub(super) struct Held {
     pub(super) files: u64,
 }
 
-/// How much more there will be, or less.
+/// The growth caused by a change; negative if it shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) bytes: i64,
@@ -128,15 +129,15 @@ impl Held {
     }
 }
 
-/// What is too much after the change; a change that takes away is never.
+/// Returns the excess after the change. A change that only shrinks never exceeds.
 fn excess(held: Held, quota: Quota, change: Change) -> Option<Excess> {
     let Held { bytes, files } = held.after(change);
     let too_much = (change.bytes > 0 && bytes > quota.bytes) || (change.files > 0 && files > quota.files);
     too_much.then_some(Excess { bytes, files, most_bytes: quota.bytes, most_files: quota.files })
 }
 
-/// Counts what is below a directory, on its own device, following no link. What cannot be opened counts as
-/// empty.
+/// Counts the files below a directory, on its own device, following no link. A directory that cannot be
+/// opened counts as empty.
 fn count(root: &Directory) -> Held {
     let mut held = Held::default();
     let mut levels = vec![Level { name: OsString::new(), directory: Some(root.clone()), inner: Vec::new() }];

@@ -1,10 +1,10 @@
 //! From a path to a handle, beneath the roots.
 //!
-//! Plain names are walked one by one, each from the handle of the directory before, no link followed. At a link
-//! or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it cannot, or
-//! where something is denied below a root and every step has to be seen, we read the link ourselves and walk on.
-//! Whoever swaps directories meanwhile decides only *which* thing inside
-//! is found.
+//! Plain names are walked one by one, each from the handle of the directory before, following no link. At a
+//! link or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it
+//! cannot, or where something is denied below a root and every step must be checked, this module reads the
+//! link itself and walks on. A program that swaps directories meanwhile can only change *which* file inside
+//! the root is found.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use super::failure::Failure;
 use super::handle::{Directory, Id, is_directory, is_link, link_target};
 use super::roots::{Part, Reach, parts};
 
-/// How many links a path may go through, as in the kernel.
+/// The most links a path may go through, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// How many steps a path may take in all.
+/// The most steps a path may take.
 const MOST_STEPS: usize = 100_000;
-/// How many handles of directories on the way are kept, to go back up.
+/// The number of directory handles kept open on the way, to go back up.
 const KEPT: usize = 32;
-/// How often it is tried again when something moves meanwhile.
+/// The number of attempts when directories move meanwhile.
 const TRIES: usize = 64;
-/// What the kernel takes as a path at most, in bytes.
+/// The longest path the kernel accepts, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// What to make of directories that are missing on the way.
+/// The treatment of missing directories on the way.
 #[derive(Clone, Copy)]
 pub(super) enum Missing<'a> {
     /// Nothing.
@@ -37,14 +37,14 @@ pub(super) enum Missing<'a> {
     Make(&'a dyn Fn(usize) -> Result<(), Failure>),
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Debug)]
 pub(super) struct Found {
     /// The directory that it is in; where there is no name, the thing itself.
     pub(super) directory: Directory,
-    /// Its name there. Not a link when it was looked at.
+    /// The name in `directory`, not a link when it was resolved; `None` if the path is `directory` itself.
     pub(super) name: Option<OsString>,
-    /// What was seen there; `None` where nothing is.
+    /// The file's metadata; `None` if it does not exist.
     pub(super) raw: Option<Raw>,
     /// The root that says what may be done: the innermost one.
     pub(super) root: usize,
@@ -55,7 +55,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Where it really is; `None` where the kernel alone knows.
+    /// Returns the real path; `None` if the kernel resolved part of it and only it knows.
     pub(super) fn real(&self, reach: &Reach) -> Option<PathBuf> {
         let mut real = reach.roots()[self.top].handle.as_ref()?.real.clone();
         real.extend(self.way.as_ref()?);
@@ -113,7 +113,7 @@ struct Walker<'a> {
     top: usize,
     /// From the root to where we are.
     levels: Vec<Level>,
-    /// What is still to walk, the next one last.
+    /// The parts still to walk, in reverse: the next one is last.
     rest: Vec<Part>,
     links: usize,
     steps: usize,
@@ -187,7 +187,7 @@ impl<'a> Walker<'a> {
         Ok(Found { top: self.top, way: self.way(), directory, name: None, raw, root })
     }
 
-    /// Where we are.
+    /// Returns the directory that the walk has reached.
     fn here(&mut self) -> Result<Reached, Failure> {
         if let Some(level) = self.levels.last()
             && let Some(directory) = &level.directory
@@ -233,7 +233,7 @@ impl<'a> Walker<'a> {
         Ok(None)
     }
 
-    /// What is not a directory: a link, which is followed, or a file, which leads nowhere.
+    /// Handles a name that is not a directory: a link is followed, a file is an error.
     fn turn(&mut self, directory: &Directory, name: OsString) -> Result<Option<Found>, Failure> {
         let target = match link_target(directory, &name) {
             Err(Errno::NOENT) => return Err(Failure::Moved),
@@ -378,7 +378,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether a directory may be gone into, from the one before.
+/// Checks that the walk may enter the directory `to` from `from`.
 pub(super) fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -> Result<(), Failure> {
     if reach.denied.is_denied(to.id) {
         return Err(Failure::Denied);
@@ -386,7 +386,7 @@ pub(super) fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -
     if to.id.device != from.id.device { to.check_kind() } else { Ok(()) }
 }
 
-/// What a name in a directory means, unless it is denied.
+/// Returns the metadata of a name in a directory, unless it is denied; `None` if it does not exist.
 fn look(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     if reach.denied.is_hidden(directory.id, name) {
         return Err(Failure::Denied);

@@ -1,7 +1,7 @@
 //! Searching what files say, without telling what is secret in them.
 //!
-//! What is found is what would be found in the text with its secrets taken out. Everything is searched as it is
-//! first, which finds no less; only where that finds something are the secrets looked for ([`judge`]).
+//! The hits are those in the text with its secrets removed. Every file is searched unmasked first, which
+//! finds no fewer hits; only where that finds something are the secrets located ([`judge`]).
 
 mod collect;
 mod judge;
@@ -26,10 +26,10 @@ use super::read::{self, check_opened};
 use super::roots::Reach;
 use super::walk::{Came, Crawl, Start, Visitor, begin};
 
-/// How much around a text can tell that it is secret, in bytes on either side.
+/// The context that can show that a text is secret, in bytes on either side.
 pub(super) const CONTEXT: usize = 64 * 1024;
 
-/// What a search needs that can be made before anything is touched.
+/// The parts of a search that are prepared before any file is read.
 pub(crate) struct Prepared {
     search: Search,
     pub(super) filter: Filter,
@@ -66,7 +66,7 @@ pub(crate) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn 
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Where something is said.
+/// Searches the files of a scope for a pattern.
 pub(super) fn search(
     request: &Request,
     prepared: &Prepared,

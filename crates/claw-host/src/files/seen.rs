@@ -1,4 +1,4 @@
-//! What conversations have seen of files, kept in the store.
+//! Keeps in the store which versions of files each session has seen.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct StoredSeen {
 }
 
 impl StoredSeen {
-    /// One over this store.
+    /// Creates one over this store.
     pub fn new(store: Arc<dyn SeenIndex>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }

@@ -20,13 +20,13 @@ use super::ignored;
 use super::listing::{Looked, walk_tree, wanted_files};
 use super::search::Prepared;
 
-/// How much below a directory is looked at; where there is more, what is told says that it is not all.
+/// The most entries read below a directory; if there are more, the result is marked incomplete.
 const MOST_CARDS: usize = 200_000;
-/// How many bytes of files are in memory at once while they are searched, unless one alone has more.
+/// The bytes of files in memory at once during a search, unless one file alone has more.
 const BATCH_BYTES: u64 = 8 << 20;
-/// How many files are asked for at once.
+/// The number of files loaded at once.
 const BATCH_FILES: usize = 500;
-/// How many bytes of rules about what is ignored count, in all of a tree.
+/// The most bytes of ignore files that count in one tree.
 const MOST_RULES: usize = 32 << 20;
 
 /// The files of a store. Each tenant has a tree of its own, in which a workspace is where its path says.
@@ -62,8 +62,7 @@ impl StoreFiles {
         make(change).await.map_err(|error| told(error, place, path))
     }
 
-    /// What a caller sees from a path on, without bytes but for those of rules about what is ignored: the tree,
-    /// the path from its root, and whether that is all.
+    /// Loads the files that a caller sees below a path. Only ignore files are loaded with their bytes.
     async fn seen(&self, place: &Place<'_>, walk: &Walk) -> Result<Seen, ToolError> {
         let full = resolve(place, &walk.path, Access::Read)?;
         let root = outermost(place, Path::new(&full));
@@ -117,11 +116,11 @@ impl StoreFiles {
     }
 }
 
-/// What a caller sees of a tree.
+/// The files of a tree that a caller sees.
 struct Seen {
     root: PathBuf,
     cards: Cards,
-    /// Where the caller looks, from the root on.
+    /// The start of the walk, relative to the root.
     start: String,
     whole: bool,
 }
@@ -256,7 +255,7 @@ impl FsBridge for StoreFiles {
     }
 }
 
-/// Where a path leads, as the store knows it.
+/// Resolves a path to the text under which the store knows it.
 fn text(place: &Place<'_>, path: &str, access: Access) -> Result<String, Failure> {
     let full = by_text::resolve(place, path, access)?;
     let full = full.into_os_string().into_string().map_err(|_| Failure::NotAPath)?;

@@ -19,16 +19,16 @@ use super::handle::{Directory, Id};
 
 /// From what age on an unfinished file has no writer any more.
 const OLD: Duration = Duration::from_secs(600);
-/// How many entries of a directory are looked at for old ones.
+/// The most entries of a directory scanned for old unfinished files.
 const LOOKED_AT: usize = 10_000;
-/// How many directories are remembered as looked at.
+/// The number of directories remembered as scanned.
 const KEPT: usize = 4096;
 
 /// A file under a name of its own, in the directory where it will be. Removed unless it was put in place.
 #[derive(Debug)]
 pub(super) struct Unfinished<'a> {
     directory: &'a Directory,
-    /// Its name until then.
+    /// The temporary name.
     pub(super) name: OsString,
     pub(super) file: File,
 }
@@ -101,7 +101,7 @@ pub(super) fn random_name() -> Result<OsString, Failure> {
     Ok(name)
 }
 
-/// Which directories were looked through for what killed programs left.
+/// The directories already scanned for files that killed programs left behind.
 #[derive(Debug, Default)]
 pub(super) struct Swept(Mutex<HashSet<Id>>);
 

@@ -1,7 +1,7 @@
 //! Going through a tree, and what is listed of it.
 //!
-//! [`crawl`] reads directories from handle to handle, never by a path, on several threads; [`tree`] keeps few of
-//! those handles open. What is denied is not there, links are seen and not followed.
+//! [`crawl`] reads directories from handle to handle, never by a path, on several threads; [`tree`] keeps few
+//! of those handles open. Denied files are left out; links are listed but not followed.
 
 mod crawl;
 mod kept;
@@ -23,7 +23,7 @@ use super::ignored::Rules;
 use super::resolve::{Found, again};
 use super::roots::Reach;
 
-/// Where a walk begins.
+/// The start of a walk.
 pub(super) enum Start {
     /// In a directory.
     Directory(Top),
@@ -34,9 +34,9 @@ pub(super) enum Start {
 /// The directory that a walk begins in.
 pub(super) struct Top {
     pub(super) directory: Directory,
-    /// Its path from the root, with a slash before it; empty for the root itself.
+    /// The directory's path from the root, with a leading slash; empty for the root itself.
     pub(super) base: PathBuf,
-    /// What the directories above it say, up to the root.
+    /// The ignore rules of the directories above, up to the root.
     pub(super) rules: Rules,
 }
 
@@ -81,7 +81,7 @@ fn top(reach: &Reach, found: &Found, filter: &Filter) -> Result<Top, Failure> {
     if at.id == directory.id { Ok(Top { directory, base, rules }) } else { Err(Failure::Moved) }
 }
 
-/// What is in a directory.
+/// Lists a directory.
 pub(super) fn walk(
     request: &Request,
     walk: &Walk,

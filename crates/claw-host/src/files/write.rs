@@ -23,7 +23,7 @@ use super::roots::Reach;
 use super::unfinished::{Unfinished, random_name};
 use super::{Expectation, Request};
 
-/// How often a lock that another program holds is tried, and how long to wait between.
+/// The number of attempts to take a lock that another program holds, and the wait between them.
 const LOCK_TRIES: usize = 200;
 const LOCK_WAIT: Duration = Duration::from_millis(5);
 
@@ -154,7 +154,7 @@ fn check_access(reach: &Reach, found: &Found) -> Result<(), Failure> {
     }
 }
 
-/// What has a name; `None` where nothing has.
+/// Returns the metadata of the file of this name; `None` if there is none.
 fn there(directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     match directory.stat(name) {
         Err(Errno::NOENT) => Ok(None),
@@ -242,8 +242,8 @@ impl Place<'_> {
         Err(Failure::Changed)
     }
 
-    /// The same where the file system has no such renames: under a lock that all of our programs take. Whoever
-    /// does not take it can come between.
+    /// Commits on file systems without such renames: under a lock that all our programs take. A program that
+    /// does not take it can interfere.
     fn commit_locked(&self, new: &Unfinished<'_>, expect: &Expectation) -> Result<(), Failure> {
         let _lock = self.lock()?;
         compare(expect, there(self.directory, self.name)?.as_ref())?;
@@ -326,7 +326,7 @@ fn signed(bytes: u64) -> i64 {
 struct Rooms<'a> {
     request: &'a Request,
     reach: &'a Reach,
-    /// How large the file will be, so that no directory is made for one that does not fit.
+    /// The size of the new file, in bytes, so that no directory is created for a file that does not fit.
     bytes: usize,
     taken: RefCell<Vec<Room>>,
 }

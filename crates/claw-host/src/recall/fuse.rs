@@ -1,8 +1,8 @@
-//! One list of hits from two: passages that words found, and passages that are similar.
+//! Fuses two result lists into one: passages found by words, and similar passages.
 //!
-//! Ranks are fused, never scores: what a database calls a score has no scale that two lists share. What words found has
-//! two ranks of its own, which count as one: the database's, which likes short passages, and that of how many of the rarer
-//! words a passage has, of equals the one that says more.
+//! Ranks are fused, never scores: the scores of two lists share no scale. Passages found by words have two
+//! ranks, which count as one: the database's, which favours short passages, and one by how many of the rarer
+//! words a passage has, longer passages first among equals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -119,7 +119,7 @@ fn score(found: &Found, rank: u32) -> f64 {
     weight(super::owner(&found.key)) * reciprocal(rank)
 }
 
-/// How much a rank counts.
+/// Returns the weight of a rank.
 pub(super) fn reciprocal(rank: u32) -> f64 {
     1.0 / (SOFT + f64::from(rank))
 }
@@ -179,7 +179,7 @@ impl Group {
         Self { key, version, heading, parts: vec![passage], score, words, similarity }
     }
 
-    /// Whether a passage stands right before or after these, in the same section, and there is room.
+    /// Returns whether a passage directly precedes or follows this group, in the same section, and fits.
     fn takes(&self, candidate: &Candidate) -> bool {
         let Found { key, version, passage, .. } = &candidate.found;
         let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else { return false };

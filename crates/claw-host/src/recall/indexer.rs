@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::SystemClock;
 
-/// How long a document belongs to the indexer that took it.
+/// The lease of an indexer on a document it took.
 const LEASE: Duration = Duration::from_secs(300);
 /// Documents that are taken at a time.
 const TAKEN: usize = 8;
@@ -23,7 +23,7 @@ const TAKEN: usize = 8;
 const WAIT: Duration = Duration::from_secs(5);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// How often the store is looked at where nothing rings.
+/// The interval at which the store is polled if nothing notifies.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The work that an indexer did.

@@ -28,7 +28,7 @@ pub use self::indexer::{Indexed, Indexer};
 
 /// Passages that words find, and that similarity finds, before they are fused; a multiple for more hits.
 const DEPTH: usize = 100;
-/// How long a search waits for the vector of its question.
+/// The longest a search waits for the embedding of its query.
 const LONGEST_EMBED: Duration = Duration::from_secs(5);
 /// The most bytes of a document that one reading returns.
 const LONGEST_TEXT: usize = 100_000;
@@ -176,8 +176,8 @@ pub fn path(written: &str) -> String {
     if path == "memory.md" { "MEMORY.md".to_owned() } else { path.to_owned() }
 }
 
-/// Whether a path can be shown as it is: it holds no control characters, line breaks or marks of direction, with which a
-/// name could pass for a line of a list.
+/// Returns whether a path can be shown as it is: it holds no control characters, line breaks or direction
+/// marks, with which a name could pass for a line of a list.
 pub fn is_readable(path: &str) -> bool {
     let is_mark = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     !path.chars().any(|c| c.is_control() || is_mark(c))

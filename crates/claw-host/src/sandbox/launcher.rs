@@ -25,20 +25,20 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// All of its environment.
     pub env: Vec<(String, String)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: PathBuf,
-    /// How much it may use.
+    /// The resource limits.
     pub limits: Limits,
-    /// What holds it; `None` runs it on the host.
+    /// The confinement; `None` runs it on the host.
     pub confinement: Option<Confinement>,
-    /// Whether its first descriptor is a terminal, which it runs on from then on.
+    /// True if its first descriptor is a terminal, which becomes its controlling terminal.
     pub terminal: bool,
 }
 
-/// What holds a command.
+/// The confinement of a command.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// What it reaches.
+    /// The paths and the network that it reaches.
     pub reach: Reach,
     /// The layers without which it is refused; the others are used where they work.
     pub required: Vec<LayerName>,
@@ -61,7 +61,7 @@ pub const REQUIRED: [LayerName; 6] = [
     LayerName::Processes,
 ];
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ended {
     /// The exit code; `None` where a signal ended it.
@@ -98,7 +98,7 @@ pub struct Launcher {
 #[derive(Debug, Default)]
 struct Helper(Option<(Child, Socket)>);
 
-/// How many supervisors of each sort wait for another command.
+/// The most idle supervisors kept of each sort.
 const MOST_IDLE: usize = 4;
 
 /// Supervisors whose command has ended. One that has been in control groups never gets a command for the host.
@@ -106,7 +106,7 @@ const MOST_IDLE: usize = 4;
 struct Idle(Mutex<[Vec<Socket>; 2]>);
 
 impl Idle {
-    /// One that lives.
+    /// Takes an idle supervisor that is alive.
     fn take(&self, confined: bool) -> Option<Socket> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alive = |socket: &Socket| {
@@ -133,7 +133,7 @@ impl Launcher {
         Self::default()
     }
 
-    /// What a sandbox is made of here. Tried at the first time, and remembered.
+    /// Returns the sandbox layers available here. Probed at the first call and cached.
     pub async fn layers(&self) -> Layers {
         match self.found().await {
             Ok(found) => found.layers(),
@@ -294,7 +294,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// What the system calls its first process, seen from here.
+    /// Returns the process id of its first process, as seen from here.
     pub fn pid(&self) -> u32 {
         self.pid
     }

@@ -1,10 +1,10 @@
-//! What a sandbox is made of, and which parts of it work here.
+//! The layers of a sandbox, and which of them work here.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the things that hold a command.
+/// A kind of confinement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerName {
@@ -12,9 +12,9 @@ pub enum LayerName {
     Helper,
     /// No program gives more rights than its caller has.
     NoNewPrivileges,
-    /// Which files can be reached, and TCP.
+    /// Restricts the reachable files, and TCP.
     Landlock,
-    /// Which system calls are answered.
+    /// Restricts system calls.
     Seccomp,
     /// Rights that hold inside only.
     Users,
@@ -91,13 +91,13 @@ impl fmt::Display for LayerName {
 /// A layer, and whether it works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// Which one.
+    /// The layer's name.
     pub name: LayerName,
-    /// How it stands.
+    /// Says whether it works.
     pub standing: Standing,
 }
 
-/// Whether a layer works here.
+/// Says whether a layer works here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "standing", content = "detail")]
 pub enum Standing {
@@ -107,7 +107,7 @@ pub enum Standing {
     Missing(String),
 }
 
-/// What works here: tried once, by the helper.
+/// The layers with their standing: probed once, by the helper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Layers(Vec<Layer>);
@@ -127,12 +127,12 @@ impl Layers {
         self.0.iter()
     }
 
-    /// Whether one works.
+    /// Returns whether a layer works.
     pub fn works(&self, name: LayerName) -> bool {
         self.missing(name).is_none()
     }
 
-    /// Why one does not work; `None` where it does.
+    /// Returns why a layer does not work; `None` if it does.
     pub fn missing(&self, name: LayerName) -> Option<&str> {
         match self.0.iter().find(|layer| layer.name == name).map(|layer| &layer.standing) {
             Some(Standing::Works(_)) => None,

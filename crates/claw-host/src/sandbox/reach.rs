@@ -1,4 +1,4 @@
-//! What a command reaches, and how much of it it may use up.
+//! The reach of a command, and its resource limits.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::SandboxError;
 
-/// What a command in a sandbox reaches beside the programs and libraries of the system. All else is absent.
+/// The paths and the network that a sandboxed command reaches beside the programs and libraries of the
+/// system. All else is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
     /// The workspace, at the same path inside as outside.
     pub workspace: PathBuf,
-    /// Whether the workspace can be changed.
+    /// True if it can change the workspace.
     pub write: bool,
     /// Layer over the workspace that changes go to; `None` changes the workspace itself.
     pub layer: Option<WorkspaceLayer>,
@@ -23,9 +24,9 @@ pub struct Reach {
     pub grants: Vec<Grant>,
     /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
     pub hidden: Vec<PathBuf>,
-    /// What it can talk to.
+    /// The network that it reaches.
     pub network: Network,
-    /// Whether it can read `/proc`, where the variables of a process can be read as if they were a file.
+    /// True if it can read `/proc`, where a process's environment can be read like a file.
     pub processes: bool,
     /// The files that it can execute.
     pub execute: Execute,
@@ -56,16 +57,16 @@ pub struct WorkspaceLayer {
     pub read_only: bool,
 }
 
-/// One path more that a command reaches.
+/// An additional path that a command reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// A file or a directory with all below it.
     pub path: PathBuf,
-    /// Whether it can be changed.
+    /// True if it can be changed.
     pub write: bool,
 }
 
-/// What a command can talk to.
+/// The network that a command reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
@@ -74,12 +75,12 @@ pub enum Network {
     None,
     /// Itself: a loopback interface of its own, on which nobody else listens.
     Loopback,
-    /// What this machine can.
+    /// The network of this machine.
     Host,
 }
 
-/// How much a command may use. `None` sets no limit. On the host memory, processors and the number of processes are
-/// not limited.
+/// The resource limits of a command. `None` sets no limit. On the host memory, processors and the number of
+/// processes are not limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes of memory, all its processes together; without control groups, for each process.
@@ -117,8 +118,8 @@ impl Default for Limits {
     }
 }
 
-/// Places of the system that every sandbox shows, read-only. What is not there is left out; in `/etc` each file
-/// that programs cannot do without is named, since secrets lie beside them.
+/// Paths of the system that every sandbox shows, read-only. Missing ones are left out; in `/etc` only the
+/// files that programs need are listed, since secrets lie beside them.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -236,7 +237,7 @@ fn resolve(path: &Path) -> Result<PathBuf, SandboxError> {
     Ok(real)
 }
 
-/// Where a path leads, and whether something is there; what is missing is taken by its name.
+/// Resolves a path, and returns whether it exists; a missing part keeps its spelling.
 fn as_it_would_be(path: &Path) -> (PathBuf, bool) {
     for above in path.ancestors() {
         if let Ok(real) = above.canonicalize() {

@@ -31,13 +31,13 @@ pub const GENERATED: [&str; 6] = ["target", "node_modules", ".venv", "venv", "bu
 /// The options of every command of a shell.
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
-    /// How much a command may use.
+    /// The resource limits of a command.
     pub limits: Limits,
-    /// What a command in the sandbox can talk to. One whose caller may not use the network gets none.
+    /// The network of a command in the sandbox. If the caller may not use the network, the command gets none.
     pub network: Network,
-    /// What a command in the sandbox reaches beside the workspace.
+    /// The paths that a command in the sandbox reaches beside the workspace.
     pub grants: Vec<Grant>,
-    /// What it never reaches, even inside the workspace: the store, the keys.
+    /// The paths that it never reaches, even inside the workspace: the store, the keys.
     pub hidden: Vec<PathBuf>,
     /// The layers without which no command runs in the sandbox.
     pub required: Vec<LayerName>,
@@ -51,13 +51,13 @@ pub struct ShellOptions {
     pub homes: Option<PathBuf>,
     /// Agents work for the user of this program: git in their homes knows that user's name and address.
     pub knows_user: bool,
-    /// How long a command may run on the host.
+    /// The timeout of a command on the host.
     pub host_timeout: Duration,
-    /// How long a command may run in the sandbox.
+    /// The timeout of a command in the sandbox.
     pub sandbox_timeout: Duration,
-    /// How long a command that is asked to end may take.
+    /// The time between asking a command to end and killing it.
     pub grace: Duration,
-    /// How much of what it prints is kept.
+    /// The limits on captured output.
     pub output: OutputLimits,
 }
 
@@ -396,7 +396,7 @@ impl LocalShell {
         }
     }
 
-    /// Where a command of this context would run, for the person who is asked about it.
+    /// Describes where a command of this context would run, to the person who is asked for approval.
     pub(super) fn described(&self, context: &RunContext) -> String {
         if !context.sandboxed {
             return "no sandbox: it reaches what this program reaches, and could answer this question itself"
@@ -417,8 +417,8 @@ impl LocalShell {
         format!("the kernel sandbox: {workspace}, {network}")
     }
 
-    /// Which sandbox a command of this context would run in. Refused where there is none: a question about a
-    /// command that cannot run need not be put.
+    /// Identifies the sandbox of a command of this context. Fails if a required layer is missing: a command
+    /// that cannot run needs no approval.
     pub(super) async fn place(&self, context: &RunContext) -> Result<String, ToolError> {
         if !context.sandboxed {
             return Ok("host".to_owned());
@@ -569,7 +569,7 @@ fn writes(context: &RunContext) -> bool {
     context.effects.has(Effect::Write) && context.access != WorkspaceAccess::ReadOnly
 }
 
-/// Where a command runs, for people.
+/// Returns the place where a command runs, for display.
 const fn place(context: &RunContext) -> &'static str {
     if context.sandboxed { "the sandbox" } else { "the host" }
 }

@@ -1,4 +1,4 @@
-//! One command that runs: what it is given, what it prints, how it ends.
+//! One running command: its input, its output, its end.
 
 use std::fs::File;
 use std::io;
@@ -28,19 +28,19 @@ pub struct Command {
     pub argv: Vec<String>,
     /// All of its environment.
     pub env: Vec<(String, String)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: PathBuf,
-    /// How much it may use.
+    /// The resource limits.
     pub limits: Limits,
-    /// What holds it; `None` runs it on the host.
+    /// The confinement; `None` runs it on the host.
     pub confinement: Option<Confinement>,
-    /// What it reads.
+    /// The standard input.
     pub input: Input,
-    /// Whether its two streams of output are one.
+    /// Says whether its two output streams are merged.
     pub streams: Streams,
 }
 
-/// What a command reads from its standard input.
+/// The standard input of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Input {
     /// Nothing.
@@ -48,11 +48,11 @@ pub enum Input {
     Closed,
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What is written while it runs.
+    /// A pipe that is written to while it runs.
     Piped,
 }
 
-/// How what a command prints is taken.
+/// The capture of a command's output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Streams {
     /// Both through one pipe, so that the order is that of the writing.
@@ -67,44 +67,44 @@ pub enum Streams {
 /// A command that runs, with its pipes. Dropping it ends it, with all that it started.
 #[derive(Debug)]
 pub struct Process {
-    /// Its standard input, where it was to be piped.
+    /// The standard input, if it is piped.
     pub input: Option<Sender>,
-    /// What it prints; both streams if they are together.
+    /// The output; both streams if they are merged.
     pub output: Receiver,
-    /// What it prints to standard error, where they are apart.
+    /// The standard error, if it is separate.
     pub errors: Option<Receiver>,
-    /// Its terminal, where it has one.
+    /// The terminal, if it has one.
     pub terminal: Option<Terminal>,
     running: Running,
     bytes: Vec<u8>,
 }
 
-/// Why a command was ended before it ended itself.
+/// Why a command was killed before it ended itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Its time was up.
+    /// The timeout expired.
     TimedOut,
     /// The caller gave up.
     Cancelled,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
+    /// The end of its first process.
     pub ended: Ended,
-    /// Why it was ended; `None` where nobody did.
+    /// Why it was killed; `None` if it ended by itself.
     pub reason: Option<Reason>,
-    /// What it printed; both streams if they are together.
+    /// The output; both streams if they are merged.
     pub output: String,
-    /// What it printed to standard error, where they are apart.
+    /// The standard error, if it is separate.
     pub errors: String,
-    /// How many bytes of both are left out.
+    /// The number of bytes left out of both.
     pub dropped: u64,
 }
 
 impl Finished {
-    /// What a tool is told of it. One that was cancelled came to nothing.
+    /// Converts the result for a tool. A cancelled command is an error.
     pub(crate) fn ran(self, place: &'static str) -> Result<Ran, ToolError> {
         let stopped = match (self.reason, self.ended.stopped) {
             (Some(Reason::Cancelled), _) => {
@@ -130,19 +130,19 @@ impl Finished {
     }
 }
 
-/// How a command is seen to its end.
+/// The parameters of watching a command to its end.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
     pub(super) timeout: Duration,
-    /// How long it is given to end by itself.
+    /// The time between asking it to end and killing it.
     pub(super) grace: Duration,
     pub(super) cancel: CancellationToken,
     pub(super) progress: Progress,
     pub(super) keep: OutputLimits,
 }
 
-/// How long what was printed is waited for once every process has ended. On the host a process may have given its
-/// pipe to another that is not ours.
+/// The longest wait for output after every process has ended. On the host a process may have passed its pipe
+/// to a process that is not ours.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Process {
@@ -196,7 +196,7 @@ impl Process {
         Parts { input, output, errors, terminal, running }
     }
 
-    /// What the system calls it.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }

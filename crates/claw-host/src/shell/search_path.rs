@@ -24,7 +24,7 @@ const HOMES: &[(&str, Option<&str>)] = &[
     ("VOLTA_HOME", Some(".volta")),
 ];
 
-/// Where a command finds programs.
+/// The directories in which a command finds programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SearchPath {
     /// The directories, in order.

@@ -81,7 +81,7 @@ pub(super) fn file(path: &Path) -> Seen {
     (Some(path.display().to_string()), identity)
 }
 
-/// Where every command has a place of its own to write to.
+/// The directories in which every command can write to a place of its own.
 pub(crate) const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// Returns whether a program lies in one of these directories, or is found by a name that leads through one: whoever

@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// What tells whoever reads from a terminal that nothing more comes.
+/// The end-of-file character, which ends the input of a program that reads from a terminal.
 pub(crate) const END: u8 = 4;
 
 /// Our end of a terminal.

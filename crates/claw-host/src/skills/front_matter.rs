@@ -15,7 +15,7 @@ use super::SkillError;
 const LONGEST: usize = 16 * 1024;
 /// The most parts of a front matter.
 const MOST_EVENTS: usize = 2_000;
-/// How deep it may be nested.
+/// The most levels of nesting.
 const DEEPEST: usize = 8;
 /// Limits of the published format, in characters.
 const LONGEST_DESCRIPTION: usize = 1_024;

@@ -22,7 +22,7 @@ pub(super) struct LocalSkill {
     pub(super) name: String,
     pub(super) tier: SkillTier,
     pub(super) origin: Origin,
-    /// Its front matter and digest, or why it cannot be used.
+    /// The front matter and digest, or why the skill cannot be used.
     pub(super) read: Result<Summary, String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Origin {
     /// The way from there to the directory with the skills; no link is followed.
     below: PathBuf,
     name: String,
-    /// Whether the skill's directory may be a link: where a person keeps their own skills.
+    /// True if the skill's directory may be a link, as where a person keeps their own skills.
     follow: bool,
 }
 

@@ -19,7 +19,7 @@ pub const LARGEST_FILE: u64 = 5 * 1024 * 1024;
 pub const LARGEST_SKILL: u64 = 20 * 1024 * 1024;
 /// The most files of a skill.
 pub const MOST_FILES: usize = 500;
-/// How deep its directories may lie in each other.
+/// The most levels of directories.
 const DEEPEST: usize = 8;
 /// The longest `SKILL.md`, in bytes.
 const LONGEST_SKILL_FILE: u64 = 128 * 1024;
@@ -86,7 +86,7 @@ pub(super) fn open_skill(root: &OwnedFd, name: &str, follow: bool) -> rustix::io
     rustix::fs::openat(root, name, flags, Mode::empty())
 }
 
-/// Whether a directory has a `SKILL.md`, of whatever kind.
+/// Returns whether a directory has a `SKILL.md`, of whatever file type.
 pub(super) fn is_skill(directory: &OwnedFd) -> bool {
     rustix::fs::statat(directory, SKILL_FILE, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }

@@ -25,7 +25,7 @@ use self::view::{EntryPlace, View};
 use super::local::{Directories, LocalSkill, LocalSkills};
 use super::{SkillError, builtin, package, snapshot};
 
-/// How long the uses of a session are not read again. A use in this process is known at once.
+/// The time for which the uses of a session are cached. A use in this process is known at once.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// The most sessions and workspaces that are remembered.
 const MOST_SESSIONS: usize = 10_000;
@@ -60,7 +60,7 @@ pub struct SkillShelf {
     built_in: Vec<SkillPackage>,
     known: Mutex<Known>,
     uses: Mutex<Uses>,
-    /// When unused copies were last looked for.
+    /// The time of the last sweep for unused copies.
     swept: Mutex<Option<Instant>>,
 }
 
@@ -248,7 +248,7 @@ impl SkillShelf {
         Ok(uses)
     }
 
-    /// Whether it is time to look for copies that nobody uses.
+    /// Returns whether a sweep for unused copies is due, and records it.
     fn sweeps_now(&self) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = swept.is_none_or(|at| at.elapsed() >= SWEPT);

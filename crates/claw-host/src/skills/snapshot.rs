@@ -15,7 +15,7 @@ use claw_core::{CallId, SkillName};
 
 use super::package;
 
-/// A copy that no session has used for so long is removed. Whoever needs it again takes the skill up again.
+/// The time after which a copy that no session used is removed. It is copied again when needed.
 pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A use is noted on a copy at most so often.
 const NOTED: Duration = Duration::from_secs(60 * 60);
@@ -93,7 +93,7 @@ fn age(directory: &Path) -> io::Result<Duration> {
     Ok(SystemTime::now().duration_since(changed).unwrap_or_default())
 }
 
-/// Whether a directory holds exactly this skill.
+/// Returns whether a directory holds exactly this skill.
 fn holds(place: &Path, name: &SkillName, digest: &Digest) -> bool {
     let opened = package::open_named(place).ok();
     opened.is_some_and(|opened| {

@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// One entry of a directory, with everything below it.
+/// An entry of a directory, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) kind: Kind,

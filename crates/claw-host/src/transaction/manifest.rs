@@ -17,13 +17,13 @@ const NAME: &str = "manifest.json";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// They are being brought into the workspace.
+    /// The changes are being applied to the workspace.
     Applying,
-    /// They are in the workspace; the stage holds what was there before.
+    /// The changes are in the workspace; the stage holds the previous files.
     Applied,
-    /// They are being taken back.
+    /// The changes are being reverted.
     Reverting,
-    /// They were taken back; the stage holds them again.
+    /// The changes were reverted; the stage holds them again.
     Reverted,
 }
 

@@ -308,7 +308,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Applies the changes to the workspace, all but those `held`. They are kept for undoing from then on.
+    /// Applies the changes to the workspace, except those `held`. The applied changes can be undone from then
+    /// on.
     pub fn apply(&mut self, held: &[PathBuf]) -> io::Result<Vec<Conflict>> {
         self.hold(held)?;
         let found = std::mem::take(&mut self.found);

@@ -1,4 +1,4 @@
-//! What this binary does inside of a sandbox: attacks that no shell can make.
+//! The role of this binary inside a sandbox: attacks that no shell can make.
 
 #![expect(unsafe_code, reason = "an attack calls the kernel as it likes")]
 
@@ -153,7 +153,7 @@ fn ptrace() -> io::Result<()> {
     traced
 }
 
-/// Whether any capability is held or could be got back.
+/// Succeeds if any capability is held or could be regained.
 fn capability() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let held = |line: &str| !line.trim_end().ends_with("\t0000000000000000");
@@ -163,7 +163,7 @@ fn capability() -> io::Result<()> {
     if any { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
 }
 
-/// Whether a descriptor beside the three streams came along.
+/// Succeeds if a descriptor beside the three streams was inherited.
 fn descriptors() -> io::Result<()> {
     let open = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } != -1;
     match (3..4096).find(open) {

@@ -324,7 +324,7 @@ async fn one_layer_that_cannot_be_finished_does_not_stop_the_others() {
     assert_eq!(left, ["b"], "what has no manifest was never applied");
 }
 
-/// Which times of a tree are compared.
+/// The times of a tree that are compared.
 #[derive(Clone, Copy, PartialEq)]
 enum Times {
     All,
@@ -370,7 +370,7 @@ fn tree(root: &Path, times: Times) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// One operation of a script, on a few names so that operations meet.
+/// Generates one operation of a script, on a few names so that operations collide.
 fn operation() -> impl Strategy<Value = String> {
     let name =
         prop::sample::select(vec!["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f", "f/a", "f/g", "x"]);

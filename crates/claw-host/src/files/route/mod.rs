@@ -1,7 +1,7 @@
 //! A workspace whose context files and memory are documents of the store, and whose other files are elsewhere.
 //!
-//! Where a path leads is told by its text, resolved from the workspace's root. On the disk those names exist for
-//! nobody, by whatever link they are reached, so that there is one truth of each.
+//! The text of a path, resolved from the workspace's root, decides where it leads. On the disk the routed
+//! names are hidden from everybody, by any link, so that each document has one source.
 //! `docs/decisions/0014-routing.md` says which workspaces are routed.
 
 /// Calls the bridge behind, in a scope without the names that are routed.
@@ -42,11 +42,11 @@ const OWN: [&str; 5] = ["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "USER.md", she
 const UNSHOWN: &str = "HEARTBEAT.md";
 /// Files that the system writes for agents to read.
 const GENERATED: [&str; 2] = ["TEAM.md", "DELEGATION.md"];
-/// What an agent remembers: a document, another name of it, and a directory of documents.
+/// An agent's memory: a document, its second name, and a directory of documents.
 const MEMORY: &str = "MEMORY.md";
 const MEMORY_TOO: &str = "memory.md";
 const MEMORIES: &str = "memory";
-/// How long a name may be, in bytes, as on a disk.
+/// The longest name in a path, in bytes, as on a disk.
 const LONGEST_NAME: usize = 255;
 
 /// The workspaces in which all names of context files and memory lead to documents. Elsewhere, only names that are the
@@ -67,7 +67,7 @@ pub struct RoutedFiles {
     routing: Routing,
 }
 
-/// Where a path leads.
+/// The source that serves a path.
 enum Route {
     Elsewhere,
     Document {
@@ -116,7 +116,7 @@ impl RoutedFiles {
         }
     }
 
-    /// Where a path leads.
+    /// Decides which source serves a path.
     async fn route(&self, place: &Place<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
         let is_routed = self.is_routed(place.caller);
         // What is out of reach is not judged here: it is told as of any file.
@@ -192,7 +192,7 @@ impl RoutedFiles {
         Ok(Some((text, stat)))
     }
 
-    /// What is at a path that is no file of the disk; `None` where nothing is.
+    /// Returns the text and metadata of a path that is not a file on the disk; `None` if nothing is there.
     async fn text(
         &self,
         place: &Place<'_>,
@@ -351,7 +351,7 @@ impl FsBridge for RoutedFiles {
     }
 }
 
-/// A document's text. What is not text belongs elsewhere.
+/// Returns a document's text. Bytes that are not text are refused.
 fn text_of<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str, ToolError> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     text.ok_or_else(|| {

@@ -21,7 +21,7 @@ struct Seen {
     directories: BTreeSet<String>,
 }
 
-/// Where a listing goes.
+/// The sources that a listing covers.
 enum Part {
     /// Only to the bridge behind.
     Files,

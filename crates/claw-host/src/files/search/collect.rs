@@ -8,14 +8,14 @@ use claw_core::port::{Hits, Searched};
 
 use super::super::walk::by_path;
 
-/// How many files with hits are named.
+/// The most files with hits that are named.
 const MOST_FILES: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct Collected {
     limit: usize,
     files: BTreeMap<Key, Hits>,
-    /// How many hits are kept with their lines.
+    /// The number of hits kept with their lines.
     shown: usize,
     /// The first file whose lines were dropped, or not kept: nothing from there on is shown.
     cut: Option<Key>,
@@ -43,7 +43,7 @@ impl Collected {
         Self { limit, files: BTreeMap::new(), shown: 0, cut: None, with_hits: 0, hits: 0 }
     }
 
-    /// How many hits of a file are wanted with their lines.
+    /// Returns how many hits of a file are wanted with their lines.
     pub(super) fn wanted(&self, path: &str) -> usize {
         match &self.cut {
             Some(cut) if by_path(path, &cut.0) == Ordering::Greater => 0,

@@ -1,4 +1,4 @@
-//! Which lines of a text are hits, and what is shown of them.
+//! Decides which lines of a text are hits, and how much of them is shown.
 //!
 //! A hit counts where it would be one in the text with its secrets taken out, and touches none of their
 //! placeholders. So nothing that is told depends on what a secret says: not what is counted, and not whether
@@ -16,13 +16,13 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use super::CONTEXT;
 use super::pattern::Pattern;
 
-/// How much of a line is shown, in bytes.
+/// The longest part of a line shown, in bytes.
 const MOST_SHOWN: usize = 4 * 1024;
 
 /// A part of a file, with what is around it.
 pub(super) struct Chunk<'a> {
     pub(super) bytes: &'a [u8],
-    /// What is searched: whole lines.
+    /// The range to search: whole lines.
     pub(super) core: Range<usize>,
     /// The number of its first line.
     pub(super) first_line: u64,
@@ -34,7 +34,7 @@ pub(super) struct Judge<'a> {
     search: &'a Search,
     redactor: &'a dyn Redactor,
     searcher: Searcher,
-    /// How many hits are still wanted with their lines.
+    /// The number of hits still wanted with their lines.
     wanted: usize,
     count: u64,
     lines: BTreeMap<u64, Line>,
@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
         self.lines.clear();
     }
 
-    /// What was found in the file.
+    /// Returns the hits found in the file.
     pub(super) fn end(&mut self) -> Hits {
         let lines = std::mem::take(&mut self.lines).into_values().collect();
         Hits { path: String::new(), count: self.count, lines }
@@ -173,7 +173,7 @@ impl<'a> Judge<'a> {
         start..end
     }
 
-    /// Whether there is a hit in this line that touches no secret.
+    /// Returns whether this line has a hit that touches no secret.
     fn is_hit(&self, chunk: &Chunk<'_>, line: &Range<usize>, secrets: &[Range<usize>]) -> bool {
         if touching(secrets, line).is_empty() {
             return true;
@@ -251,9 +251,9 @@ impl Sink for &mut Candidates<'_> {
 /// A part of a text with its secrets taken out.
 struct Masked {
     text: Vec<u8>,
-    /// Where the part begins in the source.
+    /// The offset of the part in the source.
     start: usize,
-    /// Where placeholders are, and where in the source what they stand for ends.
+    /// The ranges of the placeholders, each with the end of its secret in the source.
     marks: Vec<(Range<usize>, usize)>,
 }
 
@@ -277,7 +277,8 @@ impl Masked {
         masked
     }
 
-    /// Where the first hit is that touches no placeholder and begins where it is asked for.
+    /// Returns the offset of the first hit that touches no placeholder and whose source offset satisfies
+    /// `asked`.
     fn find(&self, pattern: &Pattern, asked: impl Fn(usize) -> bool) -> Option<usize> {
         let mut place = None;
         let _ = pattern.matcher.find_iter(&self.text, |found| {
@@ -290,7 +291,7 @@ impl Masked {
         place
     }
 
-    /// Whether a hit is partly in a placeholder, or next to one where that counts.
+    /// Returns whether a hit overlaps a placeholder or, with `next_to`, is adjacent to one.
     fn touches(&self, span: &Range<usize>, next_to: bool) -> bool {
         self.marks.iter().any(|(mark, _)| match next_to {
             true => span.start <= mark.end && mark.start <= span.end,
@@ -343,17 +344,17 @@ fn joined(bytes: &[u8], line: Range<usize>, secrets: &[Range<usize>]) -> Range<u
     }
 }
 
-/// Where the line begins that a place is in.
+/// Returns the start of the line that contains `at`.
 fn line_start(bytes: &[u8], at: usize) -> usize {
     memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1)
 }
 
-/// Where the line ends that begins here or has this place in it, its end included.
+/// Returns the end of the line that contains `at`, including its newline.
 fn line_end(bytes: &[u8], at: usize) -> usize {
     memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |newline| at + newline + 1)
 }
 
-/// Where the line before the one that begins here begins.
+/// Returns the start of the line before the one that begins at `start`.
 fn line_before(bytes: &[u8], start: usize) -> Option<usize> {
     (start > 0).then(|| line_start(bytes, start - 1))
 }

@@ -13,9 +13,10 @@ use super::CONTEXT;
 use super::judge::{Chunk, Judge};
 use super::pattern::Pattern;
 
-/// How much is searched at once.
+/// The bytes searched at once.
 const CHUNK: usize = 1024 * 1024;
-/// What must be in memory as a whole: a line, a file that is searched over several lines or is not UTF-8.
+/// The most bytes held in memory as a whole: a line, a file searched over several lines or a file that is not
+/// UTF-8.
 const WHOLE: usize = 16 * 1024 * 1024;
 /// As much of a file as is looked at to tell whether it is text.
 const LOOKED_AT: usize = 8 * 1024;
@@ -27,7 +28,7 @@ pub(super) struct Scanner<'a> {
     buffer: Vec<u8>,
 }
 
-/// What became of a file.
+/// The result of searching one file.
 #[derive(Debug)]
 pub(super) enum Looked {
     Text(Hits),
@@ -126,7 +127,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where a chunk of whole lines ends, so that enough follows it; `None` where more must be read.
+/// Returns the end of a chunk of whole lines that has enough context after it; `None` if more must be read.
 fn core_end(buffer: &[u8], start: usize, at_end: bool) -> Option<usize> {
     if at_end {
         return Some(buffer.len());

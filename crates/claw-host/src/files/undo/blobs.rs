@@ -20,7 +20,8 @@ pub(super) struct Blobs {
     directory: PathBuf,
 }
 
-/// Whoever names blobs holds it with others, whoever removes them alone. It is given back when dropped.
+/// A lock, shared by writers that reference blobs and exclusive for the collector that deletes them. Released
+/// on drop.
 pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
 impl Blobs {
@@ -95,7 +96,8 @@ impl Blobs {
         }
     }
 
-    /// All that are kept. Whoever asks holds the lock to remove: then what is unfinished stays so, and goes.
+    /// Returns the digests of all kept blobs, and removes unfinished files. The caller must hold the
+    /// exclusive lock.
     pub(super) fn all(&self) -> io::Result<Vec<Digest>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
@@ -116,7 +118,7 @@ impl Blobs {
         Ok(all)
     }
 
-    /// When blobs that nobody names were last looked for.
+    /// Returns the time of the last sweep for unreferenced blobs; `None` if there was none.
     pub(super) fn swept(&self) -> io::Result<Option<UnixMillis>> {
         match fs::read_to_string(self.directory.join(SWEPT)) {
             Ok(text) => Ok(text.trim().parse().ok().map(UnixMillis)),

@@ -1,5 +1,5 @@
-//! What files were before they were changed: which change in the store's index, the bytes below the data
-//! directory, by their digests.
+//! The earlier versions of changed files: the changes in the store's index, the bytes below the data
+//! directory, named by their digests.
 //!
 //! - [`blobs`] keeps the bytes.
 //! - [`restore`] puts a file back as it was, where nobody has changed it since.
@@ -23,12 +23,12 @@ use self::blobs::Blobs;
 pub use self::restore::{Restored, Restoring, Step, Verdict};
 use crate::transaction::Transactions;
 
-/// How long changes can be undone.
+/// The limits on changes kept for undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UndoLimits {
     /// Older changes are forgotten.
     pub age: Duration,
-    /// Where the bytes kept are more than this, the oldest changes are forgotten.
+    /// The most bytes kept; beyond this the oldest changes are forgotten.
     pub bytes: u64,
 }
 
@@ -45,18 +45,18 @@ pub struct StoredUndo {
     transactions: Transactions,
     clock: Arc<dyn Clock>,
     limits: UndoLimits,
-    /// How many bytes may be recorded before the limits are looked at again.
+    /// The bytes that may be recorded before the limits are checked again.
     room: AtomicU64,
-    /// Whether bytes that the index does not name are removed.
+    /// Bytes that the index does not reference are removed.
     sweeping: bool,
 }
 
-/// How often bytes that no change names are looked for. They are left by a program that was killed between
-/// keeping them and recording the change.
+/// The interval between sweeps for unreferenced bytes. A program that is killed after keeping bytes and
+/// before recording the change leaves such bytes.
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl StoredUndo {
-    /// One over this index, with its bytes below `data` in `undo/`.
+    /// Creates a journal over this index, with its bytes below `data` in `undo/`.
     pub fn new(
         index: Arc<dyn UndoIndex>,
         data: impl AsRef<Path>,
@@ -81,7 +81,7 @@ impl StoredUndo {
         &self.transactions
     }
 
-    /// The bytes of a state. They are real: they may be secret.
+    /// Returns the bytes of a state, unredacted: they may hold secrets.
     pub async fn bytes(&self, state: &FileState) -> Result<Vec<u8>, ToolError> {
         let (blobs, digest) = (self.blobs.clone(), state.blob);
         blocking(move || blobs.get(&digest)).await.map_err(|error| {

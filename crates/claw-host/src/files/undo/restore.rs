@@ -12,27 +12,27 @@ use claw_core::{CallId, ToolName, UndoId};
 use super::StoredUndo;
 use crate::transaction::{AppliedTransaction, TransactionState};
 
-/// What undoing is recorded as.
+/// The tool name under which undoing is recorded.
 const TOOL: ToolName = ToolName::literal("undo");
 
 /// Undoes changes through a bridge, within the scope of who made them.
 pub struct Restoring<'a> {
-    /// Where changes are kept.
+    /// The journal of changes.
     pub journal: &'a StoredUndo,
-    /// Where files are.
+    /// The bridge to the files.
     pub bridge: &'a dyn FsBridge,
-    /// What whoever changed a file may reach.
+    /// Returns the scope of the caller who made a change.
     pub scope: &'a (dyn Fn(&Caller) -> Scope + Sync),
 }
 
-/// What undoing means for one file.
+/// The undoing of one file's changes.
 #[derive(Debug)]
 pub struct Step {
-    /// Its changes that are to be undone, newest first.
+    /// The changes to undo, newest first.
     pub changes: Vec<Undo>,
-    /// Whether that can be done.
+    /// Says whether the file can be restored.
     pub verdict: Verdict,
-    /// What it holds now; `None` where it is not there.
+    /// The current content; `None` if the file does not exist.
     pub now: Option<Now>,
     /// As the newest of the changes left it.
     pub left: Option<FileState>,
@@ -43,7 +43,7 @@ pub struct Step {
     caller: Caller,
 }
 
-/// Whether a file can be put back.
+/// Says whether a file can be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It is as the changes left it.
@@ -54,10 +54,10 @@ pub enum Verdict {
     Changed,
 }
 
-/// What a file holds now.
+/// The current content of a file.
 #[derive(Clone)]
 pub struct Now {
-    /// Its bytes. They are real: they may be secret.
+    /// The bytes, unredacted: they may hold secrets.
     pub bytes: Vec<u8>,
     mode: Option<u32>,
     version: Version,
@@ -74,9 +74,9 @@ impl std::fmt::Debug for Now {
 pub struct Restored {
     /// The undoing itself, which can be undone.
     pub id: UndoId,
-    /// Its path, for people.
+    /// The file's path, for display.
     pub shown: String,
-    /// Whether it is gone now.
+    /// True if restoring removed the file.
     pub removed: bool,
     /// The changes of a command were taken back, not those of one file.
     pub command: bool,
@@ -452,7 +452,7 @@ fn same_file(one: &Undo, other: &Undo) -> bool {
     key(one) == key(other)
 }
 
-/// Whether two states are the same, as far as both say.
+/// Returns whether two states are equal. The modes count only if both have one.
 fn same(one: Option<&FileState>, other: Option<&FileState>) -> bool {
     match (one, other) {
         (None, None) => true,
@@ -468,7 +468,7 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
     if one == Verdict::Changed { one } else { other }
 }
 
-/// Who made a change.
+/// Returns the caller who made a change.
 fn caller(undo: &Undo) -> Caller {
     let new = &undo.new;
     let mut caller = Caller::new(new.agent.clone(), new.session.clone(), &new.workspace);

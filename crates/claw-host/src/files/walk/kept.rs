@@ -25,7 +25,7 @@ impl Kept {
         Self { order, most, heap: BinaryHeap::new() }
     }
 
-    /// Whether an entry of this path could be among them, as far as its path tells.
+    /// Returns whether an entry of this path could still be kept, as far as its path tells.
     pub(super) fn may_take(&self, path: &str) -> bool {
         match self.heap.peek() {
             _ if self.most == 0 => false,

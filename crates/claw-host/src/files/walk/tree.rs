@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::super::handle::{Directory, Id};
 
-/// How many handles are kept.
+/// The number of handles kept open.
 const KEPT: usize = 128;
 
 /// A directory that was reached.
@@ -16,12 +16,12 @@ pub(super) struct Node {
     name: OsString,
     above: Option<Arc<Node>>,
     pub(super) id: Id,
-    /// How many steps below the top.
+    /// The number of steps below the top.
     pub(super) depth: usize,
     handle: Mutex<Option<Directory>>,
 }
 
-/// Which nodes have handles, the one that waits longest first. The top is not among them and stays open.
+/// The nodes with open handles, the least recently used first. The top is not among them and stays open.
 #[derive(Debug, Default)]
 pub(super) struct Handles(Mutex<VecDeque<Weak<Node>>>);
 

@@ -41,7 +41,7 @@ fn view(file: &File, from: From, lines: usize, bytes: usize) -> View {
     }
 }
 
-/// What is read in parts is what is read whole.
+/// Asserts that reading in parts gives the same as reading whole.
 #[track_caller]
 fn agrees(bytes: &[u8], window: &Window) {
     let file = file(bytes);

@@ -1,4 +1,4 @@
-//! What a model answers, as facts: read strictly in form, and checked one by one.
+//! Parses a model's answer into facts: strict in form, and each fact checked.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What became of a command whose keeper was ended, or does not answer.
+//! The end of a command whose keeper exited early or does not answer.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::engine::Engine;
 use super::own::Own;
 use super::wire::{Order, Told};
 
-/// How long what is left in a container may take to be ended.
+/// The longest a container may take to kill its leftover processes.
 const SWEEPING: Duration = Duration::from_secs(5);
 
-/// What became of a keeper.
+/// The fate of a keeper that did not report its command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeeperEnd {
     /// It has ended before its command.

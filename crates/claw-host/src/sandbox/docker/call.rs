@@ -1,4 +1,4 @@
-//! One conversation with this program inside a container.
+//! One exchange with this program inside a container.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use super::inside;
 use super::own::Own;
 use super::wire::{self, Order, Pieces, Told};
 
-/// How long a container may take to take an order.
+/// The longest a container may take to accept an order.
 const ANSWER: Duration = Duration::from_secs(15);
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 
-/// What can be said to the other side.
+/// The stream to the other side.
 pub(super) type Ear = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// Whoever says something to the other side, in pieces and in order.
+/// A sender of pieces to the other side, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Voice(UnboundedSender<Vec<u8>>);
 
 impl Voice {
-    /// One for this ear, which is closed when what comes with it is dropped.
+    /// Creates a sender for this stream, which is closed when the returned handle is dropped.
     pub(super) fn new(ear: Ear) -> (Self, AbortOnDropHandle<()>) {
         let (say, said) = unbounded_channel();
         (Self(say), AbortOnDropHandle::new(tokio::spawn(speak(ear, said))))
@@ -58,11 +58,11 @@ async fn speak(mut ear: Ear, mut said: UnboundedReceiver<Vec<u8>>) {
     std::future::pending::<()>().await;
 }
 
-/// What is heard from the other side.
+/// The receiver of pieces from the other side.
 pub(super) struct Mouth {
     said: Said,
     pieces: Pieces,
-    /// What is said beside the pieces: by the engine, or by a loader that does not find a library.
+    /// Text outside the pieces: from the engine, or from a loader that does not find a library.
     beside: String,
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Mouth {
 pub(super) enum Heard {
     /// Something told.
     Told(Told),
-    /// What a command printed.
+    /// Bytes of a command's output.
     Output(Vec<u8>),
-    /// What it printed to standard error, where that is apart.
+    /// Bytes of its standard error, if that is separate.
     Errors(Vec<u8>),
 }
 

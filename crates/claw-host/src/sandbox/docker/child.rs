@@ -1,6 +1,7 @@
 //! A command in a container that is not waited for, as a port gives it away.
 //!
-//! Its streams are counted (`flow`), so word of its end is never held up behind what nobody reads.
+//! The streams are flow-controlled (`flow`), so the message of the command's end is never queued behind
+//! output that nobody reads.
 
 use std::sync::Arc;
 

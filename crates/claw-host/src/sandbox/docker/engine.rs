@@ -14,9 +14,9 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use super::DockerError;
 use super::container::{self, Container, Image};
 
-/// How long an answer may take, in seconds. Commands are not waited for by this.
+/// The timeout of an engine request, in seconds. Commands are not bound by it.
 const PATIENCE: u64 = 30;
-/// How long an answer may take for which the engine has nothing to do.
+/// The timeout of a request that costs the engine nothing, in seconds.
 const QUICK: u64 = 8;
 /// A container that was made and not started is forgotten after so many seconds.
 const FORGOTTEN: i64 = 60;
@@ -28,10 +28,10 @@ pub(super) struct Engine {
     socket: PathBuf,
 }
 
-/// What the engine is, for people.
+/// Facts about the engine, for display.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct EngineFacts {
-    /// Its version.
+    /// The engine's version.
     pub version: String,
     /// The version of its API.
     pub api: String,
@@ -56,7 +56,7 @@ impl Engine {
         Docker::connect_with_unix(&socket, seconds, API_DEFAULT_VERSION).map_err(|error| self.away(error))
     }
 
-    /// Why nobody answers.
+    /// Explains why the engine does not answer.
     fn away(&self, source: bollard::errors::Error) -> DockerError {
         let socket = self.socket.clone();
         match source {
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// What an error means: the engine's word, or nobody there to say one.
+    /// Converts an error: the engine's own message, or why the engine does not answer.
     pub(super) fn failed(&self, step: &'static str, error: bollard::errors::Error) -> DockerError {
         match error {
             bollard::errors::Error::DockerResponseServerError { message, .. } => {
@@ -150,19 +150,19 @@ impl Engine {
 /// A container, as the engine lists it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
-    /// Its id.
+    /// The container's id.
     pub id: String,
-    /// Which commands share it.
+    /// The key of the commands that share it.
     pub key: String,
-    /// What of it may differ among those.
+    /// The digest of the parts that may differ among those commands.
     pub variant: String,
     /// All that decides what it is.
     pub digest: String,
-    /// Whether it runs.
+    /// True if it runs.
     pub running: bool,
-    /// Whether it ran, or was never started, and nobody will see to it.
+    /// True if it has exited or was never started, so that nobody will use it.
     pub left: bool,
-    /// When it was made, in seconds of the epoch.
+    /// The time of creation, in seconds since the epoch.
     pub created: i64,
 }
 
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// What an engine says to a thread that is not root's.
+    /// Asks an engine for its facts on a thread that is not root.
     fn facts_for_nobody(engine: Engine) -> Result<EngineFacts, DockerError> {
         let asking = std::thread::spawn(move || {
             let nobody = Uid::from_raw(65_534);

@@ -1,4 +1,4 @@
-//! What a container shows of the machine, and how what is hidden stays so.
+//! The mounts of a container, and how hidden paths stay hidden.
 //!
 //! A hidden directory is covered by an empty one, a hidden file by nothing. Each directory on the way to them is a
 //! mount of its own, since those cannot be renamed: what is hidden stays where the next command hides it too. The
@@ -15,16 +15,16 @@ use super::super::{Reach, SandboxError};
 use super::WorkspaceAccess;
 use super::wire::Mounted;
 
-/// Where the workspace is, inside.
+/// The path of the workspace inside.
 pub const WORKSPACE: &str = "/workspace";
 
-/// What is mounted.
+/// The mounts of one container.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Mounts {
     pub(super) binds: Vec<Mount>,
     /// Directories in memory, with their options.
     pub(super) tmpfs: HashMap<String, String>,
-    /// What is to be compared from inside.
+    /// The mounts to verify from inside.
     pub(super) mounted: Vec<Mounted>,
 }
 
@@ -97,7 +97,7 @@ impl Mounts {
     }
 }
 
-/// What is mounted below a path is not shown with it: it would escape being read only.
+/// Returns a bind mount without the mounts below the path: those would not be read-only.
 pub(super) fn bind(path: &str, inside: &str, read_only: bool) -> Mount {
     Mount {
         typ: Some(MountType::BIND),

@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use super::DockerError;
 use super::inside;
 
-/// Where libraries are mounted.
+/// The directory inside at which libraries are mounted.
 const LIBRARIES: &str = "/.clawsmith/lib";
 
 /// This program's files.
@@ -18,9 +18,9 @@ const LIBRARIES: &str = "/.clawsmith/lib";
 pub(super) struct Own {
     /// Each file, and where it is mounted.
     pub(super) files: Vec<(PathBuf, String)>,
-    /// What begins every command line inside.
+    /// The first words of every command line inside.
     argv: Vec<String>,
-    /// Which files these are: a container with others is not the same.
+    /// The identities of the files: a container with other files is another container.
     pub(super) identity: Vec<String>,
 }
 

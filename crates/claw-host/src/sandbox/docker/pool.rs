@@ -11,7 +11,7 @@ use super::engine::{Engine, Listed};
 use super::own::Own;
 use super::wire::Order;
 
-/// How often something that somebody else removes at the same moment is asked for again.
+/// The number of attempts while another program removes the same container, and the pause between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -22,7 +22,7 @@ use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 use crate::shell::{Finished, LocalShell, Reason, TEMPORARY, environment, is_writable, named, no_dry_run};
 
-/// Where commands run, for people.
+/// The name of the place where commands run, for display.
 pub(super) const PLACE: &str = "a Docker container";
 
 /// Runs commands in containers.
@@ -39,19 +39,19 @@ pub struct DockerShell {
 pub struct DockerCommand {
     /// The program, then its arguments; or one script.
     pub argv: Vec<String>,
-    /// Whether it is a script, for the shell that the image has.
+    /// True if `argv` is one script, for the image's shell.
     pub script: bool,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     pub directory: String,
     /// Variables added to its environment.
     pub env: Vec<(String, String)>,
-    /// What it reads.
+    /// The standard input; `None` gives it none.
     pub input: Option<Vec<u8>>,
-    /// Whether its standard error is taken apart.
+    /// True if standard error is captured separately.
     pub apart: bool,
     /// The size of its terminal; `None` gives it pipes.
     pub terminal: Option<Size>,
-    /// How long it may run; as long as the shell gives where none is said.
+    /// The timeout; `None` means the shell's own.
     pub time: Option<Duration>,
 }
 
@@ -76,25 +76,25 @@ impl DockerCommand {
 }
 
 impl DockerShell {
-    /// A shell whose sandboxed commands run in containers of this engine. What is not sandboxed `local` runs; what
-    /// holds for its commands (time, output, hidden paths) holds in containers too.
+    /// Creates a shell whose sandboxed commands run in containers of this engine. Other commands are run by
+    /// `local`, whose options (timeout, output, hidden paths) apply in containers too.
     pub fn new(local: LocalShell, options: DockerOptions) -> Self {
         let engine = Engine::at(&options.socket);
         let pool = Pool::new(engine.clone(), options.installation.clone());
         Self { local, options, engine, pool }
     }
 
-    /// What holds for every container.
+    /// Returns the options of every container.
     pub const fn options(&self) -> &DockerOptions {
         &self.options
     }
 
-    /// What the engine is; an error where there is none.
+    /// Returns facts about the engine; an error if there is none.
     pub async fn engine(&self) -> Result<EngineFacts, DockerError> {
         self.engine.facts().await
     }
 
-    /// Which image commands would run in, by its digest; an error where it is not there.
+    /// Returns the digest of the image that commands run in; an error if it is missing.
     pub async fn image(&self) -> Result<String, DockerError> {
         Ok(self.engine.image(&self.options.image).await?.id)
     }
@@ -115,7 +115,7 @@ impl DockerShell {
         self.pool.order(&own, &container, order).await
     }
 
-    /// What a command of this context reaches, with what it is granted beside.
+    /// Returns the reach of a command of this context, including its extra grants.
     async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
         // Commands of a container share it, whichever of them only read.
         let access = port::WorkspaceAccess::Direct;
@@ -310,7 +310,7 @@ impl DockerShell {
         context.sights.iter().find(moved).map_or(Ok(()), |sight| Err(changed(&sight.target)))
     }
 
-    /// Why a command did not run, in the words of a tool.
+    /// Converts the reason why a command did not run into a tool error.
     pub(super) fn told(&self, context: &RunContext, error: DockerError) -> ToolError {
         match error {
             DockerError::Changed(at) => {
@@ -322,13 +322,13 @@ impl DockerShell {
         }
     }
 
-    /// Which sandbox this is, for comparing.
+    /// Identifies the sandbox, for comparison.
     fn place(&self, container: &Container) -> String {
         let access = container::access(&container.reach, self.options.workspace).name();
         format!("docker {} workspace={access} network={:?}", container.image, container.reach.network)
     }
 
-    /// Which sandbox this is, for the person who is asked.
+    /// Describes the sandbox to the person who is asked for approval.
     fn described(&self, container: &Container) -> String {
         let workspace = match container::access(&container.reach, self.options.workspace) {
             WorkspaceAccess::None => "no workspace",
@@ -424,7 +424,7 @@ fn stopped(ending: &Ending) -> Option<Stopped> {
     }
 }
 
-/// How a command that was not waited for ended.
+/// Converts the end of a command that was not waited for.
 pub(super) fn ended(ending: Ending) -> port::Ended {
     let stopped = stopped(&ending).map(|stopped| match stopped {
         Stopped::Memory => port::Stopped::Memory,
@@ -434,7 +434,7 @@ pub(super) fn ended(ending: Ending) -> port::Ended {
     port::Ended { exit, signal, stragglers, stopped }
 }
 
-/// What came of a command that was given up before it began.
+/// Returns the result of a command that was cancelled before it began.
 fn never_begun() -> Finished {
     let ended = Ended { exit: None, signal: Some(libc::SIGKILL), stragglers: 0, stopped: None };
     let (output, errors) = (String::new(), String::new());

@@ -36,7 +36,7 @@ impl DockerShell {
         }
     }
 
-    /// Starts it. What was begun ends where this is dropped.
+    /// Starts the command. If this future is dropped, whatever was started ends.
     async fn start_in(
         &self,
         context: &RunContext,

@@ -14,13 +14,13 @@ use super::wire::{Confined, Spec};
 /// A command, and all that is needed to shut it in.
 pub(super) struct Init<'a> {
     pub(super) spec: &'a Spec,
-    /// Its temporary directory.
+    /// The command's temporary directory.
     pub(super) temporary: PathBuf,
     user: u32,
     group: u32,
 }
 
-/// What is put on last, by the process that becomes the command.
+/// The restrictions applied last, by the process that becomes the command.
 pub(super) struct Rules {
     landlock: Option<OwnedFd>,
     seccomp: Option<Vec<sys::Instruction>>,
@@ -35,7 +35,7 @@ impl<'a> Init<'a> {
         Self { spec, temporary: temporary.to_owned(), user, group }
     }
 
-    /// Its home directory as it sees it; `None` where its environment says what it is.
+    /// Returns the command's home directory as it sees it; `None` if its environment decides.
     pub(super) fn home(&self) -> Option<&Path> {
         let home = self.spec.confined.as_ref()?.reach.home.as_ref()?;
         let is_mounted = self.namespaces() & libc::CLONE_NEWNS != 0;

@@ -45,12 +45,12 @@ pub fn enter_if_asked() {
     LETS_IN.store(true, Ordering::Release);
 }
 
-/// Whether the helper can be started.
+/// Returns whether the helper can be started.
 pub(super) fn is_let_in() -> bool {
     LETS_IN.load(Ordering::Acquire)
 }
 
-/// Starts the helper. What is sent to the socket is served until it is closed.
+/// Starts the helper. It serves requests from the socket until that is closed.
 pub(super) fn start() -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = wire::pair()?;
     // The link leads to the program that runs now, even if its file was replaced meanwhile.

@@ -19,13 +19,13 @@ use super::supervise::Stdio;
 use super::target;
 use super::wire::{self, Ending, KILL, TERMINATE, Told};
 
-/// How often the disk is looked at.
+/// The interval between checks of the disk usage.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub(super) struct Nurse<'a> {
     pub(super) init: &'a Init<'a>,
-    /// Whether this is the first process of a namespace, where all the others are the command's and the sandbox
-    /// has been entered.
+    /// True if this is the first process of a namespace: all others there belong to the command, and the
+    /// sandbox has been entered.
     pub(super) alone: bool,
 }
 
@@ -158,7 +158,7 @@ fn reap(command: Pid) -> Option<WaitStatus> {
     found
 }
 
-/// How many live processes there are in this namespace beside the first.
+/// Returns the number of live processes in this namespace beside the first.
 fn others() -> u32 {
     let own = getpid();
     let live = processes().filter(|process| process.pid != own && !process.ended);

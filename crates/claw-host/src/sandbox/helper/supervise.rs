@@ -15,7 +15,7 @@ use super::init::Init;
 use super::nurse::{self, Nurse};
 use super::wire::{self, Ending, KILL, Spec, TERMINATE, Told};
 
-/// What a command reads from and writes to.
+/// The standard input, output and error of a command.
 pub(in crate::sandbox) type Stdio = [OwnedFd; 3];
 
 /// Reads what to run, sees it through and tells how it went, one command after the other, until nobody asks for

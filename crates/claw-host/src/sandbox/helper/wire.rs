@@ -1,4 +1,4 @@
-//! How the program and its helper talk: frames of JSON over a socket, and descriptors beside them.
+//! The protocol between the program and its helper: frames of JSON over a socket, with descriptors attached.
 
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -38,11 +38,11 @@ pub(crate) struct Spec {
     pub(crate) cgroup: Option<Places>,
     /// `None` runs it on the host.
     pub(crate) confined: Option<Confined>,
-    /// Whether its streams are a terminal that it is to run on.
+    /// True if its streams are the terminal that it runs on.
     pub(crate) terminal: bool,
 }
 
-/// What holds a command in the sandbox.
+/// The confinement of a command in the sandbox.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confined {
     pub(crate) reach: Reach,
@@ -57,11 +57,12 @@ pub(crate) struct Confined {
     pub(crate) shares_processes: bool,
 }
 
-/// What the helper tells of a command.
+/// A message of the helper about a command.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
-    /// What it is called where this is said; whoever passes it on knows better.
+    /// The command runs. `pid` is its id in the sender's namespace; a process that forwards the message
+    /// corrects it.
     Started {
         pid: u32,
     },
@@ -72,7 +73,7 @@ pub(crate) enum Told {
     Ended(Ending),
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Ending {
     pub(crate) exit: Option<i32>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Limits;
 
-/// Where groups can be made. In version 2 all three are the same directory.
+/// The directories in which groups can be created. In version 2 all three are the same directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Places {
     /// In version 2: the group that we are in ourselves.
@@ -73,7 +73,7 @@ fn single(groups: &str, mounts: &str, controller: &str, file: &str) -> Option<Pa
     test.0.join(file).exists().then_some(parent)
 }
 
-/// Where a file system of this type and options is mounted.
+/// Returns the mount point of a file system of this type and options.
 fn mounted(mounts: &str, wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
@@ -100,9 +100,9 @@ impl Drop for Test {
     }
 }
 
-/// The groups of a supervisor and of the commands that it sees through, one after the other. To enter a group costs
-/// more than to start a command, since the kernel waits for every processor; so the supervisor enters once, and what
-/// it starts is born there. They are left and removed when this is dropped.
+/// The groups of a supervisor and of the commands that it runs one after the other. Entering a group costs
+/// more than starting a command, since the kernel waits for every processor; so the supervisor enters once,
+/// and its children are born there. Dropping this leaves and removes the groups.
 #[derive(Debug)]
 pub(crate) struct Group {
     places: Places,
@@ -121,8 +121,8 @@ impl Group {
         Ok(group)
     }
 
-    /// Whether it is what a command with these limits needs. What earlier ones left in memory, such as files of a
-    /// memory disk, is not to count against it.
+    /// Returns whether the group fits a command with these limits. Memory left in use by earlier commands,
+    /// such as files on a memory disk, must not count against it.
     pub(crate) fn suits(&self, places: &Places, limits: &Limits) -> bool {
         let free = limits.memory.is_none_or(|most| self.in_use() <= most / 16);
         self.places == *places && self.limits == *limits && free
@@ -176,7 +176,7 @@ impl Group {
         Ok(path)
     }
 
-    /// How many processes were ended because memory ran out, since the group was made.
+    /// Returns the number of processes killed because memory ran out, since the group was created.
     pub(crate) fn out_of_memory(&self) -> u64 {
         let Some(path) = &self.memory else { return 0 };
         let unified = self.places.unified.is_some();

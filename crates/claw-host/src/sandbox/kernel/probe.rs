@@ -1,4 +1,4 @@
-//! What works here, found by trying it in a process of its own.
+//! Probes which sandbox features work here, by trying each in a process of its own.
 
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::sandbox::layers::{LayerName, Layers, Standing};
 
 type Tried = Result<(), String>;
 
-/// What works here.
+/// The sandbox features that work here.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) landlock: Result<u32, String>,
@@ -129,7 +129,7 @@ impl Found {
     }
 }
 
-/// What an older version of Landlock leaves to other layers.
+/// Names the operations that an older version of Landlock does not restrict.
 fn lacks(version: u32) -> &'static str {
     match version {
         ..=2 => "; too old for truncation, TCP, signals and abstract sockets",

@@ -30,7 +30,7 @@ const TEMPORARY: &str = "/tmp";
 /// The step that fails where the file system or the kernel has no layers.
 pub(crate) const LAYER: &str = "lay a layer over the workspace";
 
-/// What went wrong, and while doing what.
+/// A result whose error names the failed step.
 pub(crate) type Step<T> = Result<T, (String, io::Error)>;
 
 pub(crate) trait During<T> {
@@ -97,7 +97,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount_remount("/", MountFlags::BIND | MountFlags::RDONLY | flags, c"").during("close the root")
 }
 
-/// What is there in every sandbox and comes from nowhere.
+/// Creates the directories that every sandbox has and that come from nowhere else.
 fn skeleton(reach: &Reach) -> io::Result<()> {
     let mut public = fs::DirBuilder::new();
     public.mode(0o755);
@@ -119,7 +119,7 @@ fn skeleton(reach: &Reach) -> io::Result<()> {
     Ok(())
 }
 
-/// What is taken from the machine, before anything covers it.
+/// The parts taken from the machine, before anything covers them.
 struct Parts(Vec<Part>);
 
 enum Part {

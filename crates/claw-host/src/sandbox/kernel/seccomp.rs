@@ -1,4 +1,5 @@
-//! Which system calls a sandboxed command is refused, as a program that the kernel runs at each of them.
+//! The system calls that a sandboxed command is refused, as a filter program that the kernel runs at each
+//! call.
 //!
 //! A list of what is refused, since what programs need cannot be listed; calls that are newer than this list are
 //! refused all together. The sockets that remain are listed by what is allowed.
@@ -103,7 +104,7 @@ pub(crate) struct Filter {
 pub(crate) enum Renaming {
     /// The kernel carries them out.
     Direct,
-    /// They are handed to the process that looks after the command.
+    /// Renames are handed to the process that looks after the command.
     HandedOver,
 }
 
@@ -123,7 +124,8 @@ const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u32;
 
-/// What a command types into a terminal as if its user had, and other rights over terminals.
+/// `ioctl` requests that inject input into a terminal as if its user had typed it, or take other rights over
+/// it.
 const TERMINAL: &[u32] = &[0x5412, 0x541c, 0x541d];
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
@@ -334,7 +336,7 @@ impl Program {
         self.refuse_bits(mode, SET_ID);
     }
 
-    /// What holds if the number loaded is `number`; the block must end on every way.
+    /// Adds a block that runs if the loaded number is `number`; the block must return on every path.
     fn call(&mut self, number: libc::c_long, block: impl FnOnce(&mut Self)) {
         let mut inner = Self(Vec::new());
         block(&mut inner);

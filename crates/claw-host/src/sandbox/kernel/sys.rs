@@ -173,7 +173,7 @@ pub(crate) fn landlock_restrict(rules: impl AsFd) -> io::Result<()> {
         .map(drop)
 }
 
-/// Whether the kernel can filter system calls and answer the refused ones with an error.
+/// Checks that the kernel can filter system calls and answer refused ones with an error.
 pub(crate) fn seccomp_can_refuse() -> io::Result<()> {
     const GET_ACTION_AVAIL: libc::c_long = 2;
     let action: u32 = libc::SECCOMP_RET_ERRNO;

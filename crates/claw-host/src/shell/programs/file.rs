@@ -48,7 +48,7 @@ fn check_as(path: &Path, program: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What a file holds.
+/// Returns the digest of a file.
 pub fn digest(path: &Path) -> io::Result<Digest> {
     let mut file = std::fs::File::open(path)?;
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);

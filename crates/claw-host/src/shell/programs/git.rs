@@ -55,7 +55,8 @@ const OF_CLONE: &[&str] = &[
     "--single-branch",
     "--sparse",
 ];
-/// What of a repository is shared by its working trees and holds data alone. The first two may not exist yet.
+/// The parts of a repository that its working trees share and that hold data only. The first two may not
+/// exist yet.
 const SHARED: &[&str] =
     &["packed-refs", "shallow", "info", "logs", "objects", "refs", "reftable", "worktrees"];
 /// Most bytes of a configuration.
@@ -87,7 +88,7 @@ const SETTINGS: &[(&str, &str)] = &[
 /// Reads a git configuration; returns the settings of it that run nothing and send nothing elsewhere.
 pub type Harmless = fn(&[u8]) -> String;
 
-/// What a call wants of git, as far as the token is concerned.
+/// The need of a git call for the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Errand {
     /// The program has no token, or its command talks to nobody: it gets none.
@@ -98,7 +99,7 @@ pub(super) enum Errand {
     Clone,
 }
 
-/// What a call of a program wants.
+/// Decides whether a call needs the token.
 pub(super) fn errand(run: &ProgramRun) -> Errand {
     let command = run.arguments.iter().map(String::as_str).find(|word| !BEFORE.contains(word));
     match command {
@@ -116,7 +117,7 @@ fn has_token(run: &ProgramRun) -> bool {
 /// The variables of a command and what stands behind them until it has ended.
 pub(super) struct Login {
     pub(super) variables: Vec<(String, String)>,
-    /// What is secret of it beside the token itself.
+    /// A secret beside the token itself.
     pub(super) secret: Option<String>,
     /// The common directory that it gets, to be shown in the sandbox.
     pub(super) common: Option<CommonDirectory>,

@@ -23,7 +23,7 @@ pub(super) struct View {
     index: SearchIndex,
 }
 
-/// One skill.
+/// A skill and its place.
 pub(super) struct Entry {
     pub(super) card: SkillCard,
     pub(super) place: EntryPlace,
@@ -50,7 +50,7 @@ impl View {
         Self { stored, local, entries, by_name, index }
     }
 
-    /// Whether it was made from these.
+    /// Returns whether the view was made from these skills.
     pub(super) fn is_of(&self, stored: &Arc<Stored>, local: &[LocalSkill]) -> bool {
         Arc::ptr_eq(&self.stored, stored) && self.local == local
     }

@@ -11,7 +11,7 @@ use crate::trees::all;
 
 const ABSENT: &[ErrorKind] = &[ErrorKind::NotFound];
 
-/// What is in the workspace and denied: a directory, and a file.
+/// The denied files in the workspace: in a denied directory, and a denied file.
 const DENIED: [&str; 3] = [".own/canary", ".own/deep/canary", "dir/secret"];
 
 /// Targets on disk with a denied directory and a denied file in the workspace.

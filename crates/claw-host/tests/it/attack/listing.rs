@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use super::{CANARY, Target};
 use crate::trees::{Open, all, text};
 
-/// How many walks and searches there are.
+/// The number of walks and searches.
 const ROUNDS: u64 = 400;
 
 #[test]

@@ -26,7 +26,7 @@ use claw_testkit::MemoryFiles;
 use claw_testkit::fixture::caller;
 use tempfile::TempDir;
 
-/// What must never be read, and never change.
+/// A text that must never be read and never change.
 const CANARY: &str = "the canary that must not be seen";
 
 /// The ways to use the kernel that must be equally safe.
@@ -184,7 +184,7 @@ fn list(directory: &Path, but: &Path, seen: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Whether this program may do what only the administrator may. Says so where a test needs it and it may not.
+/// Returns whether this process is root. If not, prints that the test is skipped.
 fn is_administrator(test: &str) -> bool {
     let yes = rustix::process::geteuid().is_root();
     if !yes {

@@ -1,4 +1,4 @@
-//! Attacks by mounts. They run in a child that has mounts of its own, so that nothing outlives the test.
+//! Attacks by mounts, run in a child with mounts of its own, so that nothing outlives the test.
 
 use std::env;
 use std::fs;

@@ -17,10 +17,10 @@ use tokio::runtime::Runtime;
 
 use super::{CANARY, KERNELS, Target};
 
-/// How many operations there are with each way to use the kernel: about a minute of them, unoptimised.
+/// The number of operations with each set of kernel calls: about a minute of them, unoptimised.
 const OPERATIONS: u64 = 400_000;
 const WORKERS: u64 = 4;
-/// What is in the directory that is denied to half of the operations.
+/// The content of the directory that is denied to half of the operations.
 const OWN: &str = "what is denied";
 
 #[test]
@@ -86,7 +86,7 @@ fn race(kernel: Kernel) {
     assert!(tally.refused > operations / 20, "and ran into the traps: {tally:?}");
 }
 
-/// What the racer has in its hands: pairs of names that it exchanges, one of each harmless.
+/// Pairs of names that the racer exchanges, one of each harmless.
 const PAIRS: [(&str, &str); 6] = [
     ("swap", "swap-out"),
     ("swap", "swap-absolute"),
@@ -169,7 +169,7 @@ const PATHS: [&str; 14] = [
     "swap/dir/canary",
 ];
 
-/// One operation, whose end is checked: what is outside or denied is never seen.
+/// Runs one operation and checks its result: nothing outside or denied is ever seen.
 async fn operate(target: &Target, place: &Place<'_>, dice: &mut Dice) -> Result<(), ToolError> {
     let path = PATHS[dice.below(PATHS.len())];
     let hides = !place.scope.denied.is_empty();

@@ -31,7 +31,7 @@ const DOWNS: [&str; 9] = [
     "ws/../canary",
 ];
 
-/// What looks like a way up and is a name like any other.
+/// Paths that look like a way up but are ordinary names.
 const LOOKALIKES: [&str; 26] = [
     "%2e%2e/canary",
     "%2e%2e%2fcanary",

@@ -12,7 +12,7 @@ use claw_host::files::{Kernel, LocalFiles};
 use claw_testkit::fixture::caller;
 use tempfile::TempDir;
 
-/// Where a child of this test finds its workspace.
+/// The variable that tells a child of this test its workspace.
 const ROOT: &str = "CLAWSMITH_WRITES_ROOT";
 const ROUNDS: usize = 20;
 /// Larger than what is written at once anywhere.

@@ -18,7 +18,7 @@ impl DockerKit {
     }
 }
 
-/// How long a file is, once it does not grow any more for a while.
+/// Returns the length of a file once it has stopped growing.
 async fn settled(file: &Path) -> u64 {
     let length = || std::fs::metadata(file).map_or(0, |found| found.len());
     let (mut before, mut same) = (0, 0);

@@ -55,7 +55,7 @@ fn configure(directory: &Path, text: &str) {
 /// A server with a certificate of its own for `localhost`; killed when it is dropped.
 struct Server {
     child: Child,
-    /// Its certificate, which it signed itself.
+    /// The self-signed certificate.
     certificate: PathBuf,
     printed: thread::JoinHandle<String>,
     _keys: TempDir,

@@ -22,7 +22,7 @@ use crate::kit::Kit;
 
 const TOKEN: &str = "hunter2-and-more-than-that";
 
-/// One program with its variables.
+/// A source of one program with its variables.
 struct One(ProgramCard, Vec<(String, String)>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What an agent left in its workspace and its `/tmp` is neither run nor read as configuration.
+//! Files that an agent left in its workspace and its `/tmp` are neither run nor read as configuration.
 
 use std::fs;
 use std::path::Path;

@@ -173,7 +173,7 @@ fn reads_other_encodings_and_leaves_out_what_is_no_text() {
     assert_eq!(numbers("one\r\ntwo\r\n", &search("two$")), [2]);
 }
 
-/// How many lines may be told, by the slow way: those with hits in the text without its secrets that touch no
+/// Counts, the slow way, the lines that may be reported: those with hits in the masked text that touch no
 /// placeholder.
 fn reference(text: &str, pattern: &str, multiline: bool) -> u64 {
     let mut found = Vec::new();

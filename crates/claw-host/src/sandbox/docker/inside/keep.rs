@@ -16,16 +16,16 @@ use super::super::wire::{self, INPUT, INPUT_END, MORE, Pieces, Running, SIZE, To
 use super::streams::Streams;
 use super::{look, told};
 
-/// What a pipe takes at once, if it takes anything.
+/// The bytes that a writable pipe accepts at once.
 const PIPE: usize = 4096;
-/// How much may wait to be read outside before the command has to.
+/// The bytes that may be queued for the reader outside before the command has to wait.
 const WAITING: usize = 256 << 10;
-/// How much of its input a command takes before that is told, unless it took all.
+/// The bytes of input a command reads before this is reported, unless it read all.
 const FED: usize = 16 << 10;
-/// How long a supervisor may take to end a command. One that the command has stopped never does.
+/// The longest a supervisor may take to kill a command. One that the command has stopped never does.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// Runs a command to its end. What it prints is passed on, and what is said outside heard, until then.
+/// Runs a command to its end. Until then its output is passed on and messages from outside are handled.
 pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::Result<()> {
     if let Some(path) = look::wrong(&running.mounted) {
         let reason = format!("`{}` is not what it was when the container was asked for", path.display());
@@ -69,7 +69,7 @@ fn killed() -> Ending {
     Ending { signal: Some(Signal::KILL.as_raw()), ..Ending::default() }
 }
 
-/// How many processes of this container were ended because memory ran out.
+/// Returns the number of processes of this container that the kernel killed because memory ran out.
 fn memory_kills() -> u64 {
     let files = ["/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"];
     let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
@@ -88,7 +88,7 @@ enum End {
     Feed,
     /// It prints.
     Printed(usize),
-    /// Its supervisor says something.
+    /// The command's supervisor sends a message.
     Supervisor,
 }
 
@@ -97,20 +97,20 @@ struct Keeper {
     input: Option<File>,
     output: File,
     pieces: Pieces,
-    /// What waits to be read outside.
+    /// The bytes queued for the reader outside.
     waiting: Vec<u8>,
     /// To and from the supervisor of the command.
     control: Option<UnixStream>,
     ended: Option<Result<Ending, (String, String)>>,
     /// The command's streams.
     streams: Streams,
-    /// What it is to read.
+    /// The input that the command has not read yet.
     fed: Vec<u8>,
-    /// Whether nothing more comes.
+    /// True if no more input comes.
     closing: bool,
-    /// How much it took that was not told yet.
+    /// The bytes of input read by the command and not reported yet.
     taken: usize,
-    /// When the supervisor must have ended a command that was to be killed.
+    /// The deadline of the supervisor to end a command that is being killed.
     until: Option<Instant>,
 }
 
@@ -214,7 +214,7 @@ impl Keeper {
         Ok(ready.filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
-    /// What the program outside reads.
+    /// Writes queued bytes to the program outside.
     fn write(&mut self) {
         let piece = &self.waiting[..self.waiting.len().min(PIPE)];
         match self.output.write(piece) {
@@ -224,7 +224,7 @@ impl Keeper {
         }
     }
 
-    /// What the program outside says.
+    /// Reads and obeys messages of the program outside.
     fn hear(&mut self) {
         let mut buffer = [0; PIPE];
         let count = self.input.as_mut().map_or(0, |input| input.read(&mut buffer).unwrap_or(0));
@@ -315,7 +315,7 @@ impl Keeper {
         }
     }
 
-    /// What the command prints.
+    /// Passes on the command's output.
     fn pass_on(&mut self, at: usize) {
         let mut buffer = [0; 4 * PIPE];
         let Some(stream) = self.streams.printed.get_mut(at) else { return };
@@ -328,7 +328,7 @@ impl Keeper {
         }
     }
 
-    /// What the command's supervisor says.
+    /// Reads a message of the command's supervisor.
     fn listen(&mut self) {
         let Some(control) = self.control.as_mut() else { return };
         match inner::receive_frame(control) {

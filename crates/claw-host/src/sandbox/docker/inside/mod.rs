@@ -22,7 +22,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use super::super::kernel::sys;
 use super::wire::{self, Order, Told};
 
-/// Where this program is mounted.
+/// The path at which this program is mounted.
 pub(crate) const PROGRAM: &str = "/.clawsmith/program";
 /// Makes it the first process of a container; how long it may be idle and how old it may get follow, in seconds.
 pub(crate) const FIRST: &str = "be-the-first-process";

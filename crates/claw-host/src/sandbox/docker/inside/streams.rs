@@ -10,14 +10,15 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::super::wire::{ERRORS, OUTPUT, Running};
 use crate::shell::Terminal;
 
-/// How much of a stream is read once its command has ended: what a pipe holds at most, unless somebody else fills it.
+/// The bytes of a stream read after its command has ended: the most a pipe holds, unless another process
+/// fills it.
 const LEFT: u64 = 1 << 20;
 
 /// Our ends of a command's streams.
 pub(super) struct Streams {
-    /// What it reads from.
+    /// The pipe to its standard input.
     pub(super) feed: Option<File>,
-    /// What it prints to.
+    /// The output streams.
     pub(super) printed: Vec<Printed>,
     pub(super) terminal: Option<Terminal>,
 }
@@ -50,11 +51,11 @@ impl Streams {
     }
 }
 
-/// What a command prints to.
+/// An output stream of a command.
 pub(super) struct Printed {
     pub(super) kind: u8,
     pub(super) file: File,
-    /// How much of it may still be passed on; `None` where that is not counted.
+    /// The bytes that may still be passed on; `None` means no limit.
     pub(super) window: Option<usize>,
 }
 
