@@ -18,7 +18,7 @@ use super::{DockerError, DockerOptions, WorkspaceAccess};
 pub(super) const INSTALLATION: &str = "clawsmith.installation";
 /// Label: the key of the commands that share it.
 pub(super) const KEY: &str = "clawsmith.key";
-/// Label: a digest of the parts that may differ among those commands: the workspace and its access, the
+/// Label: the parts that may differ among those commands: the workspace and its access, the
 /// network, extra grants.
 pub(super) const VARIANT: &str = "clawsmith.variant";
 /// All that decides what it is.

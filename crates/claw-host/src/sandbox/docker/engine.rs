@@ -154,7 +154,7 @@ pub struct Listed {
     pub id: String,
     /// The key of the commands that share it.
     pub key: String,
-    /// The digest of the parts that may differ among those commands.
+    /// The parts that may differ among those commands.
     pub variant: String,
     /// All that decides what it is.
     pub digest: String,
