@@ -1,4 +1,5 @@
-//! What a search costs over 100,000 passages, beside the bare driver asking the bare index for the same words.
+//! The cost of a search over 100,000 passages, against the bare driver asking the bare index for the same
+//! words.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one
 //! (`scripts/with-postgres.sh cargo bench -p claw-store --bench search`); its database is dropped at the end.
@@ -22,8 +23,8 @@ const WORDS: usize = 120;
 const VOCABULARY: usize = 50_000;
 const NOW: UnixMillis = UnixMillis(0);
 
-/// What is asked: the name, the question as people write it, the words that a bare index is asked.
-/// Words are `w` and their rank: `w0` is in nearly everything, `w5` in five of six.
+/// The queries: a name, the question as people write it, the words for the bare index. Words are `w` and
+/// their rank: `w0` is in nearly everything, `w5` in five of six.
 const QUESTIONS: [(&str, &str, &[&str]); 4] = [
     ("a rare word", "w30000", &["w30000"]),
     ("three words in between", "w900 w1500 w2500", &["w900", "w1500", "w2500"]),
@@ -124,7 +125,7 @@ struct Times {
 }
 
 impl Times {
-    /// How it grew while the passages became ten times as many.
+    /// Returns the growth of the time while the number of passages grew tenfold.
     fn growth(&self) -> f64 {
         self.now / self.early
     }

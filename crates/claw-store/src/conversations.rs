@@ -1,4 +1,4 @@
-//! Whose conversations are: the same questions in both dialects.
+//! Sessions and their owners: the SQL that both dialects share.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{Circle, Conversation, ConversationPage, Party, StoreError};
@@ -37,7 +37,7 @@ macro_rules! keep {
 }
 pub(crate) use keep;
 
-/// What is read of a conversation; how its job reads is each dialect's own.
+/// Selects a session. The expression that reads its job differs by dialect.
 macro_rules! columns {
     ($job:literal) => {
         concat!(
@@ -132,7 +132,7 @@ pub(crate) fn owner(party: &Party) -> Option<&str> {
     }
 }
 
-/// Somebody writes into a conversation that is not theirs. Whose it is, they are not told.
+/// Returns the error for writing into another owner's session, without naming that owner.
 pub(crate) fn not_theirs(session: &SessionKey) -> StoreError {
     let why =
         format!("conversation `{session}` is somebody else's, or another agent's; begin one of your own");
@@ -230,7 +230,7 @@ where
     asked
 }
 
-/// What was found.
+/// Reads a session from its row.
 pub(crate) fn conversation(row: &Row) -> Result<Conversation, StoreError> {
     let (session, agent, user, channel, chat, peer, lane, job, title, ..) = row;
     let (.., started, last, messages, waiting, running) = row;

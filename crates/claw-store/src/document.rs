@@ -1,4 +1,4 @@
-//! What both databases agree on about documents: where one can be, and which version comes next.
+//! The rules for documents that both databases share: valid paths, and the next version.
 
 use claw_core::store::{DocumentKey, Passage, PassageHash, Shelf, StoreError, UnembeddedPassage};
 use claw_core::{AgentId, UserId};
@@ -48,7 +48,7 @@ pub(crate) fn stale(key: &DocumentKey, now: Option<u64>) -> StoreError {
     StoreError::Stale { path: key.path.clone(), now }
 }
 
-/// Whether a document can be at this path, in either database.
+/// Checks that a document can be at this path, in either database.
 pub(crate) fn check_path(what: &'static str, key: &DocumentKey) -> Result<(), StoreError> {
     let refused = |why| Err(StoreError::Database { what, why, transient: false });
     if key.agent.is_none() && key.user.is_some() {

@@ -1,4 +1,4 @@
-//! What Clawsmith remembers: SQLite embedded, PostgreSQL for many nodes, one behaviour.
+//! The persistent state of Clawsmith: SQLite embedded, PostgreSQL for many nodes, one behaviour.
 //!
 //! `docs/store.md` is the promise. Each aggregate is one file per backend, one pair of migrations and one
 //! conformance function; nothing above the traits in `claw_core::store` knows which backend runs.
@@ -47,7 +47,7 @@ pub use sqlite::SqliteStore;
 pub use status::{Journal, Schema, Status, TableStatus};
 pub use vault::Vault;
 
-/// Opens the store at `place` for this node. What is missing of it is made, and its schema brought up to date.
+/// Opens the store at `place` for this node, creating it if it does not exist and migrating its schema.
 pub async fn open(
     place: &Place,
     node: NodeId,
@@ -70,7 +70,7 @@ pub async fn migrate(place: &Place, options: &StoreOptions) -> Result<Vec<Step>,
     }
 }
 
-/// How the store at `place` stands; `None` where there is none yet. Makes and changes nothing.
+/// Returns the status of the store at `place`; `None` if there is none yet. Changes nothing.
 pub async fn status(place: &Place) -> Result<Option<Status>, StoreError> {
     match place {
         Place::Memory => Ok(None),
@@ -79,7 +79,7 @@ pub async fn status(place: &Place) -> Result<Option<Status>, StoreError> {
     }
 }
 
-/// Whether there is a store at `place` yet. Makes and changes nothing.
+/// Returns whether there is a store at `place` yet. Changes nothing.
 pub async fn exists(place: &Place) -> Result<bool, StoreError> {
     match place {
         Place::Memory => Ok(false),

@@ -1,7 +1,8 @@
 //! MCP servers, grants, tools and requests: one implementation for both databases.
 //!
-//! The rows are JSON texts with keys beside them, so the statements are the same in both dialects. What changes a
-//! server's rows first locks the server's own row; SQLite has one writer and needs no lock.
+//! The rows are JSON texts with keys beside them, so the statements are the same in both dialects. A
+//! transaction that changes a server's rows first locks the server's own row; SQLite has one writer and needs
+//! no lock.
 
 use claw_core::store::StoreError;
 use claw_core::{AccessRequestId, ServerName};

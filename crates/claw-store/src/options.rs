@@ -1,11 +1,11 @@
-//! How much of the machine a store may take, and whose it must be.
+//! The resources that a store may use, and the installation that must own it.
 
 use std::time::Duration;
 
 use claw_core::InstallationId;
 use claw_core::store::BlobLimits;
 
-/// What a store is opened with. The defaults fit a machine with one gigabyte of memory.
+/// The options for opening a store. The defaults fit a machine with one gigabyte of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreOptions {
     /// SQLite: connections that read, beside the one that writes.
@@ -20,7 +20,7 @@ pub struct StoreOptions {
     pub statement_timeout: Duration,
     /// SQLite: how long a process waits for another that writes to the same file, until it says that the store is busy.
     pub busy_timeout: Duration,
-    /// How long to wait for a connection; on SQLite that is how long a write waits for those before it.
+    /// The longest wait for a connection; on SQLite, the longest a write waits for those before it.
     pub acquire_timeout: Duration,
     /// The most bytes of a blob, and of all blobs of a tenant.
     pub blobs: BlobLimits,

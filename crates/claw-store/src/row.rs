@@ -83,7 +83,7 @@ pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-/// How often each tool is to be counted, each once and those that count for nothing left out.
+/// Sums the uses of each tool; tools without a use are left out.
 pub(crate) fn counts(uses: &[(ToolName, u64)]) -> BTreeMap<&str, i64> {
     let mut counts = BTreeMap::new();
     for (tool, uses) in uses.iter().filter(|(_, uses)| *uses > 0) {
@@ -135,17 +135,18 @@ pub(crate) fn accepted_skill(
     Ok(AcceptedSkill { digest, name, by, at: UnixMillis(at) })
 }
 
-/// What a place is looked for by: a path can be longer than an index takes, and hold any character.
+/// Returns the key by which a path is found: a path can be longer than an index takes, and hold any
+/// character.
 pub(crate) fn place(place: &str) -> String {
     Digest::of_bytes(place.as_bytes()).to_string()
 }
 
-/// What is stored does not read.
+/// Returns the error for stored data that cannot be read.
 pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
 }
 
-/// Whether a question that waits, or a yes that was not used, is out of time.
+/// Returns whether a pending approval, or an unused approved one, has expired.
 pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
     let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
     open && approval.request.expires <= now
@@ -177,7 +178,7 @@ pub(crate) fn check_yes(answer: &Answer) -> Result<(), StoreError> {
     if answer.approve { Ok(()) } else { Err(rule_refused(no)) }
 }
 
-/// How a process ended, as columns: its state, exit code and signal.
+/// Returns the end of a process as columns: state, exit code and signal.
 pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option<i32>) {
     match end {
         ProcessEnd::Exited { code, signal } => ("exited", code, signal),
@@ -207,7 +208,7 @@ pub(crate) fn missing(id: ApprovalId) -> StoreError {
     StoreError::ApprovalState { id, state: "missing" }
 }
 
-/// What became of calls, from how many entries of a session there are of each event and outcome.
+/// Tallies the outcomes of a session's calls, from the number of entries of each event and outcome.
 pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, StoreError> {
     let mut tally = Tally::default();
     for (event, outcome, many) in counts {
@@ -241,7 +242,7 @@ pub(crate) fn admitted_user(
     }
 }
 
-/// When the last use of a key must have been written for another one to be written now.
+/// Returns the time before which the last use of a key must have been written for another to be written now.
 pub(crate) fn use_before(now: UnixMillis) -> i64 {
     now.0.saturating_sub(number(KEY_USE_EVERY.as_millis()))
 }
@@ -283,7 +284,7 @@ pub(crate) fn agent(
     Ok(Agent { tenant: tenant.clone(), id, setup, version, created, updated })
 }
 
-/// What stands in the place of a tenant, of settings of this layer. No tenant's id is empty.
+/// Returns the text in the tenant column for settings of this layer. No tenant's id is empty.
 pub(crate) fn layer(layer: &Layer) -> &str {
     match layer {
         Layer::Deployment => "",
@@ -291,7 +292,7 @@ pub(crate) fn layer(layer: &Layer) -> &str {
     }
 }
 
-/// Settings of a tool from their row. What is no object is damage.
+/// Reads the settings of a tool from their row. A value that is not an object is damage.
 pub(crate) fn settings(
     (tool, settings, updated): &(String, String, i64),
 ) -> Result<StoredSettings, StoreError> {

@@ -1,7 +1,8 @@
-//! Which words of a question are searched for, for both databases: the same ones, so that both find the same.
+//! Selects the words of a query that are searched for, the same ones for both databases, so that both find
+//! the same.
 //!
-//! Both score every passage that matches, so a word that is everywhere makes a search slow and no better. What
-//! counts are the passages that are searched, never those of others: what they say must not show.
+//! Both databases score every passage that matches, so a word that is everywhere makes a search slow and no
+//! better. Words are counted only in the searched passages: the content of other owners must not show.
 
 /// A word in this many passages or fewer is never too common.
 const FEW: u64 = 1_000;
@@ -25,7 +26,7 @@ pub(crate) fn rarest(counted: Vec<(String, u64)>) -> Vec<(String, u64)> {
     there.min_by_key(|(_, count)| *count).into_iter().collect()
 }
 
-/// How much a word that is in `count` of `passages` tells: the rarer, the more.
+/// Returns the weight of a word that is in `count` of `passages`: the rarer, the higher.
 pub(crate) fn weight(count: u64, passages: u64) -> f64 {
     let (count, passages) = (count as f64, passages as f64);
     (1.0 + (passages - count + 0.5).max(0.0) / (count + 0.5)).ln()

@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 
 /// Most bytes kept of one message or call; a listener that comes later waits for it to be stored.
 pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
-/// How many pieces a listener may be behind.
+/// The number of pieces that a listener may lag behind.
 const MOST_BEHIND: usize = 1024;
 /// After this time without a piece, nobody says the message and nobody runs the call any more.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
@@ -35,12 +35,12 @@ impl Default for Conversation {
 struct Draft {
     source: Source,
     voice: Voice,
-    /// How many bytes were said.
+    /// The number of bytes so far.
     length: u64,
     /// All of them, or nothing where they are too many.
     text: String,
     heard: Instant,
-    /// Whether it is said on this node.
+    /// True if it is produced on this node.
     own: bool,
 }
 
@@ -152,7 +152,7 @@ impl Conversation {
 }
 
 impl Draft {
-    /// Whether nobody says it any more.
+    /// Returns whether its producer has fallen silent.
     fn is_left(&self) -> bool {
         self.heard.elapsed() > SILENCE
     }

@@ -1,7 +1,7 @@
 //! Secrets and credentials in plain: the store and the keys together.
 //!
-//! This is the one place where sealed values are opened. Whoever needs a secret asks the [`Vault`]; the store
-//! alone gives bytes that say nothing.
+//! This is the one place where sealed values are opened. Code that needs a secret asks the [`Vault`]; the
+//! store alone gives only encrypted bytes.
 
 mod credentials;
 mod custom;
@@ -149,8 +149,9 @@ impl Vault {
         Ok(Some((card, env)))
     }
 
-    /// Seals a program's variables and writes it, in place of the one that is there. They are sealed for its
-    /// binary too and for what that holds: a program whose binary was changed in the store does not get them.
+    /// Seals a program's variables and writes the program, replacing the stored one. The seal covers the
+    /// binary's path and digest too: if the binary is changed in the store, the program does not get the
+    /// variables.
     pub async fn put_program(
         &self,
         place: &ProgramPlace,
@@ -205,8 +206,8 @@ impl Vault {
         Ok(Some((tool.card, values)))
     }
 
-    /// Seals the values of a custom tool and writes it; returns its new version. They are sealed for what it does and
-    /// what it is granted: a tool whose command was changed in the store does not get them.
+    /// Seals the values of a custom tool and writes it; returns its new version. The seal covers the tool's
+    /// command and grants: if the command is changed in the store, the tool does not get the values.
     pub async fn put_custom_tool(
         &self,
         mut card: CustomToolCard,
@@ -240,7 +241,7 @@ impl Vault {
     }
 }
 
-/// How often a value was read.
+/// The number of the attempt to read a value.
 #[derive(Clone, Copy)]
 enum Attempt {
     First,
@@ -258,7 +259,7 @@ fn wiped_by_taker(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
     std::mem::take(&mut *plain)
 }
 
-/// Why a value does not open, and what to do.
+/// Explains why a value could not be opened, and what to do.
 fn why(unopened: Unopened) -> String {
     match unopened {
         Unopened::NoKey(id) => format!(

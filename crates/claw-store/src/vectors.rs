@@ -59,12 +59,12 @@ pub struct Index {
 }
 
 impl Index {
-    /// How many vectors it has.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has no vectors.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

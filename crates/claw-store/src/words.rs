@@ -25,8 +25,8 @@ const MOST_PLACES: usize = 255;
 /// Words of a question that are asked; those after them are not.
 const MOST_ASKED: usize = 32;
 
-/// Words that say nothing by themselves, sorted. They are in no index and no question; what else is common is
-/// found by counting.
+/// Words without meaning of their own (stop words), sorted. They are in no index and no query; other common
+/// words are found by counting.
 const EMPTY: [&str; 83] = [
     "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "hers", "him", "his",
@@ -173,8 +173,8 @@ fn spelled(c: char) -> impl Iterator<Item = char> {
     std::iter::once(first).chain(second)
 }
 
-/// Whether a character is of a script that is written without blanks between words: Thai, Lao, Burmese, Khmer,
-/// Chinese, Japanese, and Korean, whose particles stand at the word.
+/// Returns whether a character belongs to a script without blanks between words: Thai, Lao, Burmese, Khmer,
+/// Chinese, Japanese, and Korean, whose particles are attached to the word.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17ff}'
@@ -195,7 +195,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || is_combining_mark(c)
 }
 
-/// What may stand between the parts of one word.
+/// Returns whether a character may stand between the parts of one word.
 fn is_joint(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '\'' | '\u{2019}' | '\u{2010}' | '\u{2011}')
 }
@@ -205,7 +205,7 @@ struct Scanner<F> {
     take: F,
     /// The word that is being read, without what joins its parts, in the case it is written in.
     word: String,
-    /// Where its parts begin, after the first.
+    /// The offsets at which its parts begin, after the first.
     parts: Vec<usize>,
     /// Something that joins has been read after the last letter.
     is_joined: bool,

@@ -49,7 +49,7 @@ pub(crate) async fn append(store: &impl SessionLog, session: &SessionKey) {
     store.accept_message(message, job).await.unwrap();
 }
 
-/// What the bare driver is given beside the ids: text that is ready.
+/// Returns the texts that the bare driver gets beside the ids, already serialized.
 pub(crate) fn texts(message: &NewMessage, job: &NewJob) -> (String, String) {
     let text = |value: &Value| value.to_string();
     (text(&message.content), text(&job.payload))

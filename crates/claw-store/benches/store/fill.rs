@@ -12,7 +12,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, query};
 use uuid::Uuid;
 
-/// What is said: with its quotes, a hundred bytes.
+/// The content of each message: with its quotes, a hundred bytes.
 pub(crate) const CONTENT: &str =
     "Please look at the report of last week, and tell me which of the figures in it changed since then.";
 /// Messages of a short conversation.
@@ -20,7 +20,7 @@ pub(crate) const SHORT: u64 = 100;
 /// Ledger entries inserted by one statement.
 const PAGE: usize = 500;
 
-/// How many short conversations there are among so many messages.
+/// Returns the number of short sessions among so many messages.
 pub(crate) fn short_sessions(messages: usize) -> u64 {
     messages as u64 / 2 / SHORT
 }

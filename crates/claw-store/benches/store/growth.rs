@@ -1,8 +1,8 @@
-//! What a million messages cost whoever adds or reads a few.
+//! The cost of adding or reading a few messages in a store of a million.
 //!
-//! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. What must
-//! look at everything is compared by the row: verifying, backing up and copying here, searching in the bench `search`.
-//! A backup of PostgreSQL is a copy to SQLite.
+//! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. Work that
+//! touches every row is compared per row: verifying, backing up and copying here, searching in the bench
+//! `search`. A backup of PostgreSQL is a copy to SQLite.
 
 use claw_core::store::{Queue, SessionLog};
 use claw_core::{JobId, SessionKey, TenantId};
@@ -199,7 +199,7 @@ pub(crate) async fn sqlite() {
     }
 }
 
-/// How large the file is when all is in it.
+/// Returns the size of the file, in bytes, once everything is in it.
 async fn pages(connection: &mut SqliteConnection) -> f64 {
     let pages: i64 = query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.unwrap();
     let size: i64 = query_scalar("PRAGMA page_size").fetch_one(connection).await.unwrap();

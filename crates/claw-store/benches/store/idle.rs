@@ -1,4 +1,4 @@
-//! What an open store takes of memory: a process that opens one, beside a process that does not.
+//! The memory of an open store: a process that opens one, against a process that does not.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,7 @@ pub(crate) fn child(words: &[String]) {
     });
 }
 
-/// What this process has in memory, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

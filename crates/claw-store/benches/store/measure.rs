@@ -37,7 +37,7 @@ impl Times {
     }
 }
 
-/// How long one run takes, in milliseconds.
+/// Measures one run, in milliseconds.
 pub(crate) async fn time(run: impl Future) -> f64 {
     let begun = Instant::now();
     run.await;

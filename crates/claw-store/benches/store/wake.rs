@@ -1,4 +1,4 @@
-//! How soon a worker that waits has a job that was accepted.
+//! The time until a waiting worker gets a job that was accepted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use claw_core::store::StoreError;
 use uuid::Uuid;
 
-/// What SQLite may put beside a file.
+/// The suffixes of the files that SQLite may put beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// A file in the making, beside the one that it becomes. Dropped before that, it is removed.

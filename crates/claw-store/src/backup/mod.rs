@@ -1,4 +1,4 @@
-//! One file that holds a whole store, and back again.
+//! Backs up a whole store to one file, and restores it.
 //!
 //! A backup is a SQLite file, whichever database the store is in: of SQLite a copy of the file as it stood at
 //! one moment, of PostgreSQL the rows as they stood at one moment. Nobody has to stop for it. A file takes its
@@ -28,30 +28,30 @@ use crate::sqlite::error::{at, failed, is_busy};
 
 const BACK_UP: &str = "could not back up";
 const RESTORE: &str = "could not restore";
-/// How often to look how far a file is written.
+/// The interval at which the progress of a file is reported.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What was backed up.
+/// The result of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackupReport {
     /// The store, without a password.
     pub from: String,
     /// The file.
     pub file: PathBuf,
-    /// Its size.
+    /// The file's size, in bytes.
     pub bytes: u64,
     /// The ledger's chains in it. A fault was there before: better a backup than none.
     pub chains: Vec<ChainReport>,
 }
 
-/// What was restored.
+/// The result of a restoration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestoreReport {
     /// The file.
     pub file: PathBuf,
     /// The store, without a password.
     pub to: String,
-    /// Where the file is now that was there before.
+    /// The new path of the file that was replaced; `None` if there was none.
     pub aside: Option<PathBuf>,
     /// The ledger's chains, all sound.
     pub chains: Vec<ChainReport>,
@@ -170,8 +170,8 @@ fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreE
     }
 }
 
-/// Writes what is in a file, as it stands at one moment, to an empty file. Who reads and writes meanwhile is
-/// not held up.
+/// Writes the content of a file, as it stands at one moment, to an empty file. Concurrent readers and writers
+/// are not blocked.
 async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)) -> Result<(), StoreError> {
     let name = into.to_str().ok_or_else(|| refused(what, format!("`{}` is no UTF-8", into.display())))?;
     let mut connection = async {

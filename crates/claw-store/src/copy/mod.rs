@@ -1,9 +1,9 @@
 //! A whole installation from one database to another.
 //!
-//! The source is read as it stood at one moment. The target keeps how far the copy is together with the rows,
-//! so a copy that was cut off goes on after its last row; until it is finished, the target is not opened as a
-//! store. At the end every row is compared with the source, and the ledger's chains are verified. What is kept
-//! outside the database (artifacts, undo blobs, the key of secrets) is not copied.
+//! The source is read as it stood at one moment. The target stores the progress together with the rows, so an
+//! interrupted copy resumes after its last row; until it is finished, the target cannot be opened as a store.
+//! At the end every row is compared with the source, and the ledger's chains are verified. Data outside the
+//! database (artifacts, undo blobs, the key of secrets) is not copied.
 
 mod postgres;
 pub(crate) mod schema;
@@ -40,7 +40,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Both databases number their placeholders up to about this.
 const BATCH_VALUES: usize = 30_000;
 
-/// How to copy.
+/// The options of a copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Begin again where an unfinished copy is found, instead of going on with it.
@@ -50,12 +50,12 @@ pub struct Options {
     pub online: bool,
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CopyReport {
-    /// Where from, without a password.
+    /// The source, without a password.
     pub from: String,
-    /// Where to, likewise.
+    /// The target, without a password.
     pub to: String,
     /// Each table.
     pub tables: Vec<TableReport>,
@@ -65,18 +65,18 @@ pub struct CopyReport {
     pub verified: u64,
     /// Texts in which PostgreSQL keeps U+FFFD where there was a NUL.
     pub replaced: u64,
-    /// Whether it went on with a copy that was begun before.
+    /// True if it resumed an interrupted copy.
     pub resumed: bool,
     /// The ledger's chains, the same on both sides.
     pub chains: Vec<ChainReport>,
 }
 
-/// What was copied of one table.
+/// The result of copying one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableReport {
-    /// Its name.
+    /// The table's name.
     pub table: String,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
 }
 
@@ -210,7 +210,7 @@ async fn begin(
     Ok(false)
 }
 
-/// How the source stands.
+/// Records the current state of the source.
 async fn mark(source: &mut dyn Source, plan: &Plan) -> Result<Mark, StoreError> {
     let mut mark = Mark::default();
     for table in &plan.tables {
@@ -262,8 +262,8 @@ async fn transfer(
     }
 }
 
-/// What PostgreSQL would keep of a row: U+FFFD for each NUL in plain text. JSON has none: it is escaped there.
-/// Says in how many texts; an error where one is part of the key.
+/// Replaces each NUL in plain text by U+FFFD, since PostgreSQL cannot store it. JSON has none: it is escaped
+/// there. Returns the number of texts changed; a NUL in the key is an error.
 fn replace_nul(table: &Table, row: &mut [Value]) -> Result<u64, StoreError> {
     let mut replaced = 0;
     for (at, (value, column)) in row.iter_mut().zip(&table.target.columns).enumerate() {
@@ -314,7 +314,7 @@ pub(crate) fn refused(why: String) -> StoreError {
     StoreError::Database { what: COPY, why, transient: false }
 }
 
-/// What a store is told apart by: where it is, not who asks and by which password.
+/// Returns the name that tells a store from others: its location, without user and password.
 pub(crate) fn label(place: &Place) -> Result<String, StoreError> {
     Ok(match place {
         Place::Memory => "sqlite::memory:".to_owned(),

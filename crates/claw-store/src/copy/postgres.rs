@@ -44,13 +44,13 @@ const WORDS: Words = Words {
     values: "OVERRIDING SYSTEM VALUE VALUES",
 };
 
-/// What holds on a connection that copies: it may take its time, and sorts in memory what it can.
+/// The settings of a connection that copies: no timeouts, and more memory for sorting.
 const SETTINGS: [(&str, &str); 3] =
     [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("work_mem", "65536")];
-/// How long the next row of a chain that is verified may take.
+/// The longest the next row may take while a chain is verified.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// One copy at a time into a database: the lock of whoever writes. A server may take a moment to see that a
-/// client is gone.
+/// The writer's lock: one copy at a time into a database. A server may take a moment to notice that a client
+/// is gone.
 const LOCK: [&str; 4] = [
     "BEGIN",
     "SET LOCAL lock_timeout = '5s'",
@@ -65,7 +65,7 @@ const TABLES: &str = "SELECT relname::text FROM pg_class
 pub(crate) struct PostgresSide {
     label: String,
     connection: PgConnection,
-    /// What was counted at the moment that is read, by table.
+    /// The row counts at the moment that is read, by table.
     counted: BTreeMap<String, (u64, String)>,
 }
 
@@ -98,7 +98,7 @@ impl PostgresSide {
         Ok(Self { label, connection, counted: BTreeMap::new() })
     }
 
-    /// Whether the database holds a store of exactly our schema, finished.
+    /// Checks that the database holds a finished store of exactly our schema.
     async fn check_schema(&mut self) -> Result<(), StoreError> {
         let known: Option<String> = query_scalar("SELECT to_regclass($1)::text")
             .bind(schema::TABLE)
@@ -310,12 +310,12 @@ impl Target for PostgresSide {
     }
 }
 
-/// Whether somebody else has a lock and keeps it.
+/// Returns whether the error is a lock that somebody else kept beyond the timeout.
 fn is_locked(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "55P03")
 }
 
-/// How messages name a database: where it is, not who asks and by which password.
+/// Returns the name of a database in messages: its location, without user and password.
 pub(crate) fn label(options: &PgConnectOptions) -> String {
     let host = match options.get_socket() {
         Some(socket) => socket.display().to_string(),

@@ -1,4 +1,4 @@
-//! Which tables are copied, by which key, and which are made from the others.
+//! Decides which tables are copied, by which key, and which are derived from the others.
 //!
 //! Tables, columns and keys are those that the two databases say they have. A table that only one of them has
 //! must be named in [`DERIVED`]; a column that only one of them has, or that they keep as different things, is
@@ -20,7 +20,8 @@ const MADE_BY_OPENING: [(&str, &str); 2] = [
     ("tenants", "tenant = 'main' AND name = 'main' AND created = 0 AND NOT disabled AND policy = 'null'"),
 ];
 
-/// Which rows of a table somebody put there, in words that both databases read.
+/// Returns the SQL condition, for both databases, that selects the rows of a table not created by opening a
+/// store.
 pub(crate) fn put_there(table: &str) -> String {
     let made = MADE_BY_OPENING.iter().find(|(name, _)| *name == table);
     made.map_or_else(|| "TRUE".to_owned(), |(_, rows)| format!("NOT ({rows})"))
@@ -29,9 +30,10 @@ pub(crate) fn put_there(table: &str) -> String {
 /// A table that is not copied, since it is made from others.
 pub(crate) struct Derived {
     pub(crate) name: &'static str,
-    /// Whether it is made anew although both databases have it.
+    /// True if it is derived anew although both databases have it.
     always: bool,
-    /// What sees to it that it is filled, in each dialect. Whatever triggers fill needs nothing.
+    /// The statement that causes it to be filled, in each dialect; `None` if triggers or other derived tables
+    /// fill it.
     pub(crate) sqlite: Option<&'static str>,
     pub(crate) postgres: Option<&'static str>,
 }
@@ -76,7 +78,7 @@ const COUNT_SESSIONS: &str = "INSERT INTO sessions (tenant, session, started, me
     LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
         FROM events ORDER BY tenant, session, seq) AS event USING (tenant, session)";
 
-/// How a database keeps a column.
+/// The type of a column in a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer,
@@ -89,7 +91,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What is the same in both databases.
+    /// Returns the class of types that both databases share.
     fn class(self) -> &'static str {
         match self {
             Self::Integer | Self::Boolean => "a number",
@@ -118,12 +120,12 @@ pub(crate) struct Shape {
     pub(crate) references: Vec<String>,
 }
 
-/// One table on one of the two sides. The columns have the same order on both.
+/// A table on one of the two sides. The columns have the same order on both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
-    /// Which of the columns rows are ordered by, in this order.
+    /// The indexes of the columns by which rows are ordered, in this order.
     pub(crate) key: Vec<usize>,
 }
 
@@ -133,14 +135,14 @@ impl Part {
     }
 }
 
-/// One table on both sides.
+/// A table on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) source: Part,
     pub(crate) target: Part,
 }
 
-/// What is to be done.
+/// The plan of a copy.
 pub(crate) struct Plan {
     /// In an order in which no row comes before one that it refers to.
     pub(crate) tables: Vec<Table>,

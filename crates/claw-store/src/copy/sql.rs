@@ -2,7 +2,7 @@
 
 use super::shape::Part;
 
-/// How a dialect says the three things in which the two differ.
+/// The parts of the SQL in which the two dialects differ.
 pub(crate) struct Words {
     /// A column among those that are read.
     pub(crate) read: fn(&super::shape::Column) -> String,

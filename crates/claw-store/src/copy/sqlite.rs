@@ -33,7 +33,8 @@ const WORDS: Words = Words {
     values: "VALUES",
 };
 
-/// How much of a file that is written is kept in memory, in KiB, so that indexes need not be read again and again.
+/// The page cache while a file is written, in KiB (negative by SQLite's convention), so that indexes are not
+/// read again and again.
 const CACHE: &str = "-65536";
 
 /// The file.
@@ -298,13 +299,13 @@ impl Target for SqliteSide {
     }
 }
 
-/// How messages name a file.
+/// Returns the name of a file in messages.
 pub(crate) fn label(path: &Path) -> String {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     format!("sqlite:{}", path.display())
 }
 
-/// Whether the file holds a store of exactly our schema, finished.
+/// Checks that the file holds a finished store of exactly our schema.
 async fn check_schema(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     schema::check(&applied(connection).await?, &migrate::sqlite())?;
     check_finished(connection).await

@@ -1,4 +1,4 @@
-//! What a target keeps of a copy until it is finished.
+//! The state of an unfinished copy, stored in the target.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ pub(crate) const PROGRESS: &str = "copy_progress";
 /// Reads what is copied, where a copy is unfinished.
 pub(crate) const UNFINISHED: &str = "SELECT state FROM copy_progress WHERE part = ''";
 
-/// What is copied.
+/// The source of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Where the source is, without a password.
+    /// The source's location, without a password.
     pub(crate) from: String,
     pub(crate) mark: Mark,
 }
 
-/// How the source stood, to see that it has changed. That it has not is known only when all rows are compared.
+/// A fingerprint of the source, to notice that it has changed. Only comparing all rows shows that it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
     /// By table: how many rows, and what else the database tells.
@@ -47,7 +47,7 @@ impl Mark {
     }
 }
 
-/// How far a table is copied.
+/// The progress of one table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Reached {
     /// The key of the last row.

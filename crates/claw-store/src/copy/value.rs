@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One row, in the order of the columns that were asked for.
+/// A row, in the order of the columns that were asked for.
 pub(crate) type Row = Vec<Value>;
 
-/// What a column holds, in the form in which two databases are compared: an id is its bytes, JSON its text,
-/// a truth 0 or 1.
+/// The value of a column, in the form in which two databases are compared: an id is its bytes, JSON its text,
+/// a boolean 0 or 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Value {

@@ -10,7 +10,7 @@ use super::{replace_nul, within};
 use crate::progress::{Progress, Tell};
 use crate::row;
 
-/// How many rows are compared between two words about it.
+/// The number of rows compared between two progress reports.
 const STEP: u64 = 1_000;
 
 /// Compares a table on both sides; gives how many rows it has.

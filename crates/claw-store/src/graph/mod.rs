@@ -1,8 +1,9 @@
 //! The knowledge graph: one implementation for both databases.
 //!
-//! The rows are JSON texts with what they are looked for by beside them, so the statements are the same in both dialects,
-//! but for how a list is read and how rows that others hold are passed over. Whoever changes facts of an owner first holds
-//! the owner's row; SQLite has one writer and needs no lock. A document's row is held before that, as its writers do.
+//! The rows are JSON texts with search columns beside them, so the statements are the same in both dialects,
+//! except for reading a list and skipping locked rows. A transaction that changes facts of an owner first
+//! locks the owner's row; SQLite has one writer and needs no lock. A document's row is locked before that, as
+//! its writers do.
 
 pub(crate) mod names;
 pub(crate) mod rank;
@@ -32,7 +33,7 @@ pub(crate) const COMPARED: i64 = 200;
 /// Pairs that a new entity makes at most.
 pub(crate) const MOST_PAIRS: usize = 3;
 
-/// What is known of an entity, as its row holds it.
+/// The known facts of an entity or relation, as its row holds them.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known<F> {
     pub(crate) said: F,
@@ -40,7 +41,7 @@ pub(crate) struct Known<F> {
     pub(crate) mentions: u64,
 }
 
-/// Where facts are written, and as whose words.
+/// The destination and the origin of facts being written.
 #[derive(Debug, Clone)]
 pub(crate) struct Desk {
     pub(crate) tenant: String,
@@ -136,7 +137,7 @@ pub(crate) fn ordered(one: EntityId, other: EntityId) -> (String, String) {
     (one.min(other).to_string(), one.max(other).to_string())
 }
 
-/// Whether two ends name the same, and what names none.
+/// Returns the id of the entity at index `at`; rejects an index out of range.
 pub(crate) fn end(ids: &[EntityId], at: usize) -> Result<EntityId, StoreError> {
     ids.get(at).copied().ok_or_else(|| StoreError::Refused {
         what: WRITE,
@@ -144,7 +145,7 @@ pub(crate) fn end(ids: &[EntityId], at: usize) -> Result<EntityId, StoreError> {
     })
 }
 
-/// The user whose facts they are.
+/// Returns the desk for facts from this source.
 pub(crate) fn desk(from: &FactsFrom, owner: i64, at: UnixMillis) -> Desk {
     let (tenant, by_hand, path) = match from {
         FactsFrom::Document { key, .. } => (&key.tenant, false, key.path.clone()),

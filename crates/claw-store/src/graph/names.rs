@@ -37,7 +37,7 @@ pub(crate) fn range(key: &str) -> (String, String) {
     (start, end)
 }
 
-/// How alike two different keys are, where they may be of one thing.
+/// Returns the similarity of two different keys; `None` if they cannot be of one thing.
 pub(crate) fn likeness(one: &str, other: &str) -> Option<f64> {
     let digits = |key: &str| key.chars().filter(char::is_ascii_digit).collect::<String>();
     let shorter = one.chars().count().min(other.chars().count());

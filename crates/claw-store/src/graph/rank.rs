@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::{search, words};
 
-/// How often a word of a name counts beside one of a description.
+/// The weight of a word in a name, against one in a description.
 const NAMED: i64 = 3;
 /// Different words of one entity.
 const MOST_WORDS: usize = 256;
-/// How much repetition adds, and how much length takes away: the customary values of BM25.
+/// The weight of repetition and the penalty of length: the customary values of BM25.
 const K: f64 = 1.2;
 const B: f64 = 0.75;
 

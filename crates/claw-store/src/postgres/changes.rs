@@ -1,4 +1,4 @@
-//! What changed, told from node to node.
+//! Announces changes from node to node.
 //!
 //! The tables announce changes themselves: triggers send `topic tenant` on one channel, at commit, and
 //! `sessions tenant session` for events. Here one task listens. Whenever it begins to, something may have been missed,
@@ -20,7 +20,7 @@ use super::streams::{self, Ours};
 
 /// As in the migrations.
 const CHANNEL: &str = "clawsmith";
-/// How long to wait before another try to listen.
+/// The wait before another attempt to listen.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// The bells of one store, and the task that rings them for other nodes. It ends with them.

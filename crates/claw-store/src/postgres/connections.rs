@@ -16,9 +16,9 @@ use sqlx::postgres::{
 use sqlx::{Either, Error, Execute, Executor, SqlStr};
 use tokio::time::timeout;
 
-/// How much longer than the server's own limit on a statement an answer may take.
+/// The extra time for an answer beyond the server's own statement timeout.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long closing waits for connections whose callers gave up.
+/// The longest that closing waits for connections whose callers gave up.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// A pool of connections. Cheap to clone.
@@ -65,7 +65,7 @@ pub(super) async fn close(pool: &PgPool) {
     }
 }
 
-/// One connection, as long as its caller has it.
+/// A connection, for as long as its caller holds it.
 #[derive(Debug)]
 pub(crate) struct Link<'a> {
     kind: Kind<'a>,
@@ -193,7 +193,7 @@ impl<'c> Executor<'c> for &'c mut Link<'_> {
     }
 }
 
-/// One statement on any connection of the pool.
+/// Runs one statement on any connection of the pool.
 impl<'c> Executor<'c> for &'c Connections {
     type Database = Postgres;
 

@@ -1,4 +1,4 @@
-//! Documents, and their passages by the words in them. Whoever writes a document holds its row.
+//! Documents, and their passages by the words in them. A writer of a document holds its row's lock.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -354,7 +354,7 @@ async fn insert(
     Ok(())
 }
 
-/// Whose documents are searched, with how many passages each has.
+/// Returns the owners whose documents are searched, each with its number of passages.
 pub(super) async fn owners(
     connection: &mut Link<'_>,
     (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
@@ -392,8 +392,8 @@ async fn telling(
     Ok(search::rarest(count(connection, owners, asked, passages).await?))
 }
 
-/// How many passages have each word, counted up to `most`. Where the sample has twice as many as it had if there
-/// were `most`, and some more, there are as many: the whole list would be read before the first of it is counted.
+/// Counts the passages that have each word, up to `most`. If a sample already has clearly more hits than
+/// `most` would give, the count is `most`: a full count would read the whole list first.
 async fn count(
     connection: &mut Link<'_>,
     owners: &[i64],
@@ -419,8 +419,9 @@ async fn count(
     words.into_iter().zip(counts).map(|(word, count)| Ok((word, row::count(count)?))).collect()
 }
 
-/// How well a passage answers `terms` words, which are in `$2` with their weights in `$3`. Written out, it takes two
-/// thirds of the time of a sum over rows; by its own `SELECT` a word is read once and not for every passage.
+/// Returns the SQL that scores a passage for `terms` words, which are in `$2` with their weights in `$3`.
+/// Written out, it takes two thirds of the time of a sum over rows; with its own `SELECT` a word is read once
+/// and not for every passage.
 fn score(terms: usize) -> String {
     let each = (1..=terms)
         .map(|n| format!("($3::float8[])[{n}] * ts_rank(words, (SELECT ($2::text[])[{n}]::tsquery), 1)"));

@@ -15,7 +15,7 @@ use crate::row::{self, wrong_state};
 
 const APPEND: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
-/// How many lines a check reads at once.
+/// The number of lines a verification reads at once.
 const PAGE: i64 = 1_000;
 
 /// Tenant and node, and the head, where there is one.
@@ -163,7 +163,8 @@ impl PostgresStore {
         Ok(written.rows_affected() == 1)
     }
 
-    /// Where this node's chain ends. Nobody else appends to it until the transaction is over.
+    /// Returns and locks the end of this node's chain. Nobody else appends to it until the transaction is
+    /// over.
     async fn lock_head(&self, transaction: &mut Transaction, tenant: &TenantId) -> Result<Head, StoreError> {
         let start = Head::start();
         let (count, hash): (i64, String) = query_as(
@@ -199,7 +200,7 @@ pub(crate) async fn verify_all(connection: &mut Link<'_>) -> Result<Vec<ChainRep
     Ok(reports)
 }
 
-/// What became of a call that has begun.
+/// Returns the outcome of a call that has begun.
 async fn fate(connection: &mut Link<'_>, tenant: &TenantId, call: CallId) -> Result<Outcome, StoreError> {
     let outcome: Option<String> =
         query_scalar("SELECT outcome FROM ledger WHERE tenant = $1 AND call = $2 AND event = 'outcome'")

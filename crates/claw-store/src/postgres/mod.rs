@@ -1,4 +1,4 @@
-//! One PostgreSQL database, for many nodes.
+//! A store in one PostgreSQL database, for many nodes.
 //!
 //! Every trait method is one transaction or one statement. Rows are locked where order matters (the head of a
 //! chain, a session's counters) and skipped where it does not (the queue); unique indexes have the last word.
@@ -60,9 +60,10 @@ use crate::migrate::Step;
 use crate::options::StoreOptions;
 
 const OPEN: &str = "could not open the store";
-/// How long a connection may be idle before it is tried out first; asking every time would double the way.
+/// The idle time after which a connection is tested before use; testing it every time would double the round
+/// trips.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long one may be idle before it is closed.
+/// The idle time after which a connection is closed.
 const IDLE: Duration = Duration::from_secs(300);
 /// A store in a PostgreSQL database.
 #[derive(Debug)]
@@ -163,7 +164,7 @@ async fn open_within(connect: &PgConnectOptions, patience: Duration) -> Result<P
     in_time(patience, PgConnection::connect_with(connect)).await.map_err(failed(OPEN))
 }
 
-/// How to reach the database that `url` names.
+/// Parses the URL of a database.
 pub(crate) fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
     // The parser's own words could quote a password.
     let connect = PgConnectOptions::from_str(url)
@@ -171,7 +172,7 @@ pub(crate) fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(connect.application_name("clawsmith").disable_statement_logging())
 }
 
-/// What holds on every connection. A client that hangs must not hold its locks for long.
+/// Returns the settings of every connection. A client that hangs must not hold its locks for long.
 fn settings(options: &StoreOptions) -> [(&'static str, String); 3] {
     let timeout = format!("{}ms", options.statement_timeout.as_millis());
     [
@@ -181,7 +182,7 @@ fn settings(options: &StoreOptions) -> [(&'static str, String); 3] {
     ]
 }
 
-/// What a column holds.
+/// Returns the value of a column.
 fn get<'r, T: Decode<'r, Postgres> + Type<Postgres>>(row: &'r PgRow, column: &str) -> Result<T, StoreError> {
     row.try_get(column).map_err(failed("could not read a row"))
 }

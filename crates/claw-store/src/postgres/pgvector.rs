@@ -20,7 +20,8 @@ const LONGEST: usize = 2_000;
 /// The state of the pgvector extension in this database.
 #[derive(Debug, Default)]
 pub(super) struct Pgvector {
-    /// Whether it is there, and whether it goes on searching where a filter took the first away (since 0.8).
+    /// `None` if the extension is missing; else whether it continues a search after a filter removed the
+    /// first results (since 0.8).
     known: OnceCell<Option<bool>>,
     /// Lengths whose index was made, or seen to be there.
     indexed: Mutex<BTreeSet<usize>>,

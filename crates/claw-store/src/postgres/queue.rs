@@ -25,7 +25,7 @@ const CLAIM: &str = "could not claim a job";
 const WRITE: &str = "could not change the job";
 const READ: &str = "could not read jobs";
 
-/// What [`job`] reads.
+/// The columns that [`job`] reads.
 macro_rules! columns {
     () => {
         "id, tenant, lane, session, priority, payload, accepted, visible, max_attempts,
@@ -347,8 +347,8 @@ pub(super) async fn hold(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
     held.map_or_else(|| Err(lost(lease)), |_| Ok(()))
 }
 
-/// Marks done what waits in the session of a lease's job, was not begun and asks for the same; gives the ids. What
-/// is being claimed right now is left.
+/// Marks as done the jobs that wait in the session of a lease's job, have not begun and ask for the same;
+/// returns their ids. Jobs being claimed right now are skipped.
 pub(super) async fn take(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<Vec<Uuid>, StoreError> {
     query_scalar(
         "UPDATE jobs SET state = 'done' WHERE id IN (

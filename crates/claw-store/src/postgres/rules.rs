@@ -14,7 +14,7 @@ use crate::row::{self, check_yes, no_rule, not_live, rule_refused, wrong_state};
 const WRITE: &str = "could not keep the rule";
 const READ: &str = "could not read rules";
 
-/// What was given, uses, last use and revocation.
+/// The rule as given, its uses, last use and revocation.
 type Row = (Json<NewRule>, i64, Option<i64>, Option<i64>);
 
 /// Stores a rule; what is added says what to do where its id is taken.
@@ -144,7 +144,7 @@ impl Rules for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Why a rule cannot be used: a rule that holds no more never does again.
+    /// Returns why a rule cannot be used: a rule that no longer holds never holds again.
     async fn why_not(
         &self,
         tenant: &TenantId,

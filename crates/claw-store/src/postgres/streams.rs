@@ -20,19 +20,19 @@ use super::PostgresStore;
 use crate::streams::{Hub, MOST_BYTES};
 
 pub(super) const CHANNEL: &str = "clawsmith_streams";
-/// How long pieces are gathered before they are told.
+/// The time for which pieces are gathered before they are sent.
 const GATHER: Duration = Duration::from_millis(50);
-/// How many things may wait to be told; more are told again from their start.
+/// The most messages queued; beyond it, everything is sent again from its start.
 const MOST_WAITING: usize = 4096;
-/// How long to wait before another try.
+/// The wait before a retry.
 const RETRY: Duration = Duration::from_millis(500);
 /// The longest text in one notification. PostgreSQL takes 8,000 bytes, and JSON may need six for one.
 const MOST_TEXT: usize = 1200;
 
-/// What one node tells the others.
+/// A message from one node to the others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Told {
-    /// Which program tells it.
+    /// The id of the sending program.
     from: Uuid,
     #[serde(flatten)]
     what: What,
@@ -55,11 +55,11 @@ enum What {
         #[serde(flatten)]
         source: Source,
     },
-    /// Whoever says something should say it again from its start.
+    /// Asks every sender to send its open streams again from the start.
     Again,
 }
 
-/// What there is to do for the task that tells.
+/// An order to the sending task.
 #[derive(Debug)]
 enum Task {
     Tell(What),
@@ -67,7 +67,7 @@ enum Task {
     TellAll,
 }
 
-/// What is said on this node and heard from others.
+/// The streams of this node, and those received from others.
 #[derive(Debug)]
 pub(super) struct Wire {
     ours: Arc<Ours>,

@@ -1,4 +1,4 @@
-//! What models cost.
+//! The cost of models.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -12,7 +12,7 @@ use super::{PostgresStore, uuid, without_nul};
 use crate::row;
 use crate::usage::{self, READ, WRITE};
 
-/// What was spent; `$1` is the tenant, `$2` since when, and what is added says whose.
+/// Sums the cost for tenant `$1` since `$2`; the added condition selects whose.
 macro_rules! spent {
     ($whose:literal) => {
         query_scalar(concat!(

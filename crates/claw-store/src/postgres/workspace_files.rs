@@ -160,7 +160,7 @@ impl PostgresStore {
     }
 }
 
-/// Whether there is room for a change.
+/// Checks that the quota admits a change.
 async fn check_room(
     connection: &mut Link<'_>,
     change: &FileChange<'_>,

@@ -21,7 +21,7 @@ pub(crate) fn agent_of(what: &str, text: &str) -> Result<Option<AgentId>, StoreE
     if text.is_empty() { Ok(None) } else { word(what, text).map(Some) }
 }
 
-/// Where to go on after a place; what comes before every place where there is none.
+/// Returns the key after which to continue; for `None`, one before every place.
 pub(crate) fn place_text(place: Option<&SealedPlace>) -> (&str, &str, &str) {
     place.map_or(("", "", ""), |place| {
         (place.tenant.as_str(), agent_text(place.agent.as_ref()), place.name.as_str())
@@ -61,7 +61,7 @@ pub(crate) fn sealed_row(
     Ok(SealedRow { place, value: Sealed::from_bytes(value) })
 }
 
-/// How many values each key sealed, from the first bytes of values.
+/// Counts the values that each key sealed, from the first bytes of values.
 pub(crate) fn key_use(rows: Vec<(Vec<u8>, i64)>) -> Result<Vec<KeyUse>, StoreError> {
     let mut counts = BTreeMap::<Option<SealKeyId>, u64>::new();
     for (head, values) in rows {

@@ -1,4 +1,4 @@
-//! One key: 256 random bits, known by an id that is computed from them.
+//! A key: 256 random bits, known by an id that is computed from them.
 
 use std::fmt;
 
@@ -54,10 +54,10 @@ impl Key {
         }
     }
 
-    /// How many bytes [`write`](Self::write) writes.
+    /// The number of bytes that [`write`](Self::write) writes.
     pub(super) const WRITTEN: usize = 2 * SealKeyId::LENGTH + 1 + 2 * LENGTH;
 
-    /// What it is known by.
+    /// Returns the key's id.
     pub fn id(&self) -> SealKeyId {
         self.id
     }

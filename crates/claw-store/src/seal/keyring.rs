@@ -1,8 +1,8 @@
-//! Where the keys come from, and that those who share them agree.
+//! The source of the keys, and the agreement of the programs that share them.
 //!
-//! Programs hold the keys in memory and look at the file's stamp before they seal. What they seal they also
-//! write within their turn, so once somebody else has the turn, nothing sealed by a key that is no longer the
-//! current one is still on its way into the store.
+//! Programs hold the keys in memory and check the file's stamp before they seal. They also write the sealed
+//! value within their turn, so once another program has the turn, no value sealed by an outdated key is still
+//! on its way into the store.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,7 +20,7 @@ use super::ring::Ring;
 /// The variable that holds keys.
 const VARIABLE: &str = "CLAWSMITH_KEYS";
 
-/// Where keys are.
+/// The source of the keys.
 #[derive(Clone)]
 pub enum KeySource {
     /// In this file. It is made on first use, with a directory of its own.
@@ -56,7 +56,7 @@ impl fmt::Debug for KeySource {
 /// The keys of a deployment, as they are now.
 #[derive(Debug)]
 pub struct KeyRing {
-    /// Where they are read from again; `None` where they never change.
+    /// The file to read them from again; `None` if they never change.
     file: Option<PathBuf>,
     held: Mutex<(Arc<Ring>, Option<Stamp>)>,
 }
@@ -98,7 +98,7 @@ impl KeyRing {
         Arc::clone(&self.held.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Whether a new key can be made here, or is set from outside.
+    /// Returns whether a new key can be made here; false if the keys are set from outside.
     pub fn is_ours_to_change(&self) -> bool {
         self.file.is_some()
     }

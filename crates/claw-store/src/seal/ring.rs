@@ -1,4 +1,4 @@
-//! One current key, which seals, and older ones, which still open.
+//! The current key, which seals, and older ones, which still open.
 
 use aes_gcm::Nonce;
 use aes_gcm::aead::{AeadInOut as _, Generate as _};
@@ -16,7 +16,7 @@ pub struct Ring {
     older: Vec<Key>,
 }
 
-/// Why a sealed value did not open.
+/// Why a sealed value could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unopened {
     /// The key that sealed it is not here.

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::SqliteStore;
 use super::connections::Connections;
 
-/// How often to look; the promise is 250 ms.
+/// The polling interval; the promise is 250 ms.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Changes for SqliteStore {
@@ -26,7 +26,7 @@ impl Changes for SqliteStore {
 /// A task that rings the bells when another connection has changed the file. Dropping it ends the task.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// One connection that is always the same: the number it looks at is its own.
+    /// A single connection, always the same: the number it polls is its own.
     connection: Connections,
     task: AbortHandle,
 }

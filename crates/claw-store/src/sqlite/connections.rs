@@ -36,7 +36,7 @@ pub(super) struct Connections(Arc<Shared>);
 struct Shared {
     connect: SqliteConnectOptions,
     most: u32,
-    /// How long a caller waits for one.
+    /// The longest a caller waits for a connection.
     patience: Duration,
     free: Semaphore,
     idle: Mutex<Vec<Idle>>,
@@ -45,7 +45,7 @@ struct Shared {
     opened: OnceLock<(u64, u64)>,
 }
 
-/// How rows that were written or seen come to be on the disk.
+/// The way in which rows that were written or seen become durable.
 enum Durable {
     /// SQLite syncs each commit by itself, or the store is in memory.
     BySqlite,
@@ -57,7 +57,7 @@ enum Durable {
 
 struct Idle {
     connection: SqliteConnection,
-    /// Whether its last work ended well.
+    /// True if its last operation succeeded.
     is_well: bool,
     /// SQLite syncs its commits. Never wrongly `true`.
     is_full: bool,
@@ -69,7 +69,7 @@ impl Connections {
         Self::with(connect, (most, patience), Durable::BySqlite)
     }
 
-    /// One connection that writes, whose commits share the syncs of `log`.
+    /// Creates a single writing connection, whose commits share the syncs of `log`.
     pub(super) fn writing(connect: SqliteConnectOptions, patience: Duration, log: Arc<Log>) -> Self {
         Self::with(connect, (1, patience), Durable::ByLog(log))
     }
@@ -237,10 +237,10 @@ impl fmt::Debug for Connections {
     }
 }
 
-/// Takes a connection out of its transaction. What its last user began and did not end, the driver takes back in
-/// turn, before it answers here. A full disk makes SQLite roll back by itself, which the driver does not notice:
-/// it would count a transaction for ever and begin no other, so it is given one to end. Where that was done before,
-/// by a caller that gave up here, there is one already and beginning another fails.
+/// Takes a connection out of its transaction. The driver rolls back what its last user began and did not end
+/// before it answers here. A full disk makes SQLite roll back by itself, which the driver does not notice: it
+/// would count a transaction for ever and begin no other, so it is given one to end. If a caller that gave up
+/// here has done that already, there is one, and beginning another fails.
 async fn mend(connection: &mut SqliteConnection) -> Result<(), Error> {
     connection.ping().await?;
     if connection.is_in_transaction() {
@@ -314,7 +314,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// A transaction. What is not committed has not happened.
+/// A transaction. Dropped without a commit, it is rolled back.
 pub(super) struct Begun<'c> {
     lent: Lent<'c>,
     is_over: bool,
@@ -407,8 +407,8 @@ impl Lent<'_> {
     }
 }
 
-/// One statement on any connection. Its rows are read before they are handed on, so that nobody who is slow to
-/// take them keeps a connection.
+/// Runs one statement on any connection. Its rows are read before they are handed on, so that a slow reader
+/// does not keep a connection.
 impl<'c> Executor<'c> for &'c Connections {
     type Database = Sqlite;
 

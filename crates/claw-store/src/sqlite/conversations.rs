@@ -1,4 +1,4 @@
-//! Whose conversations are.
+//! Sessions and their owners.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;

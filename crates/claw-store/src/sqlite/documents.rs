@@ -317,7 +317,7 @@ async fn insert(
     Ok(())
 }
 
-/// Whose documents are searched, with how many passages each has.
+/// Returns the owners whose documents are searched, each with its number of passages.
 pub(super) async fn owners(
     connection: &mut SqliteConnection,
     (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
@@ -356,7 +356,7 @@ async fn telling(
     Ok(telling.into_iter().map(|(word, _)| word).collect())
 }
 
-/// How many passages have each word, counted up to `most`.
+/// Counts the passages that have each word, up to `most`.
 async fn count(
     connection: &mut SqliteConnection,
     owners: &[i64],
@@ -378,7 +378,8 @@ async fn count(
     Ok(counted)
 }
 
-/// What FTS5 is asked: passages with any of the words of any of the owners. A word has no quotes in it.
+/// Returns the FTS5 query for passages with any of the words of any of the owners. A word has no quotes in
+/// it.
 fn matching(owners: &[i64], words: &[String]) -> String {
     let quoted = |owner, word| format!("\"{}\"", words::owned(owner, word));
     let each = owners.iter().flat_map(|owner| words.iter().map(|word| quoted(*owner, word)));

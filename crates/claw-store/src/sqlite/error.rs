@@ -1,4 +1,4 @@
-//! What went wrong in SQLite, in words that say what to do.
+//! Converts errors of SQLite into messages that say what to do.
 
 use std::io;
 use std::path::Path;
@@ -43,22 +43,22 @@ pub(crate) fn at(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Whether another program holds a lock that is needed.
+/// Returns whether another program holds a needed lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(BUSY | LOCKED))
 }
 
-/// Whether a row that must be the only one of its kind is there already.
+/// Returns whether a row was rejected because a unique index already has its key.
 pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Whether a row names another one that is not there.
+/// Returns whether a row references another one that does not exist.
 pub(super) fn is_unreferenced(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation)
 }
 
-/// One column of a row.
+/// Returns a column of a row.
 pub(crate) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
 where
     T: Decode<'r, Sqlite> + Type<Sqlite>,

@@ -14,7 +14,7 @@ use crate::row::{self, wrong_state};
 
 const WRITE: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
-/// How many entries are held at a time while a chain is verified.
+/// The number of entries held at a time while a chain is verified.
 const PAGE: i64 = 1_000;
 
 #[async_trait]
@@ -214,7 +214,7 @@ async fn head(
     Ok(head.map(|(count, hash)| Head::read(count, &hash)))
 }
 
-/// What became of a call that has begun.
+/// Returns the outcome of a call that has begun.
 async fn fate(
     connection: &mut SqliteConnection,
     tenant: &TenantId,

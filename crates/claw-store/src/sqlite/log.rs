@@ -64,10 +64,10 @@ struct State {
     awaited: bool,
     /// `PRAGMA data_version` of the writer when its last commit was counted.
     version: Option<i64>,
-    /// Why a sync failed. Nothing is durable from then on.
+    /// The error of a failed sync. Nothing is durable from then on.
     failed: Option<(io::ErrorKind, String)>,
     file: Option<Arc<File>>,
-    /// How long a commit waits for others to share its sync.
+    /// The time for which a commit waits for others to share its sync.
     gather: Duration,
 }
 
@@ -80,7 +80,7 @@ pub struct SyncCounts {
     pub syncs: u64,
 }
 
-/// How a wait for a commit ended.
+/// The end of a wait for a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waited {
     /// A sync covers the commit.
@@ -151,15 +151,15 @@ impl Log {
         self.tell();
     }
 
-    /// Whether the one who has the writer is the only caller, so that nobody could share a sync with it. To be asked
-    /// before each use of the writer.
+    /// Returns whether the holder of the writer is the only caller, so that nobody could share a sync with
+    /// it. To be called before each use of the writer.
     pub(super) fn is_alone(&self) -> bool {
         self.has_written.store(false, Ordering::Relaxed);
         let state = self.state();
         state.users == 1 && state.committed == state.synced
     }
 
-    /// Whether the writer is known to have changed something since then.
+    /// Returns whether the writer is known to have changed something since then.
     pub(super) fn has_written(&self) -> bool {
         self.has_written.load(Ordering::Relaxed)
     }
@@ -191,7 +191,7 @@ impl Log {
         ticket
     }
 
-    /// Whether a commit began since the last one that ended. For whoever has the writer.
+    /// Returns whether a commit began since the last one that ended. Only the holder of the writer may ask.
     pub(super) fn has_begun(&self) -> bool {
         let state = self.state();
         state.announced > state.committed
@@ -318,7 +318,7 @@ impl Flight {
     }
 }
 
-/// Where a runtime ends before the sync ran, whoever still waits begins another.
+/// If a runtime ends before the sync ran, a caller that still waits starts another one.
 impl Drop for Flight {
     fn drop(&mut self) {
         self.log.state().syncing = false;

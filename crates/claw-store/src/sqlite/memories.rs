@@ -29,7 +29,7 @@ const MOST_HELD: usize = 2_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Held(Mutex<HashMap<(i64, String), Shared>>);
 
-/// One of them; whoever reads on holds it.
+/// An index, locked while it is read or loaded further.
 type Shared = Arc<tokio::sync::Mutex<Loaded>>;
 
 /// An owner's vectors, kept in memory.

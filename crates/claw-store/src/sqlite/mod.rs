@@ -1,4 +1,4 @@
-//! One SQLite file, or memory.
+//! A store in one SQLite file, or in memory.
 //!
 //! All writes of a process go through one connection, so that they queue here rather than fail there; reads
 //! have connections of their own and wait for no write, only for the sync of what they saw. Several processes may
@@ -152,7 +152,7 @@ impl SqliteStore {
         self.readers.begin("BEGIN").await.map_err(failed(what))
     }
 
-    /// Begins to write. What is not committed has not happened.
+    /// Begins a write transaction. Dropped without a commit, it is rolled back.
     async fn write(&self, what: &'static str) -> Result<Begun<'_>, StoreError> {
         self.writer.begin("BEGIN IMMEDIATE").await.map_err(failed(what))
     }
@@ -191,7 +191,7 @@ pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<S
     migrate.await.map_err(|error| at(path, error))
 }
 
-/// How to reach a file.
+/// Returns the options for connecting to a file.
 pub(crate) fn connect(options: &StoreOptions) -> SqliteConnectOptions {
     let mapped = u64::from(options.mmap_mib) * 1024 * 1024;
     SqliteConnectOptions::new()

@@ -14,7 +14,7 @@ use crate::row::{self, check_yes, no_rule, not_live, rule_refused, wrong_state};
 const WRITE: &str = "could not keep the rule";
 const READ: &str = "could not read rules";
 
-/// What was given, uses, last use and revocation.
+/// The rule as given, its uses, last use and revocation.
 type Row = (String, i64, Option<i64>, Option<i64>);
 
 /// Stores a rule; what is added says what to do where its id is taken.

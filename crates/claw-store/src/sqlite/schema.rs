@@ -79,7 +79,7 @@ pub(crate) async fn bring_up_to_date(connection: &mut SqliteConnection) -> Resul
     transaction.commit().await.map_err(failed(OPEN))
 }
 
-/// How the file at `path` stands; `None` where there is none.
+/// Returns the status of the file at `path`; `None` if there is none.
 pub(crate) async fn status(path: &Path) -> Result<Option<Status>, StoreError> {
     if !path.exists() {
         return Ok(None);
@@ -124,7 +124,7 @@ async fn refuse_unfinished(connection: &mut SqliteConnection) -> Result<(), Stor
     copy::refuse_unfinished(unfinished(connection).await?)
 }
 
-/// What is being copied into it, where that is not finished.
+/// Returns the state of an unfinished copy into the file.
 async fn unfinished(connection: &mut SqliteConnection) -> Result<Option<String>, StoreError> {
     if !has(connection, copy::PROGRESS).await? {
         return Ok(None);
@@ -141,7 +141,7 @@ async fn versions(connection: &mut SqliteConnection) -> Result<Vec<i64>, StoreEr
     versions.fetch_all(connection).await.map_err(failed(READ))
 }
 
-/// Whose store it is, if it was said.
+/// Returns the installation that owns the store, if it has one.
 async fn owner(connection: &mut SqliteConnection) -> Result<Option<InstallationId>, StoreError> {
     if !has(connection, "installation").await? {
         return Ok(None);

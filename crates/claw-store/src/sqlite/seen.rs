@@ -1,4 +1,4 @@
-//! What conversations have seen of files.
+//! The versions of files that sessions have seen.
 
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis, Version};

@@ -253,7 +253,7 @@ pub(super) async fn say(
     Ok(Some(seq))
 }
 
-/// What was answered when the message was stored.
+/// Returns the answer that was given when the message was stored.
 pub(super) async fn accepted(
     connection: &mut SqliteConnection,
     message: &NewMessage,

@@ -14,7 +14,7 @@ use super::refused;
 #[derive(Debug, Clone, Default)]
 pub struct ProgramEnv(BTreeMap<String, SecretString>);
 
-/// What is sealed of them.
+/// The sealed form of the variables.
 #[derive(Serialize)]
 struct Written<'a> {
     binary: &'a str,

@@ -1,4 +1,4 @@
-//! One file that holds a whole store, and back again.
+//! Backing up a whole store to one file, and restoring it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -430,7 +430,7 @@ async fn a_copy_belongs_to_the_installation_of_its_source() {
     }
 }
 
-/// What ann finds, wherever it lies.
+/// Searches the documents as the user ann.
 async fn found(store: &impl Documents, text: &str) -> Vec<Found> {
     let (tenant, user) = (TenantId::main(), Some(UserId::new("ann").unwrap()));
     let query = PassageQuery { tenant, agent: agent(), user, text: text.to_owned(), limit: 100 };

@@ -27,7 +27,7 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("memory/a.md", "the naïve heron \0 and its \u{1f980}"),
     ("memory/日本.md", ""),
 ];
-/// What a copy makes from the rest, or leaves to be made: tables, and columns of tables.
+/// The tables and columns that a copy derives from the rest, or leaves to be derived.
 const DERIVED: [(&str, &str); 8] = [
     ("passages", "*"),
     ("passage_vectors", "*"),

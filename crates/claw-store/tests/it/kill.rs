@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::postgres::database::Database;
 
-/// Where a player finds its store.
+/// The variable that tells a player its store.
 const PLACE: &str = "CLAWSMITH_KILL_PLACE";
 
 #[test]

@@ -439,7 +439,7 @@ async fn wakes_everyone_when_the_connection_that_listens_was_lost() {
     woken(&mut work, "it listens again").await;
 }
 
-/// What was said, put together from what a listener hears.
+/// Collects a text from the pieces that a listener receives.
 async fn heard(listener: &mut broadcast::Receiver<Delta>, length: usize) -> String {
     let mut text = String::new();
     while text.len() < length {

@@ -42,7 +42,7 @@ impl Home {
         self.try_vault().await.unwrap()
     }
 
-    /// What somebody does to the database who does not ask the store.
+    /// Changes the database behind the store's back.
     pub(crate) async fn tamper(&self, sql: &'static str) {
         let mut connection: SqliteConnection =
             SqliteConnectOptions::new().filename(self.database()).connect().await.unwrap();
@@ -72,7 +72,7 @@ pub(crate) async fn get(vault: &Vault, name: &str) -> Option<String> {
     vault.secret(&place(name)).await.unwrap().map(|value| value.expose_secret().to_owned())
 }
 
-/// That it is damage, named, with what to do, and without a word of the value.
+/// Asserts that the error is damage, with its name and advice, and without a part of the value.
 #[track_caller]
 fn check_damaged(error: &StoreError, expected: &str) {
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");

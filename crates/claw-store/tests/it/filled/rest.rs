@@ -1,4 +1,5 @@
-//! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
+//! Fills the tables that the player does not: access, agents, settings, documents, secrets, costs, rules,
+//! processes, files.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use super::proxy::Proxy;
 
 const VARIABLE: &str = "CLAWSMITH_TEST_POSTGRES";
 
-/// One empty database. It is dropped with this value, whoever is still connected.
+/// An empty database. It is dropped with this value, whoever is still connected.
 pub(crate) struct Database {
     name: String,
 }

@@ -9,7 +9,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What PostgreSQL calls its socket; the port is part of the name.
+/// The file name of PostgreSQL's socket; the port is part of the name.
 const SOCKET: &str = ".s.PGSQL.5432";
 
 /// Passes connections on to the server's socket until it is cut.
@@ -30,7 +30,7 @@ impl Proxy {
         proxy
     }
 
-    /// Where to connect to.
+    /// Returns the directory to connect to.
     pub(crate) fn directory(&self) -> &str {
         self.directory.path().to_str().unwrap()
     }
