@@ -5,7 +5,7 @@
 use clawsmith::{AgentId, Arguments, Caller, Dialect, Request, SessionKey, Toolbox};
 use serde_json::{Value, json};
 
-/// What a model answers: calls to make, or words for the user.
+/// A model's answer: calls to make, or words for the user.
 enum Answer {
     Calls(Vec<(&'static str, &'static str, &'static str)>),
     Words(String),

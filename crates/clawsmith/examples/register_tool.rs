@@ -10,9 +10,9 @@ struct Greet;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// Who to greet.
+    /// The person to greet.
     name: String,
-    /// How often.
+    /// The number of greetings.
     times: Option<u8>,
 }
 

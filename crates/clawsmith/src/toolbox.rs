@@ -45,7 +45,7 @@ impl Deref for Toolbox {
     }
 }
 
-/// What a [`Toolbox`] is built from.
+/// Builds a [`Toolbox`].
 #[derive(Default)]
 pub struct ToolboxBuilder {
     tools: Vec<Arc<dyn AnyTool>>,
@@ -92,42 +92,42 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Who hears of what happens: calls, questions to people, progress.
+    /// Sets the listener for calls, approvals and progress.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// What is secret beyond what every deployment knows.
+    /// Sets the scrubbers for secrets beyond those that every deployment knows.
     #[must_use]
     pub fn scrubbers(mut self, scrubbers: Scrubbers) -> Self {
         self.scrubbers = scrubbers;
         self
     }
 
-    /// Which built-in tools to take; all of them where nothing is said.
+    /// Selects the built-in tools; all of them by default.
     #[must_use]
     pub fn discovery(mut self, discovery: Discovery) -> Self {
         self.discovery = discovery;
         self
     }
 
-    /// Who may call what.
+    /// Sets the policy: who may call what.
     #[must_use]
     pub fn policy(mut self, policy: PolicyConfig) -> Self {
         self.policy = policy;
         self
     }
 
-    /// When a person is asked.
+    /// Sets the calls that need a person's approval.
     #[must_use]
     pub fn approvals(mut self, approvals: ApprovalConfig) -> Self {
         self.approvals = approvals;
         self
     }
 
-    /// How far a call may go.
+    /// Sets the limits of calls.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -156,7 +156,7 @@ impl ToolboxBuilder {
         self
     }
 
-    /// What there is to reach; a clock, the files of this machine and kept results where nothing is said.
+    /// Sets the world; by default a clock, the files of this machine and kept results.
     #[must_use]
     pub fn world(mut self, world: World) -> Self {
         self.world = Some(world);
@@ -188,8 +188,8 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Which files agents may reach beyond their workspaces, and which not. The data directory never, but for
-    /// workspaces in it.
+    /// Sets the files that agents may or may not reach beyond their workspaces. The data directory is always
+    /// out of reach, except for workspaces in it.
     #[must_use]
     pub fn files(mut self, rules: FileRules) -> Self {
         self.files = rules;
@@ -203,7 +203,7 @@ impl ToolboxBuilder {
         self
     }
 
-    /// How shell commands are judged. There are some where the world has a shell.
+    /// Sets the rules for shell commands. They apply if the world has a shell.
     #[must_use]
     pub fn commands(mut self, rules: CommandRules) -> Self {
         self.commands = rules;
@@ -298,8 +298,8 @@ fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
     world
 }
 
-/// Registers the built-in tools that `discovery` takes, and makes the rest of the catalogue known. What
-/// cannot be registered is told to `warn`.
+/// Registers the built-in tools that `discovery` selects, and makes the rest of the catalogue known. Tools
+/// that cannot be registered are reported to `warn`.
 pub fn populate(registry: &Registry, discovery: &Discovery, warn: impl FnMut(String)) {
     let built = claw_tools::builtin().map(|tool| {
         let mut meta = tool.meta.clone();

@@ -16,9 +16,9 @@ use clawsmith::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where the workspace is, in the store alone.
+/// The workspace's path, in the store alone.
 const WORKSPACE: &str = "/clawsmith-test/team/notes";
-/// What no tool may show.
+/// A secret that no tool may show.
 const SECRET: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
 struct Shared {

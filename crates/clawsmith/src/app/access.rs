@@ -1,7 +1,7 @@
 //! Access over a network: who a key belongs to, what may be done with it, and as whom its calls are made.
 //!
-//! A front end shows a key to the [`Door`] and gets a [`Visitor`]. What a visitor may do is one table,
-//! [`Permission::needs`]; as whom a visitor calls is decided by [`App::caller_of`], never by the request.
+//! A front end shows a key to the [`Door`] and gets a [`Visitor`]. One table, [`Permission::needs`], says
+//! what a visitor may do; [`App::caller_of`], never the request, decides as whom a visitor calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::{App, Error};
 
-/// How long a key that was found good is not looked up again. A change of access is heard of sooner.
+/// The time for which a valid key is cached. A change of access is noticed sooner.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// The most keys that are remembered.
 const MOST_REMEMBERED: usize = 10_000;
@@ -310,13 +310,13 @@ pub struct KeyRequest {
     pub user: UserId,
     /// The role that the user gets if there is no such user yet.
     pub role: AccessRole,
-    /// Its purpose, for people.
+    /// The key's purpose, for display.
     pub label: String,
-    /// Its scopes.
+    /// The key's scopes.
     pub scopes: KeyScopes,
-    /// How long it holds; `None` for ever.
+    /// The key's lifetime; `None` means no expiry.
     pub lasts: Option<Duration>,
-    /// Its limits.
+    /// The key's limits.
     pub limits: KeyLimits,
 }
 
@@ -551,7 +551,7 @@ impl std::fmt::Debug for Door {
     }
 }
 
-/// Whether a key can be used now.
+/// Returns whether a key is neither revoked nor expired.
 pub fn is_good(key: &Key, now: UnixMillis) -> bool {
     key.revoked.is_none() && key.new.expires.is_none_or(|expires| expires > now)
 }

@@ -103,7 +103,7 @@ impl App {
         resolved.into_iter().map(|agent| self.agent_view(tenant, agent, &stored)).collect()
     }
 
-    /// One agent; `None` where the tenant has none of that id.
+    /// Returns an agent; `None` if the tenant has none of that id.
     pub async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<AgentView>, Error> {
         Ok(self.agents(tenant).await?.into_iter().find(|view| view.agent.id == *id))
     }

@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::{App, Error};
 
-/// How much of an id is unambiguous: its whole time, to the millisecond.
+/// The length of an unambiguous prefix of an id: its whole time, to the millisecond.
 const CLEAR: usize = "019b7611-3c00".len();
 /// The longest reason of a no, in characters.
 const LONGEST_REASON: usize = 500;
-/// How many of the ledger's entries are searched for commands that a rule would have covered.
+/// The number of ledger entries searched for commands that a rule would have covered.
 const SEARCHED: usize = 5_000;
 
 /// The callers that a remembered rule covers.
@@ -48,7 +48,7 @@ pub enum Verdict {
     Always {
         /// The callers that the rule covers.
         scope: RuleFor,
-        /// How long it lasts; `None` until it is revoked.
+        /// The rule's lifetime; `None` means until it is revoked.
         lasts: Option<Duration>,
     },
 }
@@ -65,7 +65,7 @@ pub struct Answered {
 /// The rule that a yes for good would be remembered as.
 #[derive(Debug, Clone)]
 pub struct RulePreview {
-    /// Why there can be no rule; `None` where there can.
+    /// Why no rule is possible; `None` if one is.
     pub impossible: Option<String>,
     /// The calls that the rule would cover, in words.
     pub covers: String,

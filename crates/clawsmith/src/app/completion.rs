@@ -6,7 +6,7 @@ use std::path::Path;
 /// A text that can stand for the word at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// Where the word begins, in bytes of the line.
+    /// The start of the word, in bytes of the line.
     pub start: usize,
     /// The text for it.
     pub value: String,

@@ -30,7 +30,7 @@ use crate::{Toolbox, populate};
 
 /// The most sessions whose calls one process counts for its rate limits.
 const SESSIONS: usize = 100_000;
-/// What the policy says of programs with credentials.
+/// The policy's rules for programs with credentials.
 const PROGRAM_RULES: ProgramRules = ProgramRules { open: OPEN_VARIABLES, harmless: harmless_settings };
 
 impl Setup {
@@ -115,7 +115,7 @@ impl Setup {
     }
 }
 
-/// How a front end takes part in calls.
+/// The hooks by which a front end takes part in calls.
 #[derive(Default)]
 pub struct Hooks {
     /// Hears of calls and approvals.

@@ -31,7 +31,7 @@ impl App {
         Ok(self.store.documents(self.tenant(), agent, user, Shelf::Context).await?)
     }
 
-    /// One context file.
+    /// Returns a context file; an error if it does not exist.
     pub async fn context_file(&self, owner: &ContextOwner, name: &str) -> Result<Document, Error> {
         let found = self.store.document(&self.context_key(owner, name)?).await?;
         found.ok_or_else(|| missing(owner, name))

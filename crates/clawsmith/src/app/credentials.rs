@@ -18,9 +18,9 @@ use super::{App, Error, Setup};
 
 /// A program to be registered.
 pub struct NewProgram {
-    /// Its tenant, agent and name.
+    /// The program's tenant, agent and name.
     pub place: ProgramPlace,
-    /// Its file, rules and limits.
+    /// The program's file, rules and limits.
     pub settings: ProgramSettings,
     /// The variables that it is given.
     pub env: ProgramEnv,
@@ -30,9 +30,9 @@ pub struct NewProgram {
 pub struct TestedProgram {
     /// The program.
     pub card: Arc<ProgramCard>,
-    /// Why the arguments are refused.
+    /// Why the arguments are refused; `None` if they are allowed.
     pub refused: Option<String>,
-    /// Its scrubbed output and its end, where it was run.
+    /// The program's scrubbed output and its end, if it was run.
     pub ran: Option<claw_core::port::Ran>,
 }
 

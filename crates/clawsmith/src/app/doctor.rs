@@ -36,7 +36,7 @@ const NOT_BEFORE: UnixMillis = UnixMillis(1_767_225_600_000);
 pub struct Finding {
     /// The part.
     pub topic: &'static str,
-    /// Whether it is in order.
+    /// Says whether it is in order.
     pub state: FindingState,
     /// The observation, in words.
     pub what: String,
@@ -45,7 +45,7 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-/// Whether a part is in order.
+/// Says whether a part is in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
@@ -180,7 +180,7 @@ fn data_directory(setup: &Setup) -> Vec<Finding> {
     findings
 }
 
-/// Whether nobody but its owner reaches a path, and its owner is who runs this.
+/// Checks that a path is accessible to its owner alone, and that the owner runs this program.
 fn private(topic: &'static str, path: &Path) -> Finding {
     let shown = path.display();
     let metadata = match fs::metadata(path) {

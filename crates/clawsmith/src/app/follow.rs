@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, Sessions};
 
-/// How many events are read at a time.
+/// The number of events read at a time.
 const PAGE: usize = 200;
 
 /// Something that a follower of a session is told.

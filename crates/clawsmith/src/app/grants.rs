@@ -27,13 +27,13 @@ const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store
 /// A toolchain outside of the system's directories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Toolchain {
-    /// Its name.
+    /// The toolchain's name.
     pub name: &'static str,
     /// The program that was found.
     pub program: PathBuf,
     /// The directories that commands need to read.
     pub directories: Vec<PathBuf>,
-    /// Whether all of them are granted to every agent.
+    /// True if all of them are granted to every agent.
     pub granted: bool,
 }
 
@@ -67,7 +67,7 @@ impl Setup {
         Ok(self.grants("")?.into_iter().map(allowed).collect())
     }
 
-    /// Where a grant leads. Refuses one by which an agent could give itself more, or see another agent's data.
+    /// Resolves a grant. Refuses one by which an agent could give itself more, or see another agent's data.
     fn granted(&self, key: &str, path: &Path) -> Result<PathBuf, Error> {
         let full = real(&self.loaded.resolved(key, path, &self.around));
         let refused = |why: &str| {

@@ -35,14 +35,15 @@ const TOLD: usize = 10;
 /// Entities that are compared with a name.
 const NAMED: usize = 20;
 
-/// One fact of an import: an entity with the name by which relations of the same import refer to it, or a relation.
+/// A fact of an import: an entity with the name by which relations of the same import refer to it, or a
+/// relation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GraphLine {
     /// A thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<EntityFacts>,
-    /// How two things relate.
+    /// A relation between two entities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<RelationFacts>,
     /// The entity's name within the import; its own name where this is left out.
@@ -54,10 +55,10 @@ pub struct GraphLine {
     /// The entity that it leads to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Where it is said.
+    /// The passages that state it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<GraphSource>,
-    /// Whose it is; an import says that itself and does not read this.
+    /// The owner; set by exports, ignored by imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -73,7 +74,7 @@ impl App {
         self.graph()?.search(reader, query).await.map_err(told)
     }
 
-    /// One entity of the reader's with its relations, of any time.
+    /// Returns an entity of the reader's with its relations, of any time.
     pub async fn show_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<GraphFound, Error> {
         self.store.sweep_facts(PAGE).await?;
         let Walked { mut entities, relations, is_cut } = self.walk(reader, vec![id], 1).await?;
@@ -181,7 +182,7 @@ impl App {
         Ok(self.store.entity_pairs(reader, limit).await?)
     }
 
-    /// Whose entity it is, of those that a reader can read.
+    /// Returns the owner of an entity that the reader can read.
     pub async fn owner_of_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<MemoryOwner, Error> {
         let walked = self.walk(reader, vec![id], 0).await?;
         walked.entities.first().map(|entity| entity.owner).ok_or_else(|| no_entity(&id.to_string()))
@@ -222,7 +223,7 @@ impl App {
         }
     }
 
-    /// How far this tenant's graph is.
+    /// Returns the state of this tenant's graph.
     pub async fn graph_status(&self) -> Result<GraphState, Error> {
         Ok(self.store.graph_state(self.tenant()).await?)
     }
@@ -272,7 +273,7 @@ impl App {
         graph_owner(reader, owner)
     }
 
-    /// What is within so many steps, of any time.
+    /// Returns the entities within so many steps, of any time.
     async fn walk(&self, reader: &MemoryReader, from: Vec<EntityId>, depth: usize) -> Result<Walked, Error> {
         let reader = reader.clone();
         let (most_entities, most_each) = (MOST_EXPORTED, MOST_EXPORTED);
@@ -402,7 +403,7 @@ fn graph_owner(reader: &MemoryReader, owner: MemoryOwner) -> Result<GraphOwner, 
     })
 }
 
-/// What the store refuses is wrong with the request, not with the store.
+/// Converts a refusal by the store into an invalid request.
 fn refused(error: StoreError) -> Error {
     match error {
         StoreError::Refused { why, .. } => Error::invalid(why),

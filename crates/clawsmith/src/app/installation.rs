@@ -1,4 +1,4 @@
-//! Whose data directory it is: the file `installation`, which holds the id that its store has too.
+//! The owner of a data directory: the file `installation`, which holds the same id as its store.
 //!
 //! A directory and a store that do not belong together are refused: what the one remembers is not in the
 //! other, and files of one installation would be taken for those of the other.
@@ -13,7 +13,7 @@ use claw_store::{Installation, Place};
 
 use super::Error;
 
-/// The file that holds the id. Whatever it is made with, its mode is 0600.
+/// Returns the file that holds the id. Its mode is always 0600.
 pub(crate) fn file(data: &Path) -> PathBuf {
     data.join("installation")
 }
@@ -69,7 +69,8 @@ pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), 
     }
 }
 
-/// Whether files of some installation lie there: kept results and the like are in directories of their own.
+/// Returns whether the directory holds files of some installation: kept results and the like are in
+/// subdirectories.
 fn holds_data(data: &Path) -> io::Result<bool> {
     let entries = match fs::read_dir(data) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,4 +1,4 @@
-//! Where a gateway may listen: on loopback, wider with TLS, or wider for proxies that are named.
+//! The addresses a gateway may listen on: loopback, others with TLS, or others for named proxies.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};

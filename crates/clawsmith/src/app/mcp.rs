@@ -103,7 +103,7 @@ impl App {
         Ok(servers.into_iter().map(view).collect())
     }
 
-    /// One server of the tenant.
+    /// Returns a server of the tenant.
     pub async fn mcp_server(&self, name: &ServerName) -> Result<ServerView, Error> {
         let mut servers = self.mcp_servers().await?;
         let at = servers.iter().position(|view| view.server.name == *name);
@@ -471,7 +471,7 @@ pub struct AccessWish {
     pub subject: McpSubject,
     /// The tools wanted; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// Why.
+    /// The reason for the request.
     pub reason: String,
 }
 
@@ -549,7 +549,7 @@ fn no_server(name: &ServerName) -> Error {
         .hint("`clawsmith mcp list` shows those there are")
 }
 
-/// Why settings cannot work, before anything is tried.
+/// Rejects settings that cannot work, before anything is tried.
 fn check(server: &McpServer) -> Result<(), Error> {
     let wrong = |what: String| Err(Error::invalid(format!("MCP server `{}`: {what}", server.name)));
     if !(1..=3600).contains(&server.timeout_secs) {

@@ -30,7 +30,7 @@ pub struct ImportedFile {
     pub path: String,
     /// `added`, `changed`, `unchanged` or `skipped`.
     pub state: &'static str,
-    /// Why it was skipped.
+    /// Why it was skipped; `None` if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -45,12 +45,12 @@ pub struct MemoryCard {
     pub card: DocumentCard,
 }
 
-/// How far memory is indexed, and with which model.
+/// The progress of indexing memory, and its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MemoryStatus {
     /// The model of vectors; `None` where words alone find.
     pub model: Option<String>,
-    /// How far the tenant's documents are.
+    /// The state of the tenant's documents.
     #[serde(flatten)]
     pub state: MemoryState,
 }
@@ -223,7 +223,7 @@ impl App {
         Ok(written)
     }
 
-    /// How far this tenant's memory is indexed.
+    /// Returns the progress of indexing this tenant's memory.
     pub async fn memory_status(&self) -> Result<MemoryStatus, Error> {
         let memory = self.memory()?;
         let model = memory.embedder().map(|embedder| embedder.model().to_owned());
@@ -252,7 +252,7 @@ fn no_document(path: &str) -> Error {
     Error::not_found(format!("there is no memory document `{shown}`")).hint("clawsmith memory list")
 }
 
-/// Where an owner's document is.
+/// Returns the key of an owner's document.
 fn memory_key(reader: &MemoryReader, owner: MemoryOwner, path: &str) -> Result<DocumentKey, Error> {
     let path = recall::path(path);
     let is_below = path.strip_prefix("memory/").is_some_and(|below| {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Error, Sessions};
 
-/// How much an agent does without asking.
+/// The degree to which an agent acts without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -39,7 +39,7 @@ impl Mode {
         }
     }
 
-    /// What it means, for people.
+    /// Describes the mode, for display.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Plan => "read only: nothing is changed",

@@ -23,20 +23,20 @@ use toml::{Table, Value};
 use super::{Error, Setup, key_in_environment, probe};
 use crate::config::{Loaded, NAME, Surroundings};
 
-/// How long the test waits for an answer to begin, in seconds.
+/// The longest the test waits for an answer to begin, in seconds.
 const PATIENCE_SECS: u32 = 60;
 
 /// A model to be set up.
 pub struct NewModel {
     /// The provider's name.
     pub provider: String,
-    /// Its protocol, where it is not known by name.
+    /// The protocol; `None` if the provider is known by name.
     pub kind: Option<ProviderKind>,
-    /// Its address, where it is not the usual one.
+    /// The address; `None` for the provider's default.
     pub base_url: Option<String>,
     /// The model.
     pub model: String,
-    /// Its API key.
+    /// The API key.
     pub key: NewKey,
 }
 
@@ -53,16 +53,16 @@ pub enum NewKey {
 /// The result of testing a model.
 #[derive(Debug, Clone, Serialize)]
 pub struct ModelTest {
-    /// How it went.
+    /// The outcome.
     pub state: ModelTestState,
     /// The same in words.
     pub what: String,
-    /// How long the answer took.
+    /// The time the answer took, in milliseconds; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub millis: Option<u64>,
 }
 
-/// How a test of a model went.
+/// The outcome of a test of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelTestState {
@@ -80,9 +80,9 @@ pub enum ModelTestState {
 
 /// The configuration file that a model is written to.
 pub struct Target {
-    /// Its path.
+    /// The file's path.
     pub path: PathBuf,
-    /// Its text before; `None` where there is no file.
+    /// The text before; `None` if there is no file.
     before: Option<String>,
 }
 
@@ -146,7 +146,8 @@ impl Target {
         }
     }
 
-    /// Whether the file says which directories agents may read, so that no other list can be added to it.
+    /// Returns whether the file already has a table `files`, so that no list of readable directories can be
+    /// added to it.
     pub fn has_files(&self) -> bool {
         let table = self.before.as_deref().and_then(|text| toml::from_str::<Table>(text).ok());
         table.is_some_and(|table| table.contains_key("files"))

@@ -16,14 +16,14 @@ const MEMORY_MIB: u64 = 1024;
 const OUTPUT_MIB: usize = 8;
 /// The most of its messages that are looked at.
 const ERRORS: u64 = 16 * 1024;
-/// How long the end of a process is waited for that has closed its output.
+/// The longest wait for a process to exit after it has closed its output.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Starts readers of PDF in the kernel sandbox, whatever commands run in.
 #[derive(Debug)]
 pub(super) struct SandboxedPdf {
     launcher: Launcher,
-    /// How long a document may take.
+    /// The timeout for one document.
     time: Duration,
 }
 

@@ -76,7 +76,7 @@ pub enum SubagentPlace {
 /// The outcome of an assertion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyTestOutcome {
-    /// Its name.
+    /// The test's name.
     pub name: String,
     /// The verdict is the expected one, and its reason has the expected words.
     pub passed: bool,
@@ -241,7 +241,7 @@ impl App {
         lint(&other.unwrap_or_else(|| self.setup()).config().policy(), &catalogue())
     }
 
-    /// What each agent gains and loses if another configuration holds instead of this one.
+    /// Returns the tools that each agent gains and loses under another configuration.
     pub fn diff_policy(&self, other: &Setup) -> Result<PolicyDiff, Error> {
         let (before, after) = (self.setup().config().policy(), other.config().policy());
         diff::diff(&before, &after, &catalogue()).map_err(|error| Error::invalid(error.to_string()))

@@ -1,4 +1,4 @@
-//! Which programs on this machine may have commands in the background: each has a file that it keeps locked.
+//! Finds the programs on this machine that may have commands in the background: each keeps a file locked.
 //!
 //! A lock goes with its program, however that ends. So a file that can be locked is that of a program which is gone,
 //! and what it ran is lost.
@@ -19,9 +19,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::Error;
 
-/// Where the files are, in the data directory.
+/// The directory of the files, in the data directory.
 const DIRECTORY: &str = "owners";
-/// What a file is called until it is locked.
+/// The prefix of a file's name until it is locked.
 const UNLOCKED: &str = "unlocked-";
 
 /// This program, as long as it may have commands in the background.
@@ -42,7 +42,7 @@ impl Owning {
         })
     }
 
-    /// What keeps commands running for this worker.
+    /// Returns the [`Keeping`] of this worker: the store and the limits of its background commands.
     pub(crate) fn keeping(store: &Arc<dyn Backend>, worker: Worker, limits: ProcessLimits) -> Keeping {
         Keeping { store: Arc::clone(store) as _, worker, limits }
     }

@@ -8,7 +8,7 @@ pub use claw_store::chain::ChainReport;
 use super::access::Visitor;
 use super::{App, Error};
 
-/// How many entries are read at a time.
+/// The number of entries read at a time.
 const READ: usize = 500;
 /// The most entries that are looked at for one page.
 const MOST_LOOKED_AT: usize = 10_000;

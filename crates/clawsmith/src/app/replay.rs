@@ -1,8 +1,8 @@
 //! Replaying a policy: which recorded calls another configuration would decide differently.
 //!
-//! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place among
-//! subagents, tool, and the command of a shell call. What a person answered, rules that were remembered and files that were
-//! there at the time are not part of it.
+//! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place
+//! among subagents, tool, and the command of a shell call. Answers to approvals, remembered rules and the
+//! files of that time do not count.
 
 use std::time::Duration;
 
@@ -47,14 +47,14 @@ pub struct ReplayChange {
     pub after: ReplayVerdict,
     /// The rule that decides otherwise.
     pub reason: String,
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// One of them: its command, or its arguments, scrubbed.
+    /// The command or the arguments of one of them, scrubbed.
     pub example: String,
 }
 
 impl ReplayChange {
-    /// Whether another call differs in the same way, for the same reason.
+    /// Returns whether another call differs in the same way, for the same reason.
     fn is_like(&self, other: &Self) -> bool {
         let of = |change: &Self| (change.before, change.after);
         self.agent == other.agent
@@ -67,11 +67,11 @@ impl ReplayChange {
 /// Outcome of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Replay {
-    /// How many recorded calls were judged.
+    /// The number of recorded calls judged.
     pub calls: u64,
-    /// How many of them have the same verdict.
+    /// The number of calls with the same verdict.
     pub same: u64,
-    /// How many could not be judged: their tool is not known, or the ledger does not say enough.
+    /// The number of calls not judged: their tool is unknown, or the ledger does not say enough.
     pub skipped: u64,
     /// The others, the most frequent first.
     pub changes: Vec<ReplayChange>,

@@ -30,12 +30,12 @@ const ABOUT: usize = 60;
 pub struct SessionView {
     /// Short id, by which it is named at the command line.
     pub id: String,
-    /// Its key.
+    /// The session's key.
     pub session: SessionKey,
     /// The title that its owner gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its title, or the first words that were said in it.
+    /// The session's title, or its first words.
     pub about: String,
     /// The directory that the agent works in.
     pub workspace: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct SessionView {
     pub started: UnixMillis,
     /// The time of its last message from its owner.
     pub last: UnixMillis,
-    /// How many messages it has.
+    /// The number of messages.
     pub messages: u64,
     /// A run of it goes on.
     pub running: bool,
@@ -67,7 +67,7 @@ pub enum SessionChoice {
 /// A session that was chosen. Dropping it lets another terminal have it.
 #[derive(Debug)]
 pub struct ChosenSession {
-    /// Its key.
+    /// The session's key.
     pub session: SessionKey,
     /// The session as it was; `None` where it is new.
     pub earlier: Option<SessionView>,
@@ -77,7 +77,7 @@ pub struct ChosenSession {
 /// Something that was said, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// Who said it.
+    /// The speaker.
     pub role: Role,
     /// The words, without calls and results.
     pub text: String,
@@ -264,7 +264,7 @@ impl App {
         found.then_some(()).ok_or_else(|| gone(session))
     }
 
-    /// What a person and the agent last said in a session, oldest first.
+    /// Returns the last messages of the user and the agent in a session, oldest first.
     pub async fn recap(
         &self,
         caller: &Caller,

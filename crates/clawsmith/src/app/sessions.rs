@@ -31,7 +31,7 @@ use crate::config::Config;
 /// The time after which the run of a dead process is taken over.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// How agents work in this process.
+/// The options of agents in this process.
 #[derive(Debug, Clone, Default)]
 pub struct SessionsOptions {
     /// The lanes that runs are taken from. A message goes into the first.
@@ -40,7 +40,7 @@ pub struct SessionsOptions {
     pub script: Option<PathBuf>,
     /// Another model for one agent.
     pub instead: Option<(AgentId, ModelChoice)>,
-    /// How many runs go on at a time; 8 where it is `None`.
+    /// The number of concurrent runs; `None` means 8.
     pub slots: Option<usize>,
 }
 

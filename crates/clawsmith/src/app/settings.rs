@@ -1,4 +1,4 @@
-//! What a tenant keeps for its tools and models: settings of built-in tools, secrets, and its own tool rules.
+//! A tenant's settings of built-in tools, its secrets, and its own tool rules.
 
 use claw_core::port::Clock as _;
 use claw_core::store::{Layer, SecretCard, SecretPlace, Settings, StoredSettings, TenantChange};
@@ -101,7 +101,8 @@ impl App {
         }
     }
 
-    /// Writes the tool rules of this tenant; returns what is doubtful about them. They can only narrow the deployment's.
+    /// Writes the tool rules of this tenant and returns the new lint findings. Tenant rules can only narrow
+    /// the deployment's.
     pub async fn set_tenant_rules(&self, rules: &TenantTools) -> Result<Vec<Finding>, Error> {
         let mut policy = self.setup().config().policy();
         let before = lint(&policy, &catalogue());

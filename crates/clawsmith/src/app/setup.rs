@@ -23,8 +23,8 @@ pub struct Setup {
     pub loaded: Loaded,
     /// The current directory and the environment variables.
     pub around: Surroundings,
-    /// Whether every call is the local user's own, so that the skills in their home directory can be used. Never where
-    /// others come in over a network.
+    /// True if every call is the local user's own, so that the skills in their home directory can be used.
+    /// Never true if others connect over a network.
     pub local_user: bool,
 }
 
@@ -127,7 +127,7 @@ pub fn catalogue() -> ToolSet {
 /// The cost of a tool's definition, in tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Tokens {
-    /// How many.
+    /// The number of tokens.
     pub count: usize,
     /// The count is an estimate.
     pub estimated: bool,

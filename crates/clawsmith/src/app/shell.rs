@@ -103,7 +103,7 @@ impl Setup {
         }
     }
 
-    /// The rules by which the commands of each agent are judged. They were tried when the configuration was loaded.
+    /// Returns the command rules of each agent. They were checked when the configuration was loaded.
     pub(crate) fn command_rules(&self) -> Result<CommandRules, Error> {
         let config = self.config();
         let of = |agent: &str| {

@@ -14,16 +14,16 @@ const LONGEST: usize = 100;
 /// The most lines of a diff that a question shows.
 const MOST_DIFF: usize = 200;
 
-/// What came of a call, for a person.
+/// The result of a call, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShownResult {
     /// The call did what it was to do: a command that failed did not, though its call went well.
     pub is_good: bool,
     /// A few words beside the call's name: `+3 -1`, `exit code 1`.
     pub note: String,
-    /// What a command printed.
+    /// The output of a command.
     pub printed: Vec<String>,
-    /// How files changed, as lines of a diff, and what else is remarkable.
+    /// The changes of files, as lines of a diff, and other remarkable details.
     pub details: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub fn result(told: &Told, args: Option<&Args>) -> ShownResult {
     }
 }
 
-/// How a file was changed: the diff, or the content of a new file.
+/// Shows the change of a file: the diff, or the content of a new file.
 fn changed(lines: &[String], args: Option<&Args>) -> ShownResult {
     let diff: Vec<String> = lines.iter().skip_while(|line| !line.starts_with("--- ")).cloned().collect();
     let is_new = diff.is_empty() && lines.first().is_some_and(|line| line.starts_with("created "));
@@ -104,7 +104,8 @@ fn changed(lines: &[String], args: Option<&Args>) -> ShownResult {
     ShownResult { is_good: true, note, details: details.collect(), ..ShownResult::default() }
 }
 
-/// What a command printed, and how it ended. The line about its end is the last of its kind: a command may print one too.
+/// Shows the output of a command and its end. The line about its end is the last of its kind: a command may
+/// print one too.
 fn ran(mut lines: Vec<String>) -> ShownResult {
     let is_end = |line: &String| {
         line.starts_with("[exit code ")

@@ -22,21 +22,21 @@ use super::{App, Error, Setup, real};
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillView {
-    /// Its name, place and state.
+    /// The skill's name, place and state.
     #[serde(flatten)]
     pub card: SkillCard,
-    /// Its front matter.
+    /// The skill's front matter.
     pub manifest: SkillManifest,
-    /// Its instructions.
+    /// The skill's instructions.
     pub body: String,
-    /// Its files, with their sizes in bytes.
+    /// The skill's files, with their sizes in bytes.
     pub files: Vec<(String, usize)>,
     /// Lines that look like an attack.
     pub findings: Vec<String>,
-    /// Its entry in the store.
+    /// The skill's entry in the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredSkill>,
-    /// Its versions in the store, newest first.
+    /// The skill's versions in the store, newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<SkillVersion>,
 }
@@ -93,7 +93,8 @@ impl App {
         self.skill_shelf()?.search(caller, query, limit).await.map_err(told)
     }
 
-    /// One skill, as this caller meets it: the one that its name means, else one of the workspace that waits to be accepted.
+    /// Returns a skill as this caller gets it: the usable one of that name, else one of the workspace that
+    /// waits to be accepted.
     pub async fn skill(&self, caller: &Caller, name: &SkillName) -> Result<SkillView, Error> {
         let shelf = self.skill_shelf()?;
         let cards = shelf.inventory(caller).await.map_err(told)?;

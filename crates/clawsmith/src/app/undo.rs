@@ -27,9 +27,9 @@ use super::{App, Error};
 const TOOL: &str = "undo";
 /// The most changes of one call.
 const MOST: usize = 10_000;
-/// How many calls in other workspaces are looked at for one that can be undone.
+/// The number of calls in other workspaces checked for one that can be undone.
 const ELSEWHERE: usize = 5;
-/// How many of the ledger's last entries are searched for commands.
+/// The number of the ledger's last entries searched for commands.
 const SEARCHED: usize = 100_000;
 
 /// The undo journal of the deployment's tenant.
@@ -83,7 +83,7 @@ impl fmt::Display for ChangeState {
 /// The last call that can be undone, as far as there is one.
 #[derive(Debug)]
 pub struct LastChanges {
-    /// Its changes, newest first; an error where nothing is left to undo.
+    /// The call's changes, newest first; an error if nothing is left to undo.
     pub changes: Result<Vec<Change>, Error>,
     /// Newer changes whose files are as they were before: there is nothing to undo in them.
     pub skipped: Vec<Change>,

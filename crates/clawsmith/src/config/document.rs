@@ -137,7 +137,7 @@ impl Document {
         Some(self.text[..key.span.start.min(self.text.len())].matches('\n').count() + 1)
     }
 
-    /// Where an entry of a list stands; the list where the entry is not found, the file where neither is.
+    /// Returns the place of a list's entry; of the list if the entry is not found, of the file if neither is.
     pub(super) fn place_of(&self, list: &str, entry: &str) -> Place {
         let found = self.entries.iter().find(|(at, text, _)| at == list && text == entry);
         match found.map(|(_, _, span)| span.clone()).or_else(|| Some(self.key(list)?.span.clone())) {
@@ -146,13 +146,13 @@ impl Document {
         }
     }
 
-    /// Whether the file has this key, or one above it with a value of its own.
+    /// Returns whether the file has this key or one below it.
     pub(super) fn says(&self, path: &str) -> bool {
         let below = |key: &&Key| key.path.starts_with(&format!("{path}."));
         self.keys.iter().any(|key| key.path == path) || self.keys.iter().any(|key| below(&key))
     }
 
-    /// Whether a list of the file has this entry.
+    /// Returns whether a list of the file has this entry.
     pub(super) fn has_entry(&self, list: &str, entry: &str) -> bool {
         self.entries.iter().any(|(at, text, _)| at == list && text == entry)
     }

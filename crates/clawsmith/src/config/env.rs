@@ -19,7 +19,7 @@ pub(crate) const RESERVED: [&str; 3] = ["CLAWSMITH_CONFIG", KEYS, "CLAWSMITH_LOG
 /// The variable that holds the keys of sealed values. No key of the configuration, so that it is never shown.
 pub const KEYS: &str = "CLAWSMITH_KEYS";
 
-/// One key set by environment.
+/// A key set by an environment variable.
 #[derive(Clone, PartialEq)]
 pub(super) struct Override {
     pub(super) variable: String,

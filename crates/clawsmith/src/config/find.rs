@@ -1,4 +1,4 @@
-//! Where `clawsmith.toml` is found, and where data is kept.
+//! Finds `clawsmith.toml` and the data directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The name of a configuration file.
 pub const NAME: &str = "clawsmith.toml";
 
-/// What the process was started with, as far as configuration looks at it.
+/// The parts of the process environment that configuration uses.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// The current directory.
@@ -42,7 +42,7 @@ impl Surroundings {
         set.or_else(|| Some(self.home()?.join(below_home)))
     }
 
-    /// Where data is kept unless the configuration says otherwise.
+    /// Returns the default data directory.
     pub fn data_dir(&self) -> Option<PathBuf> {
         Some(self.base("XDG_DATA_HOME", ".local/share")?.join("clawsmith"))
     }
@@ -52,7 +52,7 @@ impl Surroundings {
         Some(self.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith"))
     }
 
-    /// Where it is remembered which files a person accepted.
+    /// Returns the directory that records which files a person accepted.
     pub fn trusted(&self) -> Option<PathBuf> {
         Some(self.base("XDG_STATE_HOME", ".local/state")?.join("clawsmith").join("trusted"))
     }
@@ -63,11 +63,11 @@ impl Surroundings {
 pub struct Found {
     /// The file.
     pub path: PathBuf,
-    /// Why it is the one.
+    /// Why it was chosen.
     pub by: FoundBy,
 }
 
-/// Why a file is the one.
+/// Why a file was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundBy {
@@ -82,7 +82,7 @@ pub enum FoundBy {
 }
 
 impl FoundBy {
-    /// Why, in words.
+    /// Returns the reason in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Flag => "named by `--config`",

@@ -26,7 +26,7 @@ const STORE: &str = "clawsmith.db";
 /// A configuration that holds, and where it came from.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// What holds.
+    /// The effective configuration.
     pub config: Config,
     /// The file, if there is one.
     pub found: Option<Found>,
@@ -42,7 +42,8 @@ impl Loaded {
         Self::read(flag, around).map_err(Problems::without_passwords)
     }
 
-    /// What holds once this text is in a file that is named; nothing is read or written.
+    /// Returns the configuration that would hold if this text were in a named file; nothing is read or
+    /// written.
     pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Self, Problems> {
         let found = Found { path: path.to_owned(), by: FoundBy::Flag };
         let document = Document::parse(path, text);
@@ -75,7 +76,7 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// What the files say together: the project's over the user's, key by key.
+    /// Merges the files: the project's over the user's, key by key.
     fn table(&self) -> Table {
         let mut table = self.user.as_ref().map(|user| user.table.clone()).unwrap_or_default();
         layer(&mut table, &self.document.table);
@@ -114,7 +115,7 @@ impl Loaded {
         })
     }
 
-    /// What types cannot say: readable entries, agent ids, sizes that make sense.
+    /// Checks what types cannot: readable entries, agent ids, sizes that make sense.
     fn check(&self) -> Result<(), Problems> {
         let mut problems = Vec::new();
         for id in self.config.agents.keys() {
@@ -237,8 +238,8 @@ impl Loaded {
         Problem { message: message.to_owned(), place }
     }
 
-    /// Where data is kept: as configured, else below the user's data directory. A relative path starts from
-    /// the file that holds it, or from the current directory.
+    /// Returns the data directory: as configured, else below the user's data directory. A relative path
+    /// starts from the file that holds it, or from the current directory.
     pub fn data_dir(&self, around: &Surroundings) -> Option<PathBuf> {
         // An empty one is none, as it is with other variables that name directories.
         let configured = self.config.data_dir.as_ref().filter(|path| !path.as_os_str().is_empty());
@@ -246,8 +247,8 @@ impl Loaded {
         Some(self.resolved("data_dir", configured, around))
     }
 
-    /// Where the store is: as configured, else a file in the data directory; `None` where no place for data is
-    /// known either. A relative path is taken as that of the data directory is.
+    /// Returns the store's place: as configured, else a file in the data directory; `None` if that is not
+    /// known either. A relative path starts as that of the data directory does.
     pub fn place(&self, around: &Surroundings) -> Option<Place> {
         match self.store_url().and_then(|url| url.place().ok()) {
             Some(Place::File(path)) => Some(Place::File(self.resolved("store.url", &path, around))),
@@ -283,7 +284,7 @@ impl Loaded {
 }
 
 impl Override {
-    /// Whether it sets this key, or one above it.
+    /// Returns whether it sets this key, or one above it.
     pub(super) fn covers(&self, key: &str) -> bool {
         let own = self.path.join(".");
         let below = |long: &str, short: &str| {
@@ -346,7 +347,7 @@ pub(super) fn reworded(message: &str) -> String {
     }
 }
 
-/// What the reader's words for types mean to a person.
+/// Translates the parser's names of types for people.
 fn in_words(expected: &str) -> &str {
     match expected {
         "a sequence" => "a list",

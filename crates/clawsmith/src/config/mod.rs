@@ -62,68 +62,68 @@ pub const SHORTEST_SECRET: usize = 6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Whose data it is; ledger and artifacts of tenants are kept apart.
+    /// The tenant that owns the data; ledger and artifacts of tenants are kept apart.
     pub tenant: TenantId,
-    /// Which machine of an installation this is; each writes a ledger chain of its own.
+    /// The name of this machine within the installation; each writes its own ledger chain.
     pub node: NodeId,
-    /// Where artifacts are kept, and the store unless it is elsewhere. Left out: `$XDG_DATA_HOME/clawsmith`,
-    /// or `~/.local/share/clawsmith`. Machines that share a store share this directory too.
+    /// The directory of artifacts, and of the store by default. Left out: `$XDG_DATA_HOME/clawsmith`, or
+    /// `~/.local/share/clawsmith`. Machines that share a store share this directory too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<PathBuf>,
-    /// Where everything is remembered.
+    /// The store of all state.
     pub store: StoreConfig,
-    /// Which tools agents get.
+    /// The tools that agents get.
     pub tools: ToolsPolicy,
     /// The agents, by id.
     pub agents: BTreeMap<String, AgentConfig>,
-    /// When a person is asked before a call runs.
+    /// Calls that need a person's approval.
     pub approvals: ApprovalConfig,
-    /// How shell commands are judged.
+    /// Rules for shell commands.
     pub shell: ShellConfig,
-    /// What holds shell commands.
+    /// The sandbox of shell commands.
     pub sandbox: SandboxConfig,
     /// Models, and who provides them.
     pub models: ModelsConfig,
     /// Endpoints that `openai_compat_call` sends requests to, by name.
     pub endpoints: BTreeMap<String, EndpointConfig>,
-    /// How tools reach the web.
+    /// Access of tools to the web.
     pub web: WebConfig,
-    /// How memory documents are found.
+    /// Search of memory documents.
     pub memory: MemoryConfig,
-    /// How far calls may go.
+    /// Limits of calls.
     pub limits: LimitsConfig,
-    /// How far one run of an agent may go: one question, and all that is done to answer it.
+    /// Limits of one run of an agent: one message and all work to answer it.
     pub runs: RunLimits,
-    /// Which files tools may reach.
+    /// The files that tools may reach.
     pub files: FilesConfig,
     /// Custom tools: tools that are defined at run time.
     pub custom_tools: CustomToolsConfig,
-    /// What is secret.
+    /// Secrets to redact.
     pub scrub: ScrubConfig,
     /// Skills: where they come from, and how many stand in prompts.
     pub skills: SkillsConfig,
-    /// How `clawsmith serve` is reached.
+    /// The address of `clawsmith serve`.
     pub gateway: GatewayConfig,
     /// Settings of single tools, by the tool's name; each tool says what it takes.
     pub settings: BTreeMap<String, Map<String, Value>>,
 }
 
-/// One agent: what others may know of it, and how its tools differ from `tools`.
+/// An agent: its public description, and its differences from `tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentConfig {
-    /// What people call it; its id where none is given.
+    /// The display name. Left out: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for, in a sentence.
+    /// The agent's purpose, in a sentence.
     pub about: String,
-    /// Who runs its model. Left out: whoever runs that of `models`.
+    /// The provider of its model. Left out: that of `models`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Its model. Left out: that of `models`, or the provider's.
+    /// The agent's model. Left out: that of `models`, or the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whose its context files are, where the store does not say. Left out: `open`.
+    /// The owner of its context files, unless the store says it. Left out: `open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KindOfAgent>,
     /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
@@ -133,7 +133,7 @@ pub struct AgentConfig {
     pub deny: Vec<String>,
     /// These tools are added, besides those in `tools.also_allow`.
     pub also_allow: Vec<String>,
-    /// What holds where this agent uses a model of this provider, by the provider's name.
+    /// Tool rules for this agent with a model of a provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
     /// Paths that do not exist for this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
@@ -143,20 +143,20 @@ pub struct AgentConfig {
     pub write_paths: Vec<PathBuf>,
     /// Hosts that this agent does not fetch from, besides those in `web.block`.
     pub block_hosts: Vec<String>,
-    /// How this agent's shell commands are judged otherwise than `shell` says.
+    /// Rules for this agent's shell commands that differ from `shell`.
     pub shell: ShellConfig,
-    /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
+    /// Limits of this agent's runs; if given, they replace `runs`. Left out: those of `runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunLimits>,
 }
 
-/// Whose an agent's context files are.
+/// The owner of an agent's context files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KindOfAgent {
     /// Each user shapes their own.
     Open,
-    /// Whoever set the agent up; a user has `USER.md`, and tools only read the others.
+    /// The agent's creator; a user has `USER.md`, and tools only read the others.
     Predefined,
 }
 
@@ -169,7 +169,7 @@ impl From<KindOfAgent> for AgentKind {
     }
 }
 
-/// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
+/// The files that tools may reach, workspace quotas, and the history kept for undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
@@ -182,27 +182,27 @@ pub struct FilesConfig {
     pub read: Vec<PathBuf>,
     /// Directories beside the workspace that tools and commands of every agent may read and change.
     pub write: Vec<PathBuf>,
-    /// How many bytes a workspace may hold. Left out: no limit.
+    /// The most bytes a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// How many files and directories a workspace may hold. Left out: no limit.
+    /// The most files and directories a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_files: Option<u64>,
-    /// Which workspaces have their context files (`AGENTS.md`, `USER.md`, ...) and memory in the store.
+    /// Workspaces whose context files (`AGENTS.md`, `USER.md`, ...) and memory are in the store.
     pub context: ContextFiles,
-    /// How many bytes of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the repository's root, stand
-    /// in prompts; 0 for none.
+    /// The most bytes in prompts of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the
+    /// repository's root; 0 for none.
     #[schemars(range(max = 1_048_576))]
     pub project_bytes: u32,
     /// For how many days changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
-    /// How many MiB of files are kept so that changes can be undone; beyond that the oldest are forgotten.
+    /// The most MiB of files kept for undo; beyond that the oldest are forgotten.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub undo_mib: u32,
 }
 
-/// Which workspaces have their context files and memory in the store.
+/// Workspaces whose context files and memory are in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ContextFiles {
@@ -216,11 +216,11 @@ pub enum ContextFiles {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CustomToolsConfig {
-    /// Administrators of tenants may define custom tools over HTTP. They run programs on this host, so that only the
-    /// deployment's owner may unless this is set.
+    /// Administrators of tenants may define custom tools over HTTP. Such tools run programs on this host, so
+    /// without this only the deployment's owner may.
     pub tenant_admins: bool,
-    /// A directory whose `*.json` files define custom tools of `tenant`. Whoever writes there defines programs that run
-    /// on this host. Read at start. Left out: none.
+    /// A directory whose `*.json` files define custom tools of `tenant`. A writer of these files defines
+    /// programs that run on this host. Read at start. Left out: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// Servers at addresses that are not public that requests of custom tools may reach, such as
@@ -228,7 +228,7 @@ pub struct CustomToolsConfig {
     pub private_origins: Vec<String>,
 }
 
-/// How `clawsmith serve` is reached.
+/// The address of `clawsmith serve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
@@ -256,46 +256,45 @@ pub struct TlsConfig {
     pub key: PathBuf,
 }
 
-/// How far calls may go.
+/// Limits of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// How many calls one session may make in any 60 seconds; 0 means without limit.
+    /// Calls that one session may make in any 60 seconds; 0 means no limit.
     pub rate: RateConfig,
-    /// How long a call may run, in seconds, where the tool has no limit of its own.
+    /// The timeout of a call, in seconds, unless the tool has its own.
     #[schemars(range(min = 1))]
     pub timeout_secs: u32,
-    /// How long a tool may take to clean up once it was told to stop, in seconds.
+    /// Seconds that a tool may take to clean up after it was told to stop.
     pub grace_secs: u32,
-    /// How many bytes of a result the model is sent; the whole is kept as an artifact.
+    /// The most bytes of a result sent to the model; the whole is kept as an artifact.
     #[schemars(range(min = 256))]
     pub output_bytes: u32,
-    /// How many bytes of arguments a call may have.
+    /// The most bytes of arguments of a call.
     #[schemars(range(min = 2))]
     pub argument_bytes: u32,
-    /// How many tokens the listed tools may cost together; what exceeds it is found with `tool_search`.
-    /// Left out: no limit.
+    /// The most tokens of all listed tools; tools beyond it are found with `tool_search`. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_tokens: Option<u32>,
     /// For how many days whole results are kept.
     #[schemars(range(min = 1, max = 36500))]
     pub result_days: u32,
-    /// How many MiB of whole results are kept for a tenant; beyond that the oldest are forgotten.
+    /// The most MiB of whole results kept for a tenant; beyond that the oldest are forgotten.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub result_mib: u32,
-    /// How many commands of one session may run in the background at a time; 0 allows none.
+    /// Commands of one session that may run in the background at a time; 0 allows none.
     #[schemars(range(max = 256))]
     pub background_commands: u32,
-    /// How many bytes of what a command in the background printed are kept; the newest.
+    /// The most bytes kept of a background command's output; the newest.
     #[schemars(range(min = 1024, max = 67_108_864))]
     pub background_bytes: u32,
 }
 
-/// What is secret, beyond what is recognised by its form.
+/// Secrets beyond those recognised by their form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScrubConfig {
-    /// Whether secrets are removed from what models and users see. Logs, ledger and events stay scrubbed.
+    /// Remove secrets from what models and users see. Logs, ledger and events stay scrubbed.
     pub output: bool,
     /// Environment variables whose values are secret. A variable that is not set is skipped; a value shorter
     /// than 6 bytes is refused, since it could not be told from ordinary text.
@@ -364,7 +363,7 @@ impl Default for FilesConfig {
 }
 
 impl FilesConfig {
-    /// How long changes can be undone.
+    /// Returns the limits on changes kept for undo.
     pub fn undo_limits(&self) -> UndoLimits {
         UndoLimits { age: days(self.undo_days), bytes: mib(self.undo_mib) }
     }
@@ -434,13 +433,13 @@ impl Config {
         }
     }
 
-    /// When the changes of an agent's commands are brought into the workspace.
+    /// Returns when the changes of an agent's commands are applied to the workspace.
     pub fn shell_apply(&self, agent: &str) -> ApplyMode {
         let own = self.agents.get(agent).and_then(|agent| agent.shell.apply);
         own.or(self.shell.apply).unwrap_or_default()
     }
 
-    /// Whether an agent's shell commands reach other machines without asking.
+    /// Returns whether an agent's shell commands reach other machines without asking.
     pub fn shell_network(&self, agent: &str) -> bool {
         let own = self.agents.get(agent).and_then(|agent| agent.shell.network);
         own.or(self.shell.network).unwrap_or(false)
@@ -470,7 +469,7 @@ impl LimitsConfig {
         }
     }
 
-    /// How many commands run in the background, and how much of them is kept.
+    /// Returns the limits of background commands and their output.
     pub fn for_processes(&self) -> ProcessLimits {
         ProcessLimits {
             per_session: usize::try_from(self.background_commands).unwrap_or(usize::MAX),
@@ -479,7 +478,7 @@ impl LimitsConfig {
         }
     }
 
-    /// How long whole results are kept.
+    /// Returns the limits on kept whole results.
     pub fn artifact_keeping(&self) -> ArtifactKeeping {
         ArtifactKeeping { age: days(self.result_days), bytes: mib(self.result_mib) }
     }

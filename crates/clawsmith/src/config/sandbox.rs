@@ -10,13 +10,13 @@ use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What holds shell commands while they run.
+/// The sandbox of shell commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// Whose commands run in a sandbox.
+    /// The callers whose commands are sandboxed.
     pub mode: SandboxMode,
-    /// What the sandbox is made of.
+    /// The kind of sandbox.
     pub backend: SandboxBackend,
     /// Layers of the kernel sandbox that commands may run without where this machine has none: what they hold is not held
     /// then, and changes of commands cannot be undone.
@@ -61,7 +61,7 @@ impl SandboxConfig {
         REQUIRED.into_iter().filter(|layer| !given_up(layer)).collect()
     }
 
-    /// What it says of callers.
+    /// Returns the sandbox rules for callers.
     pub fn sandboxing(&self) -> Sandboxing {
         let is_shown =
             self.backend == SandboxBackend::Docker && self.docker.workspace != ShownWorkspace::None;
@@ -69,11 +69,11 @@ impl SandboxConfig {
     }
 }
 
-/// What the sandbox is made of. Where it does not work, no command runs; nothing stands in for it.
+/// The kind of sandbox. If it does not work, no command runs; there is no fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxBackend {
-    /// What the kernel gives to everybody: no set-up, no daemon.
+    /// Unprivileged kernel features: no set-up, no daemon.
     #[default]
     Kernel,
     /// Containers of a Docker engine.
@@ -89,9 +89,9 @@ pub struct DockerConfig {
     /// The image. It must be there: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
     #[schemars(length(min = 1))]
     pub image: String,
-    /// Which commands share a container.
+    /// The commands that share a container.
     pub scope: SandboxScope,
-    /// How the workspace is shown at `/workspace`.
+    /// Access to the workspace at `/workspace`.
     pub workspace: ShownWorkspace,
     /// MiB of memory for the commands of one container together.
     #[schemars(range(min = 16, max = 1_048_576))]
@@ -113,7 +113,7 @@ pub struct DockerConfig {
     pub network: String,
 }
 
-/// How the workspace is shown to commands in a container.
+/// Access of commands in a container to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownWorkspace {

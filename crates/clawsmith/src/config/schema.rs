@@ -24,11 +24,11 @@ static INLINE: LazyLock<Value> = LazyLock::new(|| {
     settings.into_generator().into_root_schema_for::<Config>().to_value()
 });
 
-/// What the configuration may hold at one place.
+/// The schema of one place in the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node(&'static Value);
 
-/// What a key leads to.
+/// The result of looking up a key.
 pub(super) enum Child {
     /// A place that the schema describes.
     Known(Node),
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Whether keys here are names that people choose, such as agents.
+    /// Returns whether keys here are names that people choose, such as agents.
     pub(super) fn is_map(self) -> bool {
         self.object().is_some_and(|object| object.get("properties").is_none())
     }
@@ -70,7 +70,7 @@ impl Node {
         self.object().is_some()
     }
 
-    /// Whether a value of this type can stand here.
+    /// Returns whether a value of this type is valid here.
     pub(super) fn takes(self, kind: &str) -> bool {
         let is = |schema: &Value| match schema.get("type") {
             Some(Value::String(one)) => one == kind,

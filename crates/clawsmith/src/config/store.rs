@@ -8,7 +8,7 @@ use claw_store::{Place, StoreOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Where everything is remembered. The defaults fit a machine with one gigabyte of memory.
+/// The store of all state. The defaults fit a machine with one gigabyte of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
@@ -30,7 +30,7 @@ pub struct StoreConfig {
     /// PostgreSQL: how long a statement may take, in seconds.
     #[schemars(range(min = 1))]
     pub statement_timeout_secs: u32,
-    /// How long to wait for a connection, in seconds; with SQLite, for the writes before one's own.
+    /// The longest wait for a connection, in seconds; with SQLite, for earlier writes.
     #[schemars(range(min = 1))]
     pub acquire_timeout_secs: u32,
     /// The largest blob (an image, a result or an attachment), in MiB.
@@ -41,7 +41,7 @@ pub struct StoreConfig {
     pub tenant_blobs_mib: u32,
 }
 
-/// Where a store is. It may hold a password: it is shown, printed and written without it.
+/// The location of a store. It may hold a password: it is shown, printed and written without it.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct StoreUrl(String);
@@ -57,7 +57,7 @@ impl StoreUrl {
         self.0.parse()
     }
 
-    /// Whether it says nothing, as an empty variable does.
+    /// Returns whether it is empty, as from an empty variable.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

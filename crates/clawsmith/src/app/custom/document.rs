@@ -20,7 +20,7 @@ use crate::app::Error;
 pub struct CustomToolDocument {
     /// The name that a model calls it by.
     pub name: String,
-    /// What it does, for the model.
+    /// The tool's purpose, for the model.
     pub description: String,
     /// JSON Schema of the arguments; none where left out.
     #[serde(default = "CustomToolDefinition::no_parameters")]

@@ -1,8 +1,8 @@
 //! Custom tools: tools that an administrator defines at run time, without a rebuild or a restart.
 //!
 //! [`App`] checks and stores definitions. `CustomToolSource` reads them for each caller, so that a change
-//! reaches every running session of every node with its next call. What starts programs on the host is the deployment
-//! owner's to define; see [`App::may_define_tools`].
+//! reaches every running session of every node with its next call. Tools that start programs on the host are
+//! the deployment owner's to define; see [`App::may_define_tools`].
 
 mod document;
 mod files;
@@ -51,7 +51,7 @@ impl App {
         Ok(tools.into_iter().map(|tool| tool.card).collect())
     }
 
-    /// One custom tool, of the tenant or of one agent.
+    /// Returns a custom tool of the tenant or of one agent.
     pub async fn custom_tool(&self, name: &str, agent: Option<&str>) -> Result<CustomToolCard, Error> {
         let place = self.custom_place(name, agent)?;
         let found = self.store.custom_tool(&place).await?;

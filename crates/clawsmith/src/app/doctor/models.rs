@@ -1,4 +1,4 @@
-//! Who answers: the usual model, the model of each agent, endpoints; and the programs with credentials.
+//! Examines the default model, the model of each agent, endpoints, and the programs with credentials.
 
 use std::sync::Arc;
 
@@ -159,13 +159,13 @@ async fn agents(
     findings
 }
 
-/// Whether a program's file holds what it held when it was added.
+/// Returns whether a program's file is unchanged since it was added.
 fn is_as_added(card: &ProgramCard) -> bool {
     let now = digest_program(std::path::Path::new(&card.settings.binary)).ok();
     now.is_some() && card.settings.digest == now
 }
 
-/// Whether programs with credentials are there to be run.
+/// Checks that the programs with credentials exist and can be run.
 async fn credentials(app: &App) -> Vec<Finding> {
     const TOPIC: &str = "credentials";
     let programs = match app.store().programs(app.tenant()).await {

@@ -14,9 +14,9 @@ use crate::app::Error;
 pub enum FileView {
     /// There is no file.
     Absent,
-    /// Its text, scrubbed.
+    /// The text, scrubbed.
     Text(String),
-    /// Its size and type.
+    /// The size and type.
     Binary(String),
 }
 
