@@ -1,5 +1,5 @@
-//! What reading a file costs down the whole road: found, opened beneath the root, scrubbed, recorded in memory and
-//! encoded as the JSON that a model is sent.
+//! The cost of reading a file through the whole call path: found, opened beneath the root, scrubbed, recorded
+//! in memory and encoded as the JSON that a model is sent.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
 
@@ -34,7 +34,7 @@ struct Show;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// Which file.
+    /// The file's path.
     path: String,
     /// From which line on.
     line: u64,

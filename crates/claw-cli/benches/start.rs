@@ -1,4 +1,4 @@
-//! How long the program takes to start, what memory it takes at most and how large it is.
+//! The program's start time, peak memory and size.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians, with a program that does nothing beside them.
 

@@ -17,7 +17,7 @@ use crate::opened::with_existing_app;
 /// The agent that stands for all those a policy does not name.
 const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
 
-/// Who calls.
+/// The caller of a tool.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerArgs {
@@ -42,7 +42,7 @@ pub(crate) struct CallerArgs {
     /// The provider of the agent's model.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Its place in a tree of subagents.
+    /// The agent's place in a tree of subagents.
     #[arg(long, value_name = "PLACE", value_enum)]
     subagent: Option<Place>,
     /// The tools that the message itself allows.
@@ -88,7 +88,7 @@ impl CallerArgs {
         config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
     }
 
-    /// Whether the conversation was named.
+    /// Returns whether the session was named.
     pub(crate) fn names_session(&self) -> bool {
         self.session.is_some()
     }

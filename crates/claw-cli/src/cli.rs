@@ -35,7 +35,7 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Globals {
     /// Configuration file [default: `$CLAWSMITH_CONFIG`, the nearest `clawsmith.toml` above the current
@@ -134,7 +134,7 @@ enum Command {
     Completions(commands::completions::Completions),
 }
 
-/// What a command works with.
+/// The context of a command.
 pub(crate) struct Session {
     pub(crate) globals: Globals,
     pub(crate) around: Surroundings,
@@ -237,12 +237,12 @@ fn execute(cli: Cli) -> Outcome {
     Ok(code)
 }
 
-/// Whether JSON is asked for on a command line that cannot be read.
+/// Returns whether an invalid command line asks for JSON.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-/// What is wrong with a command line, in a sentence, and what to try.
+/// Converts a command line error into a sentence and a hint.
 fn misused(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let one_line = |part: &str| part.lines().map(str::trim).collect::<Vec<_>>().join(" ");

@@ -76,7 +76,7 @@ pub(crate) struct Create {
 /// The key that is meant.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id, or the beginning of one.
+    /// The key's id, or the beginning of one.
     id: String,
     #[command(flatten)]
     of: OfTenant,

@@ -1,7 +1,7 @@
 //! `clawsmith approvals`: the questions that calls wait for, answered from another terminal.
 //!
-//! A call asks in one process and is answered here: the store carries both. What is shown was scrubbed when it
-//! was asked and is scrubbed again, with what is secret by now.
+//! A call asks in one process and is answered here: the store carries both. The request was scrubbed when it
+//! was stored and is scrubbed again when shown, with the secrets known by now.
 
 pub(crate) mod rules;
 mod watch;
@@ -23,7 +23,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// What to do with questions.
+/// The operations on approvals.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
     /// List the questions that wait for an answer, oldest first.
@@ -75,7 +75,7 @@ Examples:
     Revoke(rules::Revoke),
 }
 
-/// Which question, and what kind of yes.
+/// An approval to grant, once or as a rule.
 #[derive(Debug, Args)]
 pub(crate) struct Yes {
     #[command(flatten)]
@@ -84,20 +84,20 @@ pub(crate) struct Yes {
     kind: rules::Kind,
 }
 
-/// Which question, and why not.
+/// An approval to deny, with the reason.
 #[derive(Debug, Args)]
 pub(crate) struct No {
     #[command(flatten)]
     question: Question,
-    /// Why not; the model is told.
+    /// The reason; the model is told.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// Which question.
+/// An approval.
 #[derive(Debug, Args)]
 pub(crate) struct Question {
-    /// Its id, or the beginning of one where only one question that waits begins so.
+    /// The approval's id, or an unambiguous beginning of one that is pending.
     id: String,
 }
 
@@ -196,7 +196,7 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a question is about, on one line.
+/// Summarizes an approval on one line.
 fn in_short(approval: &Approval, scrubber: &CallScrubber) -> String {
     let what = scrubber.text(&approval.request.summary);
     let what = what.lines().map(str::trim).collect::<Vec<_>>().join("; ");

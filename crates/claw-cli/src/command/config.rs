@@ -18,7 +18,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
-/// What to do with the configuration.
+/// The operations on the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Say whether the configuration can be used, and what is probably not meant.
@@ -50,7 +50,7 @@ Examples:
     Schema,
 }
 
-/// What to print.
+/// The options of printing the configuration.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Also the keys that nobody has set, with their defaults.
@@ -58,7 +58,7 @@ pub(crate) struct ShowArgs {
     all: bool,
 }
 
-/// What to accept.
+/// The options of accepting a file.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
     /// Forget a file that was accepted and is gone, so that what is found without it holds.
@@ -176,8 +176,7 @@ fn show(session: &mut Session, all: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is wrong with its policy, and what it probably does not mean: a misspelt `deny` leaves open what it was
-/// written to close.
+/// Returns the errors and warnings of its policy: a misspelt `deny` leaves open what it was written to close.
 fn of_policy(setup: &Setup) -> (Vec<String>, Vec<String>) {
     let found = lint(&setup.config().policy(), &app::catalogue());
     let of = |severity| {

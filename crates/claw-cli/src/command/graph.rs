@@ -92,10 +92,10 @@ pub(crate) struct Search {
     /// Only things of this type.
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// How many relations away to go.
+    /// The number of relations to follow.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
     depth: u8,
-    /// What was so at this time, such as `2026-05-03` [default: now].
+    /// Facts that held at this time, such as `2026-05-03` [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]
     as_of: Option<UnixMillis>,
     /// The most things that are found.
@@ -113,22 +113,22 @@ pub(crate) struct Show {
     reader: Reader,
 }
 
-/// What is said of a thing or a relation.
+/// The properties of an entity or a relation.
 #[derive(Debug, Args)]
 pub(crate) struct Said {
     /// A sentence about it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     description: String,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
     confidence: f64,
     /// Anything else; may be given several times.
     #[arg(long = "property", value_name = "NAME=VALUE", value_parser = property)]
     properties: Vec<(String, Value)>,
-    /// When it began, such as `2020` or `2020-05-03`.
+    /// The time it began, such as `2020` or `2020-05-03`.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<UnixMillis>,
-    /// When it ended.
+    /// The time it ended.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<UnixMillis>,
     /// The document that says so.
@@ -149,7 +149,7 @@ pub(crate) struct AddEntity {
     /// Another name; may be given several times.
     #[arg(long = "alias", value_name = "NAME")]
     aliases: Vec<String>,
-    /// Its id somewhere else; things with the same are one.
+    /// The entity's id in another system; entities with the same id are one.
     #[arg(long, value_name = "ID")]
     external_id: Option<String>,
     #[command(flatten)]
@@ -179,7 +179,7 @@ pub(crate) struct Merge {
     keep: Option<EntityId>,
     /// The thing that becomes part of it.
     gone: Option<EntityId>,
-    /// They are two things; the pair is not shown again.
+    /// Keep them as two entities; the pair is not shown again.
     #[arg(long, requires = "gone")]
     apart: bool,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell};
 
-/// What to do with the ledger.
+/// The operations on the ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
     /// Print the last entries, oldest first.
@@ -29,10 +29,10 @@ Examples:
     Verify,
 }
 
-/// Which entries to print.
+/// The entries to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// How many of the last entries are looked at.
+    /// The number of last entries searched.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
     /// Only entries of this conversation.

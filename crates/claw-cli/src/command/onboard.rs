@@ -23,7 +23,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{complain, tell};
 
-/// What to set up; what is left out is asked for at a terminal.
+/// The model to set up; missing parts are asked for at a terminal.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The key is never an argument, since others can read those, and never in the file: it is typed \
@@ -43,13 +43,13 @@ Examples:
   clawsmith onboard --base-url http://localhost:8000/v1 --model qwen3-coder"
 )]
 pub(crate) struct Onboard {
-    /// Who provides the model: one known by name, such as `anthropic`, or a name of your own with `--base-url`.
+    /// The model's provider: a known one, such as `anthropic`, or a name of your own with `--base-url`.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// The model [default: the provider's].
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Where the provider is, if not where it usually is; what is not known by name is spoken to as OpenAI is.
+    /// The provider's address, if not the default; a provider not known by name must be OpenAI-compatible.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
     /// The variable that holds the key.
@@ -231,7 +231,7 @@ impl Onboard {
     }
 }
 
-/// Whether the file is one that holds only as it was accepted.
+/// Returns whether the file is a project's, used only as it was accepted.
 fn is_of_project(session: &Session, target: &Target) -> bool {
     let found = find(session.globals.config.as_deref(), &session.around);
     found.is_some_and(|found| found.by == FoundBy::Project && is_same(&found.path, target, &session.around))

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// The value; `None` where the person gave up with Ctrl-C. Who gives an empty one is told `hint`.
+/// Reads a secret value; `None` if the person gave up with Ctrl-C. An empty value is an error with `hint`.
 pub(super) fn value(runtime: &Runtime, what: &str, hint: &str) -> Result<Option<SecretString>, Failure> {
     let mut text = if io::stdin().is_terminal() {
         match asked(runtime, what)? {

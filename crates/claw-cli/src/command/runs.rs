@@ -58,7 +58,7 @@ pub(crate) struct List {
     /// Only runs of this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// How many of the last runs.
+    /// The number of last runs.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
 }
@@ -66,7 +66,7 @@ pub(crate) struct List {
 /// The run that is meant.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id, or the beginning of one where only one run that is not over begins so.
+    /// The run's id, or an unambiguous beginning of one that is not over.
     id: String,
 }
 

@@ -23,7 +23,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell, visible};
 
-/// What to do with the sandbox.
+/// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
     /// Print what the sandbox is made of here, and what a command in it reaches.
@@ -47,7 +47,7 @@ Examples:
     Run(Run),
 }
 
-/// What a command reaches.
+/// The reach of a command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reaching {
     /// The workspace [default: the current directory].
@@ -62,23 +62,23 @@ pub(crate) struct Reaching {
     /// Another path that can be changed; more than once for more.
     #[arg(long, value_name = "PATH")]
     grant_write: Vec<PathBuf>,
-    /// What it can talk to.
+    /// The network it reaches.
     #[arg(long, value_enum, default_value_t = Talk::None)]
     network: Talk,
 }
 
-/// What a command can talk to.
+/// The network that a command reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Talk {
     /// Nothing.
     None,
     /// Itself.
     Loopback,
-    /// What this machine can.
+    /// The network of this machine.
     Host,
 }
 
-/// What to run.
+/// The command to run.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -159,7 +159,7 @@ struct Place {
     launcher: Arc<Launcher>,
     options: ShellOptions,
     context: RunContext,
-    /// Where containers are the sandbox.
+    /// The shell for containers; `None` if the sandbox is the kernel's.
     docker: Option<DockerShell>,
 }
 
@@ -267,7 +267,7 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose commands run in it, and what it means where they do not.
+/// Says whose commands are sandboxed, and what it means for those that are not.
 const fn held(mode: SandboxMode) -> &'static str {
     match mode {
         SandboxMode::All => "Every command of a tool runs in it (`sandbox.mode` is `all`).",
@@ -330,7 +330,7 @@ const KERNEL_TRIES: &[(&str, &str)] = &[
     ("write to /usr", "touch /usr/clawsmith-probe"),
 ];
 
-/// What is tried from inside: a name, a script that succeeds only where it got out.
+/// The escape attempts: a name, and a script that succeeds only if it got out.
 const TRIES: &[(&str, &str)] = &[
     ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
     ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 12"),
@@ -459,7 +459,7 @@ impl Run {
     }
 }
 
-/// What a command prints, as it comes.
+/// Shows a command's output as it comes.
 fn show(text: &str) {
     let mut out = io::stdout();
     let text = if out.is_terminal() { visible(text) } else { text.into() };

@@ -17,7 +17,7 @@ use crate::output;
 
 const PIECE: usize = 64 * 1024;
 
-/// How to scrub.
+/// The options of scrubbing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   journalctl -u app | clawsmith scrub > app.log

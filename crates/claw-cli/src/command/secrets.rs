@@ -24,7 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{Cell, Table, complain, tell};
 
-/// What to do with secrets.
+/// The operations on secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
     /// Seal a value and keep it under a name, in place of the one that is there.
@@ -60,17 +60,17 @@ Examples:
     Rotate(Rotate),
 }
 
-/// Which secret.
+/// A secret.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// What it is called, such as `GITHUB_TOKEN`.
+    /// The secret's name, such as `GITHUB_TOKEN`.
     name: String,
     /// The agent whose it is [default: all agents].
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 }
 
-/// How to rotate.
+/// The options of rotating keys.
 #[derive(Debug, Args)]
 pub(crate) struct Rotate {
     /// Make no new key; take away those by which nothing is sealed any more.
@@ -78,7 +78,7 @@ pub(crate) struct Rotate {
     retire: bool,
 }
 
-/// What to do who wants none.
+/// The hint for an empty value.
 const EMPTY: &str = "clawsmith secrets remove NAME, to have none";
 
 impl Secrets {
@@ -244,7 +244,7 @@ fn complain_of(rotated: &Rotated) {
     }
 }
 
-/// One line on the terminal, written over and over.
+/// Overwrites one line on the terminal with the progress.
 fn show(progress: Progress) {
     let Progress { done, all } = progress;
     // Nothing is left to be done about standard error failing.

@@ -79,7 +79,7 @@ pub(crate) struct One {
 pub(crate) struct Rename {
     #[command(flatten)]
     one: One,
-    /// Its title from now on.
+    /// The new title.
     #[arg(value_name = "TITLE")]
     title: String,
 }
@@ -211,7 +211,7 @@ async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> 
     Ok(())
 }
 
-/// How long ago a time is, as people say it.
+/// Says how long ago a time is.
 pub(super) fn ago(at: UnixMillis) -> String {
     let seconds = SystemClock.now().0.saturating_sub(at.0) / 1000;
     match seconds {

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table, visible};
 
-/// What to do with shell commands.
+/// The operations on shell commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Shell {
     /// Say whether a command would be allowed, asked or denied, and why. Runs nothing.
@@ -31,7 +31,7 @@ impl Shell {
     }
 }
 
-/// Which command.
+/// The command to check.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit code 0 where the command is allowed, 1 where it is asked or denied. With `--batch`: 0, or 1 \

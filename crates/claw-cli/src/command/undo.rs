@@ -20,14 +20,14 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table, style, tell};
 
-/// How many changes that were passed over are named.
+/// The number of skipped changes that are named.
 const SKIPPED: usize = 5;
 /// Lines of a diff that are shown.
 const DIFF: usize = 2000;
 /// Lines of each diff in a three-way view.
 const SHORT_DIFF: usize = 40;
 
-/// What to do with changes.
+/// The operations on changes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Undo {
     /// List changes, newest first, and the commands that may have changed files.
@@ -60,10 +60,10 @@ Examples:
     Apply(Apply),
 }
 
-/// Which changes to list.
+/// The changes to list.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// How many of the last changes.
+    /// The number of last changes.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
     /// Only changes of this conversation.
@@ -77,7 +77,7 @@ pub(crate) struct List {
     all: bool,
 }
 
-/// Which change, or those of which call.
+/// A change, or the changes of a call.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The id of a change, or of a call or an agent's run: then all changes that it made.
@@ -88,7 +88,7 @@ pub(crate) struct Which {
     last: bool,
 }
 
-/// What to undo.
+/// The changes to undo.
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
@@ -250,7 +250,7 @@ fn command_text(command: &Entry) -> String {
     }
 }
 
-/// One line of the list.
+/// A row of the list.
 struct Row<'a> {
     id: Cell,
     at: UnixMillis,

@@ -119,7 +119,7 @@ pub(crate) struct EditUser {
     /// Role of the user.
     #[arg(long, value_name = "ROLE", value_enum)]
     role: Option<Role>,
-    /// Whether all their keys are refused.
+    /// True rejects all their keys.
     #[arg(long, value_name = "BOOL")]
     disabled: Option<bool>,
 }
@@ -141,7 +141,7 @@ pub(crate) struct EditTenant {
     /// Name that people use.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Whether all its keys are refused.
+    /// True rejects all its keys.
     #[arg(long, value_name = "BOOL")]
     disabled: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What people and programs read: tables and colour on a terminal, plain when piped, JSON when asked for.
+//! Output for people and programs: tables and colour on a terminal, plain when piped, JSON on request.
 //!
 //! Text that came from a tool, a file or another person is never written to a terminal with its control
 //! characters: they could move the cursor and rewrite what was shown before.
@@ -21,10 +21,10 @@ pub(crate) use wrap::{beside, indent, prose, width};
 
 use crate::failure::Failure;
 
-/// How wide the terminal is that will show what is piped here.
+/// The width of the terminal that will show the piped output.
 static COLUMNS: OnceLock<usize> = OnceLock::new();
 
-/// What is printed is fitted to so many columns, though it may not go to a terminal itself.
+/// Fits the output to so many columns, even if it does not go to a terminal.
 pub(crate) fn fit_to(columns: usize) {
     // The first one holds, and there is one.
     let _ = COLUMNS.set(columns);
@@ -115,7 +115,7 @@ impl Out {
         self.flush()
     }
 
-    /// How many columns the terminal has, where it is one.
+    /// Returns the number of columns of the terminal; `None` if it is none.
     pub(crate) fn columns(&self) -> Option<usize> {
         match COLUMNS.get() {
             Some(columns) => Some(*columns),
@@ -123,7 +123,7 @@ impl Out {
         }
     }
 
-    /// Whether styles are shown.
+    /// Returns whether styles are shown.
     pub(crate) fn shows_styles(&self) -> bool {
         self.colour
     }
@@ -209,7 +209,7 @@ fn columns_of(terminal: &impl std::os::fd::AsFd) -> usize {
     if size == 0 { 80 } else { size }
 }
 
-/// How wide standard error is; nothing where it is no terminal.
+/// Returns the width of standard error; `None` if it is not a terminal.
 pub(crate) fn told_columns() -> Option<usize> {
     let stderr = io::stderr();
     COLUMNS.get().copied().or_else(|| stderr.is_terminal().then(|| columns_of(&stderr)))
@@ -231,7 +231,7 @@ pub(crate) fn tell(text: impl std::fmt::Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}", fitted(&text));
 }
 
-/// What a program or a tool gave, in a style: its lines stay as they are.
+/// Prints the output of a program or a tool in a style, keeping its lines.
 pub(crate) fn tell_styled(style: Style, text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.

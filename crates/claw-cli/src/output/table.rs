@@ -10,9 +10,9 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// What is no longer is never wrapped.
+/// The widest cell that is never wrapped.
 const SHORT: usize = 24;
-/// What is no longer and has no blank is a name, and never wrapped.
+/// The widest cell without blanks that counts as a name and is never wrapped.
 const NAME: usize = 60;
 /// A last column that is narrower stands better below the others.
 const LEAST_LAST: usize = 34;
@@ -22,10 +22,10 @@ const LONG_WORD: usize = 40;
 const LEAST_WIDTH: usize = 40;
 /// Blanks between columns.
 const GAP: usize = 2;
-/// How far in the columns stand that have no room beside the others.
+/// The indentation of columns that have no room beside the others.
 const INDENT: usize = 4;
 
-/// How wide a column has to be, and can be.
+/// The least and the most width of a column.
 struct Need {
     least: usize,
     most: usize,
@@ -38,7 +38,7 @@ struct Place {
     most: usize,
 }
 
-/// One cell, and how it looks on a terminal.
+/// A cell, and its style on a terminal.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -120,7 +120,7 @@ impl Table {
         text
     }
 
-    /// Which columns stand on which line of a row, and how wide each is.
+    /// Distributes the columns over the lines of a row, with their widths.
     fn layout(&self, width: usize) -> Vec<Vec<Place>> {
         let needs =
             |squeezed| (0..self.header.len()).map(move |column| self.need(column, width - INDENT, squeezed));

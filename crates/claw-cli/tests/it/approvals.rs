@@ -1,4 +1,4 @@
-//! One process asks, another answers.
+//! Approvals asked in one process and answered in another.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};

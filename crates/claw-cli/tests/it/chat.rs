@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{Home, Ran};
 
-/// What a run said as events.
+/// Parses the events of a run.
 fn events(ran: &Ran) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -13,7 +13,7 @@ use crate::harness::{Home, Ran};
 
 const TOKEN: &str = "hunter2-and-more-than-that";
 
-/// What is registered as `gh`.
+/// The program registered as `gh`.
 const STUB: &str = r#"#!/bin/bash
 case "$1" in
   show) echo "token: $GH_TOKEN"; printf %s "$GH_TOKEN" | base64; printf %s "$GH_TOKEN" | od -An -tx1 | tr -d ' \n' ;;

@@ -21,7 +21,7 @@ fn mark(name: &str) -> String {
     format!("{name}{}", std::process::id())
 }
 
-/// Whether a process with this word among its arguments runs.
+/// Returns whether a process with this word among its arguments runs.
 fn runs(word: &str) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// A home, a project in it and no configuration.
 pub(crate) struct Home(TempDir);
 
-/// What a run gave.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -23,7 +23,7 @@ impl Home {
         Self(home)
     }
 
-    /// One whose project has this configuration.
+    /// Creates a home whose project has this configuration.
     pub(crate) fn with_config(text: &str) -> Self {
         let home = Self::new();
         home.configure(text);
@@ -81,7 +81,7 @@ impl Home {
 }
 
 impl Ran {
-    /// What it said and its code, for a snapshot.
+    /// Returns the output and exit code, for a snapshot.
     pub(crate) fn shown(&self) -> String {
         let Self { code, stdout, stderr } = self;
         format!("{stdout}--- standard error\n{stderr}--- exit code {code}\n")

@@ -42,7 +42,7 @@ fn piped(home: &Home, key: &str, words: &[&str]) -> Ran {
     })
 }
 
-/// Whether bytes are in a file below a directory.
+/// Returns a file below a directory that holds these bytes.
 fn holds(directory: &Path, bytes: &[u8]) -> Option<PathBuf> {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

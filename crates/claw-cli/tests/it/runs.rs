@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::harness::{Home, Ran};
 use claw_testkit::postgres::Database;
 
-/// How long a test waits for what another process does.
+/// The longest a test waits for another process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A home over one of the databases.

@@ -29,7 +29,7 @@ fn shown(home: &Home, words: &[&str], columns: u16) -> String {
     text.replace('\r', "")
 }
 
-/// What people read one after the other, by words.
+/// Returns the words of a text, sorted.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     words.sort();

@@ -73,9 +73,9 @@ pub(crate) struct Terminal {
     shown: Receiver<Vec<u8>>,
     /// All that came.
     raw: Vec<u8>,
-    /// What of it is to be seen.
+    /// The visible part of it.
     seen: String,
-    /// How far the test has looked.
+    /// The offset up to which the test has looked.
     looked: usize,
 }
 
@@ -145,7 +145,8 @@ impl Terminal {
         }
     }
 
-    /// What a terminal shows, without colours; where the cursor is, is answered as a terminal does.
+    /// Takes the program's output, without colours; answers requests for the cursor position as a terminal
+    /// does.
     fn take(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         for _ in text.matches("\u{1b}[6n") {

@@ -283,7 +283,7 @@ impl Desk {
     }
 }
 
-/// What a directory holds: names, bytes and permissions.
+/// Returns the entries of a directory: names, bytes and permissions.
 fn held(directory: &Path) -> Vec<(String, Vec<u8>, u32)> {
     let mut held: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -437,7 +437,7 @@ async fn old_changes_and_their_bytes_are_forgotten_beyond_the_limit() {
     assert_eq!(restoring.look(left).await.unwrap()[0].verdict, Verdict::Ready);
 }
 
-/// What a program leaves that is killed between keeping bytes and recording the change.
+/// The bytes are those of a program that was killed between keeping them and recording the change.
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_that_no_change_names_are_swept_once_a_day() {
     let place = TempDir::new().unwrap();

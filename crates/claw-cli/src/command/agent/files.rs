@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{Cell, Table};
 
-/// What to do with context files.
+/// The operations on context files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Files {
     /// List them.
@@ -43,7 +43,7 @@ pub(crate) enum Files {
     Remove(Named),
 }
 
-/// Whose files.
+/// The owner of context files.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
     #[command(flatten)]
@@ -53,12 +53,12 @@ pub(crate) struct Whose {
     user: Option<String>,
 }
 
-/// Which file.
+/// A context file.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     #[command(flatten)]
     whose: Whose,
-    /// Its name, such as `SOUL.md`.
+    /// The file's name, such as `SOUL.md`.
     file: String,
 }
 

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
 use crate::output::{Cell, Table, tell};
 
-/// What to do with agents.
+/// The operations on agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
     /// List the agents, those of the configuration file too.
@@ -54,10 +54,10 @@ Examples:
     Files(files::Files),
 }
 
-/// Which agent.
+/// An agent.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id.
+    /// The agent's id.
     id: String,
 }
 
@@ -79,22 +79,22 @@ pub(crate) struct Edit {
     parts: Parts,
 }
 
-/// What an agent is.
+/// The properties of an agent.
 #[derive(Debug, Args)]
 pub(crate) struct Parts {
-    /// What people call it [default: its id].
+    /// The display name [default: its id].
     #[arg(long)]
     name: Option<String>,
-    /// What it is for, in a sentence.
+    /// The agent's purpose, in a sentence.
     #[arg(long)]
     about: Option<String>,
-    /// Whose its context files are [default: open].
+    /// The owner of its context files [default: open].
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Who runs its model; empty for the deployment's.
+    /// The provider of its model; empty for the deployment's.
     #[arg(long)]
     provider: Option<String>,
-    /// Its model; empty for the deployment's.
+    /// The agent's model; empty for the deployment's.
     #[arg(long)]
     model: Option<String>,
     /// Only these tools are kept, of those that all agents have; empty for all of them.
@@ -108,12 +108,12 @@ pub(crate) struct Parts {
     also_allow: Option<Vec<String>>,
 }
 
-/// Whose an agent's context files are.
+/// The owner of an agent's context files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Kind {
     /// Each user shapes their own.
     Open,
-    /// Whoever set it up; a user has `USER.md`.
+    /// The agent's creator; a user has `USER.md`.
     Predefined,
 }
 

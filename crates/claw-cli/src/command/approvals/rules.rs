@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// How many past commands are shown that a rule would have covered.
+/// The number of past commands shown that a rule would have covered.
 const SHOWN: usize = 5;
 
 /// For whom a rule holds.
@@ -31,7 +31,7 @@ pub(crate) enum Scope {
     Tenant,
 }
 
-/// What kind of yes it is.
+/// The extent of an approval: this call, or a rule for such calls.
 #[derive(Debug, Args)]
 pub(crate) struct Kind {
     /// Do not ask about such a call again: remember the rule that `approvals show` shows.
@@ -40,7 +40,7 @@ pub(crate) struct Kind {
     /// For whom the rule holds.
     #[arg(long, value_enum, default_value_t, requires = "always")]
     scope: Scope,
-    /// How long it holds, such as `30m`, `12h` or `7d` [default: until it is revoked].
+    /// The rule's lifetime, such as `30m`, `12h` or `7d` [default: until it is revoked].
     #[arg(long, value_name = "TIME", requires = "always", value_parser = duration)]
     expires: Option<Duration>,
 }
@@ -93,7 +93,7 @@ pub(super) fn preview_lines(preview: &RulePreview) -> Vec<(&'static str, String)
     lines
 }
 
-/// Which rules are shown.
+/// The rules to show.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// Also those that hold no more.
@@ -140,10 +140,10 @@ impl List {
     }
 }
 
-/// Which rule ends.
+/// A rule to revoke.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// Its id, or the beginning of one where only one rule begins so.
+    /// The rule's id, or an unambiguous beginning of it.
     id: String,
 }
 

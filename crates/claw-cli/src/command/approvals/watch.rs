@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::tell;
 
-/// How often it is looked for new questions.
+/// The interval between checks for new approvals.
 const EVERY: Duration = Duration::from_millis(300);
 
 pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {

@@ -44,7 +44,7 @@ const HELP: &[(&str, &str)] = &[
 /// Keys, for `/help`.
 const KEYS: &str = "@path attaches a file · Tab completes · Alt-Enter or \\ at the end of a line: a new line · Ctrl-C stops the answer";
 
-/// How much of what was last said is shown when a session goes on.
+/// The number of last messages shown when a session resumes, and the characters of each.
 const RECAP: usize = 2;
 const RECAP_CHARACTERS: usize = 160;
 
@@ -221,7 +221,7 @@ fn no_word(word: &str) -> Failure {
     }
 }
 
-/// What Tab completes.
+/// Returns the names that Tab completes.
 async fn names(talk: &Talk) -> Names {
     let offer = talk.sessions.deployment().executor.offer(talk.caller.clone()).await;
     let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();

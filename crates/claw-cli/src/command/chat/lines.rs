@@ -18,11 +18,11 @@ use reedline::{
 use crate::cli::Session;
 use crate::failure::Failure;
 
-/// How many lines are remembered.
+/// The number of lines remembered.
 const LINES: usize = 1000;
 const MENU: &str = "completions";
 
-/// What the person typed.
+/// The person's input.
 pub(super) enum Heard {
     Line(String),
     /// Ctrl-C: the line is dropped.
@@ -37,7 +37,7 @@ pub(super) struct Lines {
     known: Arc<Mutex<Known>>,
 }
 
-/// What can be completed.
+/// The completable names and files.
 #[derive(Debug, Default)]
 struct Known {
     names: Names,

@@ -4,7 +4,7 @@ use anstyle::Style;
 
 use crate::output::{style, width};
 
-/// What lines before this one have begun.
+/// The blocks that earlier lines have opened.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     /// The language of the block of code that is open.
@@ -12,7 +12,7 @@ pub(super) struct Markdown {
 }
 
 impl Markdown {
-    /// Whether a block of code is open.
+    /// Returns whether a block of code is open.
     pub(super) fn is_code(&self) -> bool {
         self.code.is_some()
     }
@@ -77,7 +77,7 @@ fn spans(line: &str) -> String {
     shown
 }
 
-/// What begins here, dressed, and what comes after it; `None` where it is but a character.
+/// Renders the span that begins here and returns it with the rest; `None` if the character is plain text.
 fn span(from: &str, is_word_start: bool) -> Option<(String, &str)> {
     if let Some(link) = from.strip_prefix('[') {
         let (text, after) = link.split_once("](")?;

@@ -7,7 +7,7 @@ use crate::output::{Out, indent, prose, visible, width};
 /// More rows than this may have left the screen, where they cannot be written again.
 const MOST_ROWS: usize = 20;
 
-/// What is being said.
+/// The answer that is being printed.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     markdown: Markdown,
@@ -15,9 +15,9 @@ pub(super) struct Speech {
     line: String,
     /// A word that may go on, and may have to go to the next row; with the blanks before it.
     word: String,
-    /// How many columns of the row are taken.
+    /// The number of columns used in the row.
     taken: usize,
-    /// How many rows of the line stand above.
+    /// The number of rows of the line above this one.
     rows: usize,
     /// The lines of a table that has not ended, which stand above.
     table: Vec<String>,
@@ -47,7 +47,7 @@ impl Speech {
         out.flush()
     }
 
-    /// Whether nothing is written on the row.
+    /// Returns whether the row is empty.
     pub(super) fn is_at_line_start(&self) -> bool {
         self.line.is_empty() && self.taken == 0
     }
@@ -76,7 +76,7 @@ impl Speech {
             || self.line.contains('\t')
     }
 
-    /// What is said is whole.
+    /// Prints the rest: the answer is complete.
     pub(super) fn finish(&mut self, out: &mut Out) -> Result<(), Failure> {
         let Some(columns) = out.columns() else { return Ok(()) };
         self.end_table(out, columns.saturating_sub(1).max(1))?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::output::{style, told_columns, visible, width};
 
-/// How often it moves.
+/// The interval between its frames.
 pub(super) const TICK: Duration = Duration::from_millis(120);
 /// Silence shorter than this needs no sign.
 const SILENCE: Duration = Duration::from_millis(500);

@@ -1,5 +1,4 @@
-//! What a person or a program is shown of a run: words as they come, calls as they are made and what they gave,
-//! questions.
+//! The display of a run: text as it streams, calls with their results, approvals.
 //!
 //! Words come from the stream of what is being said, everything else from the conversation's log; what the stream
 //! left out is shown when the message is stored.
@@ -31,14 +30,14 @@ use crate::command::tools::approve;
 use crate::failure::Failure;
 use crate::output::{Out, complain, style, tell, tell_styled};
 
-/// How long nothing happens before it is said why.
+/// The idle time after which the reason for waiting is shown.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
-/// How many lines of a long output are shown from its beginning, and from its end.
+/// The number of lines shown of a long output, from its beginning and from its end.
 const HEAD: usize = 12;
 const TAIL: usize = 8;
-/// How many lines of a change are shown.
+/// The number of lines shown of a change.
 const CHANGED: usize = 40;
-/// How many files that a command changed are named.
+/// The number of files named that a command changed.
 const DETAILS: usize = 6;
 /// About so many bytes are a token.
 const TOKEN_BYTES: u64 = 4;
@@ -50,7 +49,7 @@ pub(super) struct View {
     owner: Owner,
     by: String,
     follower: Follower,
-    /// How much was shown of the message that is being said.
+    /// The streaming message, and the bytes of it already shown.
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
     /// Calls that run, in the order in which they began.
@@ -67,14 +66,14 @@ pub(super) struct View {
     spinner: Spinner,
     /// Keeps what is typed ahead from being shown.
     quiet: Option<Quiet>,
-    /// What was typed before a question.
+    /// The text typed before a question.
     typed: String,
     json: bool,
     workspace: PathBuf,
     /// Approvals that were put to a person or announced.
     asked: HashSet<ApprovalId>,
     speech: Speech,
-    /// Whether the run that is followed has begun.
+    /// True if the followed run has begun.
     begun: bool,
     /// Rings when nobody works on the conversation any more.
     deserted: CancellationToken,
@@ -177,7 +176,7 @@ impl View {
         }
     }
 
-    /// What is waited for, for people.
+    /// Describes what the run waits for.
     fn waits_for(&self) -> String {
         match self.running.last() {
             Some(call) => {
@@ -484,7 +483,7 @@ struct RunningCall {
     since: Instant,
 }
 
-/// What a running command printed so far.
+/// The output of a running command so far.
 #[derive(Default)]
 struct LiveOutput {
     bytes: u64,

@@ -23,15 +23,15 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::tell;
 
-/// Which program, and what it is given.
+/// A program and its credentials.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// What it is called, such as `gh`.
+    /// The program's name, such as `gh`.
     #[arg(required_unless_present = "file")]
     name: Option<String>,
     #[command(flatten)]
     whose: Whose,
-    /// Its file [default: the one in `$PATH`].
+    /// The program's file [default: the one in `$PATH`].
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
     /// A variable that it is given, whose value is asked for; more than once for more [default: what is usual for a
@@ -50,10 +50,10 @@ pub(crate) struct Add {
     /// A program that it may run beside itself, by name or path, or a directory of them; more than once for more.
     #[arg(long, value_name = "PROGRAM")]
     helper: Vec<String>,
-    /// How many seconds it may run.
+    /// The timeout, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     timeout: Option<u32>,
-    /// What agents are told of it.
+    /// Advice for agents about it.
     #[arg(long, value_name = "TEXT")]
     tips: Option<String>,
     /// Leave out what is known of a program of this name.
@@ -64,7 +64,7 @@ pub(crate) struct Add {
     file: Option<PathBuf>,
 }
 
-/// What to do who gave nothing.
+/// The hint if no value was given.
 const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
 
 impl Add {

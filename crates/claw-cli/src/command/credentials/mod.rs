@@ -19,7 +19,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
 use crate::output::{Cell, Table};
 
-/// What to do with credentialed programs.
+/// The operations on credentialed programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Credentials {
     /// Give a program credentials, in place of those it had.
@@ -65,16 +65,16 @@ Examples:
     Remove(Named),
 }
 
-/// Which program.
+/// A program.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// What it is called, such as `gh`.
+    /// The program's name, such as `gh`.
     name: String,
     #[command(flatten)]
     whose: Whose,
 }
 
-/// Whose program.
+/// The owner of a program.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
     /// The agent that may use it [default: all agents].

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// One program in a file. What is called `encrypted_env` there is plain: it is sealed when it is loaded.
+/// A program in a file. Its `encrypted_env` is plain text: it is sealed when it is loaded.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {

@@ -11,7 +11,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 
-/// What to check.
+/// The program and arguments to check.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
     #[command(flatten)]

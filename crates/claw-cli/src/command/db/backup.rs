@@ -12,7 +12,7 @@ use super::{NOT_INCLUDED, finish, meant, remind, sound};
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// What to write where.
+/// The target of a backup.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The file is a SQLite database, whichever database the store is in, and holds it as it stood \

@@ -1,4 +1,4 @@
-//! How far it is: a bar on a terminal, lines in a pipe, nothing beside JSON.
+//! Shows progress: a bar on a terminal, lines in a pipe, nothing beside JSON.
 
 use std::io::IsTerminal as _;
 
@@ -12,7 +12,7 @@ use crate::output::tell;
 pub(super) struct Bar {
     bar: Option<ProgressBar>,
     lines: bool,
-    /// What is being worked at.
+    /// The current step.
     at: String,
 }
 

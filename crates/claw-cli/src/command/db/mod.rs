@@ -18,14 +18,14 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::tell;
 
-/// What no copy and no backup holds, for programs and for people.
+/// The data that no copy and no backup holds, for programs and for people.
 const NOT_INCLUDED: [&str; 3] = [
     "artifacts (files in the data directory)",
     "undo blobs (likewise)",
     "the key that secrets are sealed with",
 ];
 
-/// What to do with the store.
+/// The operations on the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
     /// Show where the store is, its schema, its size and how many rows it holds.

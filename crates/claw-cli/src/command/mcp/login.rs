@@ -30,7 +30,7 @@ Examples:
   clawsmith mcp login notion
   clawsmith mcp login github --scope repo --scope read:org";
 
-/// How long a person may take to log in.
+/// The longest a person may take to log in.
 const LONGEST_LOGIN: Duration = Duration::from_secs(10 * 60);
 /// The longest head of a request that is read, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;

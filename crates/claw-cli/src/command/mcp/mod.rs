@@ -171,7 +171,7 @@ pub(crate) struct Ask {
     /// A tool that is wanted; all of them where none is given.
     #[arg(long, value_name = "TOOL")]
     tool: Vec<String>,
-    /// Why access is wanted.
+    /// The reason for the request.
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }

@@ -1,4 +1,4 @@
-//! What is asked: each question is also a flag, and without a terminal the flags must say it all.
+//! The questions: each is also a flag, and without a terminal the flags must answer all.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::command::prompt;
 use crate::failure::Failure;
 use crate::output::{complain, tell};
 
-/// What a provider at an address of its own is called, unless it is given a name.
+/// The default name of a provider at a custom address.
 const OWN: &str = "own";
 /// The provider that needs nothing.
 const DEMO: &str = "demo";
-/// How many times a question is asked.
+/// The number of times a question is asked.
 const ATTEMPTS: usize = 3;
 
-/// Why there are no answers.
+/// Why the questions ended without answers.
 pub(super) enum Stop {
     /// The person gave up.
     GaveUp,
@@ -52,7 +52,7 @@ pub(super) struct Questions<'a> {
     pub(super) flags: &'a Onboard,
     pub(super) around: &'a Surroundings,
     pub(super) runtime: &'a Runtime,
-    /// Whether somebody can answer.
+    /// True if a person can answer.
     pub(super) terminal: bool,
     pub(super) scrubber: &'a Scrubber,
 }
@@ -161,7 +161,7 @@ impl Questions<'_> {
         }
     }
 
-    /// Where the key is; `known` where its own variables hold it.
+    /// Finds the key's source: the flags, then a known provider's variables, then a question.
     fn key(&self, provider: &str, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
         if let Some(name) = &self.flags.key_env {
             return variable_name(name).map(NewKey::Env).map_err(|message| wrong("--key-env", &message));
@@ -269,7 +269,7 @@ impl Questions<'_> {
     }
 }
 
-/// A name that a variable may have. What is none is not shown: it may be the key itself.
+/// Checks the name of a variable. An invalid one is not shown: it may be the key itself.
 fn variable_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

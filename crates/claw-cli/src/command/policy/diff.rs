@@ -11,7 +11,7 @@ use clawsmith::config::{Loaded, Surroundings};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
-/// Which configurations.
+/// The configurations to compare.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Both files are read as they are: the environment overrides nothing here. Exit code 0 \

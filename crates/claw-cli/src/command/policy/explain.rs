@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// Which tool, and for whom.
+/// The tool and the caller to explain.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   clawsmith policy explain

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// What to do with the policy.
+/// The operations on the policy.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
     /// Say why a caller has a tool or has it not, and what would have to change.

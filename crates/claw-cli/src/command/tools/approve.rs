@@ -1,7 +1,7 @@
 //! Asking the person at the terminal whether a call may run.
 //!
-//! The question goes to standard error and the answer comes from standard input. What the call is about is
-//! shown without control characters: a call must not be able to rewrite its own question.
+//! The question goes to standard error and the answer comes from standard input. The call is shown without
+//! control characters: it must not be able to rewrite its own question.
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use tokio::sync::mpsc;
 
 use crate::output::{beside, tell, told_columns, visible};
 
-/// How often an answer that is neither yes nor no is asked for again.
+/// The number of attempts to get an answer that is yes or no.
 const ATTEMPTS: usize = 3;
 /// The most lines of a question that are shown at once, and how many of them are its last ones.
 const SCREEN: usize = 60;
 const TAIL: usize = 10;
-/// How often it is looked whether a question still waits.
+/// The interval between checks whether an approval is still pending.
 const LOOKED_AFTER: Duration = Duration::from_millis(200);
-/// How long whoever reads the answer takes to notice that none is wanted any more.
+/// The longest the reader of the answer takes to notice that none is wanted any more.
 const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Whether somebody sits at a terminal who can be asked.
+/// Returns whether a person at a terminal can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -53,12 +53,12 @@ impl Listener for Questions {
     }
 }
 
-/// What a person can do where nobody could be asked.
+/// Advice for a call that was refused because nobody could be asked.
 pub(crate) const NOBODY_HERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer \
                                       from another terminal: `clawsmith approvals list`, then `clawsmith approvals \
                                       approve ID`";
 
-/// Whether a call was refused for want of somebody to ask.
+/// Returns whether a call was refused because nobody could be asked.
 pub(crate) fn is_unasked(reason: &str) -> bool {
     reason.contains("nobody can be asked")
 }
@@ -114,7 +114,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     }
 }
 
-/// How an approval ended; `None` while it waits. A store that cannot be read now may be in a moment.
+/// Returns how an approval ended; `None` while it is pending or if the store cannot be read now.
 async fn ended(app: &App, asked: &Approval) -> Option<String> {
     let found = app.store().approval(&asked.request.tenant, asked.id).await.ok()?;
     how_ended(found.as_ref(), SystemClock.now())
@@ -177,7 +177,7 @@ impl Read for Watched {
     }
 }
 
-/// What was answered.
+/// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Said {
     /// No, and why.

@@ -79,7 +79,7 @@ pub(crate) struct Edit {
 /// The fields of a tool.
 #[derive(Debug, Args)]
 pub(crate) struct Fields {
-    /// What it does, for the model.
+    /// The tool's purpose, for the model.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// A shell command with placeholders.

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// Which tools to list, and for whom.
+/// The tools to list, and their caller.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   clawsmith tools list

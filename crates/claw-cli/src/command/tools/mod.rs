@@ -15,7 +15,7 @@ pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
-/// What to do with tools.
+/// The operations on tools.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
     /// List the tools: whether each works here, what it may do, and whether the caller may use it.

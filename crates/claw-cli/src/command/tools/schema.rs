@@ -12,7 +12,7 @@ use super::{is_in_build, known};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
-/// Which tools, for whom.
+/// The tools to export, and their caller.
 #[derive(Debug, Args)]
 #[command(after_help = "The output is JSON whether `--json` is given or not.
 
@@ -23,7 +23,7 @@ pub(crate) struct SchemaOf {
     /// The tools; all of this build where none is named.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Whose form to print.
+    /// The provider whose form to print.
     #[arg(long, value_enum, default_value_t = Provider::Default)]
     provider: Provider,
 }

@@ -15,13 +15,13 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
-/// Which tool, and for whom.
+/// The tool to show, and its caller.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   clawsmith tools show datetime
   clawsmith tools show exec --agent researcher --json")]
 pub(crate) struct Show {
-    /// Its name, or another name it answers to.
+    /// The tool's name, or an alias.
     name: String,
     #[command(flatten)]
     caller: CallerArgs,
