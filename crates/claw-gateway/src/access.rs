@@ -32,14 +32,14 @@ pub(crate) struct KeyWish {
     user: UserId,
     /// The role of a user that is added; `operator` where left out.
     role: Option<AccessRole>,
-    /// Its scopes.
+    /// The key's scopes.
     scopes: KeyScopes,
-    /// Its purpose, for people.
+    /// The key's purpose, for display.
     #[serde(default)]
     label: String,
     /// For how many days it holds; until it is revoked where left out.
     days: Option<u32>,
-    /// Its limits.
+    /// The key's limits.
     #[serde(default)]
     limits: KeyLimits,
 }

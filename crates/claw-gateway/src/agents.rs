@@ -25,13 +25,13 @@ pub(crate) struct AgentCard {
     id: AgentId,
     /// The name that people use.
     name: String,
-    /// Its purpose, in a sentence.
+    /// The agent's purpose, in a sentence.
     about: String,
     /// The owner of its context files: each user, or the person who set it up.
     kind: AgentKind,
     /// The provider of its model; `null` for the deployment's.
     provider: Option<String>,
-    /// Its model; `null` for the deployment's or the provider's.
+    /// The agent's model; `null` for the deployment's or the provider's.
     model: Option<String>,
     /// The version of its entry in the store; `null` for an agent of the configuration file alone.
     version: Option<u64>,
@@ -62,14 +62,14 @@ pub(crate) struct NewAgent {
 pub(crate) struct AgentChange {
     /// The name that people use.
     name: Option<String>,
-    /// Its purpose, in a sentence.
+    /// The agent's purpose, in a sentence.
     about: Option<String>,
     kind: Option<AgentKind>,
     /// The provider of its model; an empty text for the deployment's.
     provider: Option<String>,
-    /// Its model; an empty text for the deployment's.
+    /// The agent's model; an empty text for the deployment's.
     model: Option<String>,
-    /// Its tool rules.
+    /// The agent's tool rules.
     tools: Option<AgentTools>,
 }
 

@@ -26,10 +26,10 @@ use crate::error::ApiError;
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-clawsmith-session");
 const RUN: HeaderName = HeaderName::from_static("x-clawsmith-run");
 
-/// How long nothing may be heard before it is looked whether anything will.
+/// The silence after which it is checked whether the run is still alive.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How many of the last messages are searched for an answer.
+/// The number of last messages searched for an answer.
 const LAST: usize = 50;
 
 /// A question to an agent.
@@ -246,7 +246,7 @@ pub(crate) enum Told {
     Failed(String),
 }
 
-/// How an answer came to its end.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The agent was done, or waits for an approval.

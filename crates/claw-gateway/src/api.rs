@@ -38,7 +38,7 @@ pub(crate) enum Access {
     Needs(Permission),
 }
 
-/// One line of the table.
+/// An entry of the route table.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,

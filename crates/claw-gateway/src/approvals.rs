@@ -18,7 +18,7 @@ use crate::error::ApiError;
 pub(crate) struct Given {
     /// The call may run, this once; else it is denied.
     pub(crate) approve: bool,
-    /// Why not; the model is told.
+    /// The reason for a denial; the model is told.
     #[serde(default)]
     pub(crate) reason: Option<String>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct RuleView {
     by: String,
     created: UnixMillis,
     expires: Option<UnixMillis>,
-    /// How often it let a call through.
+    /// The number of calls it let through.
     uses: u64,
     last_used: Option<UnixMillis>,
     revoked: Option<UnixMillis>,

@@ -201,7 +201,7 @@ async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
     Ok(Json(completion).into_response())
 }
 
-/// Where a stream stands.
+/// The stage of a stream.
 enum Stage {
     Begin,
     Words,

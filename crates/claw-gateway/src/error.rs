@@ -27,9 +27,9 @@ pub(crate) struct Problem {
     status: u16,
     /// A word that a program can compare.
     code: &'static str,
-    /// What happened, with values.
+    /// The problem, with values.
     detail: String,
-    /// What to try.
+    /// The advice: what to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// More for programs.
@@ -43,10 +43,10 @@ pub(crate) struct OpenAiError {
     error: OpenAiFault,
 }
 
-/// What happened, in OpenAI's words.
+/// An error in OpenAI's form.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OpenAiFault {
-    /// What happened, and what to try.
+    /// The problem, and what to try.
     message: String,
     r#type: &'static str,
     param: Option<String>,
@@ -225,7 +225,7 @@ pub(crate) async fn shape(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a path answers in OpenAI's shape.
+/// Returns whether a path answers in OpenAI's form.
 pub(crate) fn is_openai(path: &str) -> bool {
     ["/v1/chat/completions", "/v1/models", "/v1/responses"].iter().any(|known| path.starts_with(known))
 }

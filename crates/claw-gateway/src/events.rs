@@ -26,10 +26,10 @@ use crate::guard::bearer;
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::there;
 
-/// How often a stream looks whether its key still holds.
+/// The interval at which a stream checks that its key is still valid.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Where to begin.
+/// The event to start from.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct From {

@@ -75,7 +75,7 @@ fn origin_fault(hosts: &[String], headers: &HeaderMap, in_uri: Option<&str>) -> 
     (!is_same).then(|| format!("the origin `{}` is not one of this gateway's", shown(origin)))
 }
 
-/// Whether a name is of this machine: there, another port is another program.
+/// Returns whether a name is of this machine, where another port is another program.
 fn is_loopback(name: &str) -> bool {
     without_port(name).is_some_and(|name| matches!(name, "localhost" | "127.0.0.1" | "[::1]"))
 }

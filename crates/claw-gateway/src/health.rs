@@ -1,4 +1,4 @@
-//! Whether the gateway lives, and whether it can work. Both answer without a key and say nothing else.
+//! Liveness and readiness of the gateway. Both answer without a key and say nothing else.
 
 use axum::extract::State;
 use axum::http::StatusCode;

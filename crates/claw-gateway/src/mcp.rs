@@ -122,7 +122,7 @@ fn agent_in(query: Option<&str>) -> Option<String> {
 pub(crate) struct Wanted {
     #[serde(flatten)]
     server: McpServer,
-    /// Values of variables and headers, by their names. They are sealed and never shown.
+    /// Values of variables and headers, by their names. Values are sealed and never shown.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     values: BTreeMap<String, SecretString>,

@@ -59,7 +59,7 @@ pub(crate) struct DiffRequest {
     config: String,
 }
 
-/// What each agent gains and loses.
+/// The tools that each agent gains and loses.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Differences {
     differences: PolicyDiff,
@@ -71,7 +71,7 @@ pub(crate) struct Differences {
 pub(crate) struct ReplayRequest {
     /// The configuration file's text, in TOML.
     config: String,
-    /// How far back: days (`7d`, which is the default) or hours (`12h`).
+    /// The time to go back: days (`7d`, which is the default) or hours (`12h`).
     since: Option<String>,
 }
 

@@ -130,7 +130,7 @@ pub(crate) struct ResponseView {
     /// `in_progress`, `completed`, `incomplete` or `failed`.
     status: &'static str,
     model: String,
-    /// What the agent said and called.
+    /// The agent's messages and calls.
     output: Vec<OutputItem>,
     previous_response_id: Option<String>,
     instructions: Option<String>,

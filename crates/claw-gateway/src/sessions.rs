@@ -89,10 +89,10 @@ pub(crate) struct Messages {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageView {
     id: MessageId,
-    /// Its place in the session.
+    /// The message's number in the session.
     seq: u64,
     role: Role,
-    /// Its parts: text, images, calls and results.
+    /// The message's parts: text, images, calls and results.
     content: Value,
     run_id: JobId,
     at: UnixMillis,
@@ -114,7 +114,7 @@ pub(crate) struct RunView {
     state: JobState,
     session_key: Option<SessionKey>,
     accepted: UnixMillis,
-    /// How often it was tried.
+    /// The number of attempts.
     tries: u32,
     /// The last error.
     error: Option<String>,
@@ -222,7 +222,7 @@ pub(crate) async fn remove(
     Ok(Json(SessionRemoved { session_key: session, removed: true }))
 }
 
-/// One of the visitor's sessions.
+/// Returns one of the visitor's sessions.
 async fn one(visit: &Visit, circle: &Circle, session: &SessionKey) -> Result<Json<SessionCard>, ApiError> {
     let found = visit.app().store().conversation(&visit.visitor().tenant, circle, session).await;
     let found = found.map_err(clawsmith::app::Error::from)?;

@@ -88,7 +88,7 @@ pub(crate) struct ProviderList {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ProviderView {
     name: String,
-    /// Its model for agents that name none.
+    /// The default model of the provider, for agents that name none.
     model: Option<String>,
     /// The models that are described.
     models: Vec<String>,

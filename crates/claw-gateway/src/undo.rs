@@ -51,7 +51,7 @@ pub(crate) struct ChangeView {
     call_id: CallId,
     run_id: Option<JobId>,
     at: UnixMillis,
-    /// When it was undone.
+    /// The time it was undone; `null` if it was not.
     undone: Option<UnixMillis>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct ChangeShown {
     diff: String,
 }
 
-/// How to undo.
+/// The options of undoing a change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyRequest {

@@ -35,9 +35,9 @@ const LONGEST_FRAME: usize = 1024 * 1024;
 const MOST_SUBSCRIPTIONS: usize = 64;
 /// The most events that wait for a slow client.
 const WAITING: usize = 256;
-/// How often the key is looked at again and the client is pinged.
+/// The interval at which the key is checked again and the client is pinged.
 const BEAT: Duration = Duration::from_secs(5);
-/// How long a client may take to read one frame.
+/// The longest a client may take to read one frame.
 const SLOWEST: Duration = Duration::from_secs(10);
 
 /// A frame that a client sends, before its method is known.
