@@ -16,7 +16,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether a tool, by the server's name, may be used.
+    /// Returns whether a tool, by the server's name for it, may be used.
     pub fn permits(&self, tool: &str) -> bool {
         !self.deny.contains(tool) && self.allow.as_ref().is_none_or(|allow| allow.contains(tool))
     }

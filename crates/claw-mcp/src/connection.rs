@@ -1,4 +1,4 @@
-//! One connection to a server: dialled when it is first wanted, watched, and dialled again when it is lost.
+//! A connection to a server: dialled when it is first needed, watched, and dialled again when it is lost.
 
 mod dial;
 mod live;
@@ -26,14 +26,14 @@ use crate::error::McpError;
 use crate::handler::Watcher;
 use crate::hub::Place;
 
-/// How long a server may take to introduce itself, and to list its tools.
+/// The longest a server may take to introduce itself, and to list its tools.
 const DIAL_WITHIN: Duration = Duration::from_secs(60);
 /// The first and the longest pause between two attempts, and the pause after [`QUICK_ATTEMPTS`] of them.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const SLOW_PAUSE: Duration = Duration::from_secs(300);
 const QUICK_ATTEMPTS: u32 = 10;
-/// How long a call waits for a connection that is being made.
+/// The longest a call waits for a connection that is being made.
 const CALL_WAITS: Duration = Duration::from_secs(20);
 
 /// The state of a connection, for people.
@@ -67,7 +67,7 @@ pub struct ServerReport {
     pub protocol: String,
     /// The server's name and version, if it says.
     pub server: Option<String>,
-    /// The server's instructions for its use, if it gives any. They are the server's words.
+    /// The server's instructions for its use, in the server's own words; `None` if it gives none.
     pub instructions: Option<String>,
     /// The server offers resources.
     pub resources: bool,

@@ -26,7 +26,8 @@ pub(crate) fn output(server: &str, result: CallToolResult) -> Result<Output, Too
     Ok(output)
 }
 
-/// One piece of a server's content. A link has its words beside it, since it has no contents of its own.
+/// Converts one piece of a server's content. A link gets its description beside it, since it has no content
+/// of its own.
 pub(crate) fn blocks(content: ContentBlock) -> Vec<Block> {
     match content {
         ContentBlock::ResourceLink(link) => {
@@ -38,7 +39,7 @@ pub(crate) fn blocks(content: ContentBlock) -> Vec<Block> {
     }
 }
 
-/// One block. Bytes that a model cannot read are named, not sent.
+/// Converts one block. Bytes that a model cannot read are named, not sent.
 fn block(block: ContentBlock) -> Block {
     match block {
         ContentBlock::Text(text) => Block::Text { text: text.text },

@@ -105,11 +105,11 @@ pub(crate) struct Place {
     directory: PathBuf,
     pub(crate) sandboxed: bool,
     clock: Arc<dyn Clock>,
-    /// One lock per login, held while it is renewed.
+    /// A lock per login, held while it is renewed.
     refreshing: Mutex<HashMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// Whose login at which server.
+/// The tenant, server and user of a login.
 type LoginKey = (TenantId, ServerName, Option<UserId>);
 
 pub(crate) struct Opener(pub(crate) Arc<dyn McpSecrets>);
@@ -198,7 +198,7 @@ struct Servers {
     /// Tools for resources and prompts, each with the servers that offer such things.
     offers: Vec<Offered>,
     grants: HashMap<ServerName, Vec<McpGrant>>,
-    /// One layer per set of tools, and the layers of callers.
+    /// A layer per set of tools, and the layers of callers.
     layers: Mutex<Layers>,
 }
 

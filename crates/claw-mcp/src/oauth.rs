@@ -25,7 +25,7 @@ use crate::error::McpError;
 use crate::hub::{McpSecrets, SecretKind, secret_name};
 use crate::transport::Remote;
 
-/// How long a login may take between its begin and its end.
+/// The longest a login may take from its begin to its end.
 const LONGEST_LOGIN: Duration = Duration::from_secs(15 * 60);
 /// The most bytes of an answer of an authorization server.
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -62,7 +62,7 @@ pub struct LoginView {
     pub renewable: bool,
 }
 
-/// Whose login at which server.
+/// The place of a login: its server and its user.
 #[derive(Clone)]
 pub(crate) struct LoginPlace {
     pub(crate) secrets: Arc<dyn McpSecrets>,
@@ -392,7 +392,7 @@ impl CredentialStore for SealedLogin {
         self.place.forget(SecretKind::Login).await.map_err(stored)
     }
 
-    /// One refresh at a time, on what is stored now: another connection may have renewed the login meanwhile.
+    /// Allows one refresh at a time, of the stored login: another connection may have renewed it meanwhile.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let guard = Arc::clone(&self.place.refreshing).lock_owned().await;
         self.remember(None);

@@ -44,7 +44,7 @@ impl From<ClientInitializeError> for DialError {
     }
 }
 
-/// Why a server that wants a login could not be reached; `None` for other failures.
+/// Returns why a server that wants a login could not be reached; `None` for other failures.
 fn login_wanted(error: &ClientInitializeError) -> Option<String> {
     match error {
         ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {

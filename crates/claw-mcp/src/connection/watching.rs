@@ -17,7 +17,7 @@ use super::{ConnectionState, DIAL_WITHIN, Dialled, LONGEST_PAUSE, Live, Now, Tar
 use crate::definition::pinned;
 use crate::handler::Watcher;
 
-/// How often a connection that is up is tried, and how long the server may take to answer.
+/// The interval between health checks of a connection, and the longest the server may take to answer one.
 const HEALTH_EVERY: Duration = Duration::from_secs(30);
 const HEALTH_WITHIN: Duration = Duration::from_secs(15);
 /// The most tools and pages that are read of one server.
@@ -192,7 +192,7 @@ fn subscribe(peer: &Peer<RoleClient>, watcher: &Watcher) -> Option<tokio::task::
     })
 }
 
-/// Why a server does not pass a health check. Any answer counts, an error too.
+/// Returns why a server fails a health check; `None` if it passes. Any answer counts, an error too.
 async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
     let ping = peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
     match timeout(HEALTH_WITHIN, ping).await {

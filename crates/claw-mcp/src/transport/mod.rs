@@ -19,9 +19,9 @@ pub(crate) use self::stdio::{StdioChild, start};
 
 /// Bytes of the largest message that is read.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
-/// How long a server may take to begin its answer to one request.
+/// The longest a server may take to begin its answer to one request.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_secs(120);
-/// How long a stream of events may be silent.
+/// The longest silence of an event stream.
 pub(crate) const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// An address with the headers that go there, and a client that reaches it.
