@@ -25,7 +25,7 @@ pub fn owner() -> Owner {
     Owner { tenant: TenantId::main(), session: session("cli:me") }
 }
 
-/// Who calls, in session `cli:me` and workspace `/w`.
+/// Returns a caller in session `cli:me` and workspace `/w`.
 pub fn caller() -> Caller {
     Caller::new(agent(), session("cli:me"), "/w")
 }
@@ -135,7 +135,7 @@ pub fn user(id: &str) -> User {
     }
 }
 
-/// What is stored of a key of the main tenant that is of no user, never expires and may call tools.
+/// Returns the stored form of a key of the main tenant without a user, that never expires and may call tools.
 pub fn key_of(key: &ApiKey) -> NewKey {
     NewKey {
         id: KeyId::new(),

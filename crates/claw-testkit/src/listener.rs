@@ -9,7 +9,7 @@ use claw_core::event::{Event, Listener};
 pub struct Recorder(Mutex<Vec<Event>>);
 
 impl Recorder {
-    /// What was heard so far.
+    /// Returns the events recorded so far.
     pub fn events(&self) -> Vec<Event> {
         self.0.lock().unwrap().clone()
     }

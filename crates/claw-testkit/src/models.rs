@@ -33,7 +33,7 @@ fn image(mime: &Value, data: &Value) -> Result<Part, String> {
     Ok(Part::Image(Image::new(mime, data.map_err(|error| format!("an image that is no base64: {error}"))?)))
 }
 
-/// How a server behaves besides what its script says.
+/// The behaviour of a server beyond its script.
 #[derive(Debug, Clone, Default)]
 pub struct Manners {
     /// Every byte of an answer comes alone.
@@ -80,7 +80,7 @@ impl Drop for ModelServer {
     }
 }
 
-/// What one wire format does.
+/// A wire format.
 trait Wire: Sync {
     /// The conversation in a request, or why the real server would refuse it.
     fn read(&self, body: &Value) -> Result<Question, String>;
@@ -94,7 +94,7 @@ trait Wire: Sync {
     fn whole(&self, scene: &Scene) -> Option<Value>;
 }
 
-/// What is sent next.
+/// The next step of a response.
 enum Event {
     /// Text of the stream.
     Send(String),
@@ -124,7 +124,7 @@ impl ModelServer {
         Self { port, asked, task }
     }
 
-    /// Where it is, for a kind of provider: what goes into `base_url`.
+    /// Returns its address for a kind of provider, as for `base_url`.
     pub fn base_url(&self, kind: claw_llm::ProviderKind) -> String {
         let path = match kind {
             claw_llm::ProviderKind::OpenAi => "/v1",

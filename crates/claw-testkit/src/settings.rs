@@ -36,7 +36,7 @@ impl MemorySettings {
         self.bells.ring(Topic::Settings);
     }
 
-    /// How often it was asked what holds for a tenant.
+    /// Returns how many times settings of a tenant were read.
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::SeqCst)
     }

@@ -8,7 +8,7 @@ use claw_core::port::{Child, Control, Ended, HostRan, Ran, RunContext, ShellHost
 use claw_core::tool::{Argv, Effects, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::watch;
 
-/// What a command answers.
+/// The scripted result of a command.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// It ends.
@@ -40,7 +40,7 @@ pub struct Run {
     pub directory: String,
     /// The variables added to its environment.
     pub env: Vec<(String, String)>,
-    /// Whether it had to run in a sandbox.
+    /// True if it had to run in a sandbox.
     pub sandboxed: bool,
     /// The effects it was left.
     pub effects: Effects,
@@ -73,7 +73,7 @@ impl FakeShell {
         self.swapped.lock().unwrap().push((target, identity.into()));
     }
 
-    /// What ran so far.
+    /// Returns the runs so far.
     pub fn runs(&self) -> Vec<Run> {
         self.runs.borrow().clone()
     }

@@ -14,7 +14,7 @@ use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, SessionKey, TenantId};
 use tokio::sync::watch;
 
-/// What a store can be asked.
+/// The methods of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the method of its name")]
 pub enum StoreMethod {

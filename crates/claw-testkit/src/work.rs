@@ -79,14 +79,14 @@ impl State {
         self.jobs.push(Job { new, state, attempts: 0, parks: 0, error, lease, cancel });
     }
 
-    /// Whether a job of the same session that is not over was accepted before.
+    /// Returns whether an unfinished job of the same session was accepted before.
     fn is_behind(&self, place: usize) -> bool {
         let new = &self.jobs[place].new;
         let same = |other: &NewJob| other.tenant == new.tenant && other.session == new.session;
         new.session.is_some() && self.jobs[..place].iter().any(|job| !job.state.is_over() && same(&job.new))
     }
 
-    /// Where the best job is that this claim may have.
+    /// Returns the index of the best job for this claim.
     fn best(&self, claim: &Claim) -> Option<usize> {
         let fits = |(place, job): &(usize, &Job)| {
             matches!(job.state, JobState::Pending | JobState::Parked)
@@ -116,7 +116,7 @@ impl State {
         true
     }
 
-    /// What was said of this id before stays as it is.
+    /// Stores a message. A message with a known id is left as it is.
     fn say(&mut self, new: NewMessage, run: JobId) -> u64 {
         let key = (new.tenant.clone(), new.id);
         if let Some(accepted) = self.accepted.get(&key) {

@@ -1,8 +1,8 @@
 //! A program that does nothing but note how it was started, under whatever name; as `cat` and `tee` it also
 //! passes on what it reads, and as `mktemp` it prints a name, which the analysis counts on.
 //!
-//! One record in `/log`: the number of words, then the path it was started by and its arguments, each ended
-//! by NUL. A record is written at once, so that those of programs that run side by side do not mix.
+//! Appends a record to `/log`: the number of words, then the path it was started by and its arguments, each
+//! ended by NUL. A record is written at once, so that records of concurrent programs do not mix.
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt;

@@ -11,7 +11,7 @@ use crate::fixture::{NOW, PNG, tenant};
 
 /// Small limits, so that they are reached.
 const LIMITS: BlobLimits = BlobLimits { blob: 1000, tenant: 2500 };
-/// How many write at once.
+/// The number of concurrent writers.
 const RACERS: u8 = 16;
 
 /// Puts a store of blobs through the suite; `make` gives an empty one with these limits.

@@ -15,8 +15,8 @@ use crate::fixture::caller;
 /// Puts a bridge through the suite; `make` gives one, and an absolute path where nothing is yet. The suite uses
 /// that path, and paths that begin with it.
 ///
-/// One that is not [`Confinement::Enforced`] is not asked to keep to its scope, and one that cannot list is not
-/// asked to walk and search.
+/// A bridge that is not [`Confinement::Enforced`] is not asked to keep to its scope, and one that cannot list
+/// is not asked to walk and search.
 pub async fn bridge<B: FsBridge + 'static>(make: impl AsyncFn() -> (B, PathBuf)) {
     let world = async || World::new(make().await);
     reads_what_was_written(world().await).await;

@@ -374,7 +374,7 @@ fn ids(approvals: &[Approval]) -> Vec<ApprovalId> {
     approvals.iter().map(|approval| approval.id).collect()
 }
 
-/// When a [`question`] lapses.
+/// Returns the time at which a [`question`] expires.
 fn expiry() -> UnixMillis {
     question(CallId::new(), "ls").expires
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::fixture::{NOW, child_of, job, job_of, session, tenant, worker};
 
-/// How long the suite's leases hold.
+/// The duration of the suite's leases.
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Puts a queue through the suite; `make` gives an empty one.

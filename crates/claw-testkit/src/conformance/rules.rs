@@ -297,7 +297,7 @@ async fn one(store: &impl Rules) -> Rule {
     all.remove(0)
 }
 
-/// How many hold for the suite's agent and session.
+/// Returns the number of rules that hold for the suite's agent and session.
 async fn applying(store: &impl Rules, now: UnixMillis) -> usize {
     store.rules(&TenantId::main(), &agent(), &session("cli:me"), now).await.unwrap().len()
 }

@@ -22,7 +22,7 @@ use crate::fixture::{NOW, job_of, message, question, session, worker};
 
 pub use whole::runs_in_store;
 
-/// How long the suite's leases hold.
+/// The duration of the suite's leases.
 const LEASE: Duration = Duration::from_secs(60);
 /// Until when its runs are parked.
 const LATER: UnixMillis = UnixMillis(NOW.0 + 3_600_000);

@@ -440,7 +440,7 @@ async fn run(store: &impl Queue, worker: &Worker) -> Lease {
     store.claim(claim).await.unwrap().expect("a job is claimable").1
 }
 
-/// What an agent said: a call, its result, an answer, ...
+/// Makes an agent's messages: a call, its result, an answer, ...
 fn said(key: &str, count: usize) -> Vec<NewMessage> {
     let roles = [Role::Assistant, Role::Tool, Role::Assistant];
     roles.into_iter().cycle().take(count).map(|role| NewMessage { role, ..message(key, "said") }).collect()

@@ -259,7 +259,7 @@ async fn all(store: &impl UndoIndex) -> Vec<Undo> {
     store.undos(&TenantId::main(), &UndoFilter::default(), 100).await.unwrap()
 }
 
-/// What was given up, sorted.
+/// Prunes, and returns the digests given up, sorted.
 async fn prune(store: &impl UndoIndex, before: i64, bytes: u64) -> Vec<String> {
     let mut given: Vec<_> =
         store.prune_undo(UnixMillis(before), bytes).await.unwrap().iter().map(Digest::to_string).collect();

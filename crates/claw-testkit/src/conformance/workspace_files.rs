@@ -11,7 +11,7 @@ use claw_core::store::{
 
 use crate::fixture::{NOW, digest, tenant};
 
-/// How many write at once.
+/// The number of concurrent writers.
 const RACERS: usize = 16;
 
 /// Puts a store of files through the suite; `make` gives an empty one.

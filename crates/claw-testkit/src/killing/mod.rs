@@ -7,8 +7,8 @@
 //! [`Model`] reads all that was said and what the store shows, and gives what does not fit: see
 //! `docs/store.md`. Nothing that is checked depends on how long anything took.
 //!
-//! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`. Documents are
-//! not played yet.
+//! A new aggregate needs its operations, their choice by a player, and a file in `model`. Documents are not
+//! played yet.
 
 use claw_core::store::{Approvals, Ledger, Runs};
 

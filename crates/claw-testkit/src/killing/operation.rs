@@ -1,11 +1,11 @@
-//! What a player can try, and what it can be told.
+//! The operations a player can try, and the replies it can get.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{ApprovalState, JobState, Lease, NewApproval, NewJob, NewMessage, Worker};
 use claw_core::{ApprovalId, CallId, JobId, SessionKey};
 use serde::{Deserialize, Serialize};
 
-/// One call of one method of a store.
+/// A call of one method of a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "try", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is the method of its name, with what it is given")]
@@ -33,9 +33,9 @@ pub enum Operation {
 /// The right to finish a job, of the player that says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Right {
-    /// Which job.
+    /// The id of the job.
     pub job: JobId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// Until when.
     pub until: UnixMillis,
@@ -54,7 +54,7 @@ impl From<&Lease> for Right {
     }
 }
 
-/// What the store answered.
+/// The store's reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "got", rename_all = "snake_case")]
 pub enum Reply {
@@ -62,9 +62,9 @@ pub enum Reply {
     Done,
     /// A message was accepted, now or before.
     Accepted {
-        /// Its place.
+        /// The message's number.
         seq: u64,
-        /// Its job.
+        /// The message's job.
         job: JobId,
     },
     /// A job was leased, or none is there to be.
@@ -74,7 +74,7 @@ pub enum Reply {
     },
     /// An attempt failed or was parked.
     Failed {
-        /// What became of the job.
+        /// The job's state afterwards.
         state: JobState,
     },
     /// A tree of jobs was cancelled.
@@ -91,21 +91,21 @@ pub enum Reply {
     },
     /// A question stands.
     Asked {
-        /// Which.
+        /// The id of the approval.
         approval: ApprovalId,
-        /// How.
+        /// The approval's state.
         state: ApprovalState,
     },
     /// It was refused for a reason that the promise knows, and has not happened.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// An error: it may have happened or not.
     Error {
-        /// Which.
+        /// The error's message.
         why: String,
-        /// Whether trying again may help. One that it does not help is a finding.
+        /// True if a retry may help. An error that is not transient is a finding.
         transient: bool,
     },
 }
@@ -113,9 +113,9 @@ pub enum Reply {
 /// An operation and, where its player lived to hear it, the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What was tried.
+    /// The attempted operation.
     pub operation: Operation,
-    /// What was answered.
+    /// The reply; `None` if the player died before it.
     pub reply: Option<Reply>,
 }
 
@@ -125,12 +125,12 @@ impl Step {
         self.reply.as_ref().filter(|reply| !matches!(reply, Reply::Refused { .. } | Reply::Error { .. }))
     }
 
-    /// Whether it may have happened: everything but what was refused.
+    /// Returns whether it may have happened: everything but a refusal.
     pub fn may_have_happened(&self) -> bool {
         !matches!(self.reply, Some(Reply::Refused { .. }))
     }
 
-    /// Whether nobody knows.
+    /// Returns whether it is unknown if it happened.
     pub fn is_unclear(&self) -> bool {
         matches!(self.reply, None | Some(Reply::Error { .. }))
     }

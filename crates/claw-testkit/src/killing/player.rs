@@ -1,4 +1,4 @@
-//! One worker that does this and that, and says what it does.
+//! A worker that performs random operations and reports each.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{

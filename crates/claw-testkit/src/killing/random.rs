@@ -36,7 +36,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of these; `None` where there are none.
+    /// Picks one of these; `None` if there are none.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }

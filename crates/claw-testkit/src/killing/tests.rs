@@ -95,7 +95,7 @@ async fn finds_every_lie() {
     }
 }
 
-/// What died before it was answered may be there or not, and never half.
+/// An operation whose player died before the reply may be stored or not, but never in part.
 #[tokio::test]
 async fn lets_a_message_that_is_unclear_be_there_or_not_but_not_half() {
     let world = World::new(1);

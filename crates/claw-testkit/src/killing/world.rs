@@ -1,4 +1,4 @@
-//! What the players of a round have in common: ids they all try, so that they meet.
+//! The ids that all players of a round share, so that they collide.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewApproval, NewJob, NewMessage, Role};
@@ -13,17 +13,17 @@ const JOBS: usize = 10;
 const MESSAGES: usize = 10;
 const CALLS: usize = 10;
 
-/// When every question of every world lapses.
+/// The time at which every approval of every world expires.
 pub const EXPIRY: UnixMillis = UnixMillis(fixture::NOW.0 + 300_000);
 
 /// The tenant, sessions and ids of one round.
 #[derive(Debug, Clone)]
 pub struct World {
-    /// Whose data it is.
+    /// The tenant that owns the data.
     pub tenant: TenantId,
     /// The lane of its jobs.
     pub lane: SmolStr,
-    /// Its conversations.
+    /// The tenant's sessions.
     pub sessions: Vec<SessionKey>,
     /// Jobs that anyone may accept.
     pub jobs: Vec<NewJob>,
@@ -89,7 +89,7 @@ impl World {
         NewApproval { tenant, asked, expires: EXPIRY, ..fixture::question(call, "ls") }
     }
 
-    /// Whether a call needs an approval.
+    /// Returns whether a call needs an approval.
     pub fn is_asked(&self, call: CallId) -> bool {
         self.calls.iter().position(|known| *known == call).is_some_and(|place| place % 2 == 0)
     }

@@ -143,7 +143,7 @@ impl Wire for Anthropic {
     }
 }
 
-/// What stands for a thought and is wanted back with it.
+/// Returns the signature of a thought, which must be sent back with it.
 fn signature(thought: &str) -> String {
     format!("signed {} bytes", thought.len())
 }

@@ -12,7 +12,7 @@ pub(super) struct Received {
     pub(super) body: Vec<u8>,
 }
 
-/// One connection, which carries one request.
+/// A connection, which carries one request.
 pub(super) struct Connection(TcpStream);
 
 impl Connection {

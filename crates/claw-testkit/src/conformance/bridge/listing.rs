@@ -68,7 +68,7 @@ impl<B: FsBridge> World<B> {
     }
 }
 
-/// Whether a bridge can walk and search at all.
+/// Returns whether a bridge can walk and search at all.
 pub(super) async fn can_list(world: World<impl FsBridge>) -> bool {
     world.write("a", "a").await;
     let walked = world.files.walk(&world.place(), &all(".")).await;

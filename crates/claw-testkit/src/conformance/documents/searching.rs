@@ -1,4 +1,4 @@
-//! What is found: the same on every store, whatever is asked.
+//! Search results: the same on every store, for any query.
 
 use std::collections::BTreeSet;
 

@@ -22,7 +22,7 @@ pub struct Model<'a> {
     steps: Vec<Step>,
 }
 
-/// What a store shows of a round.
+/// The content of a store after a round.
 #[derive(Debug)]
 pub struct Seen {
     jobs: HashMap<JobId, Job>,
@@ -43,7 +43,7 @@ impl<'a> Model<'a> {
         self.steps.extend(steps);
     }
 
-    /// What was said so far.
+    /// Returns the steps recorded so far.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -74,7 +74,7 @@ impl<'a> Model<'a> {
         Ok(Seen { jobs, messages, events, entries, approvals })
     }
 
-    /// What does not fit, in words. Empty is what everyone hopes for.
+    /// Returns the contradictions between steps and store, in words. Empty if there are none.
     pub fn check(&self, seen: &Seen) -> Vec<String> {
         let mut findings = Vec::new();
         for step in &self.steps {

@@ -138,7 +138,7 @@ impl Model<'_> {
     }
 }
 
-/// What was said at once is there in one piece, or not at all; gives its places.
+/// Checks that messages written together are stored completely or not at all; returns their numbers.
 fn check_said(
     stored: &HashMap<MessageId, &Message>,
     (step, said): (&Step, &[NewMessage]),

@@ -8,7 +8,7 @@ use claw_core::store::{Job, JobState, NewJob};
 use super::super::{Operation, Reply, Right, Step};
 use super::{Model, Seen};
 
-/// What was said of one job.
+/// The recorded steps of one job.
 #[derive(Default)]
 struct Said<'a> {
     accepted: Vec<(&'a Step, &'a NewJob)>,
@@ -78,7 +78,7 @@ impl Model<'_> {
         said
     }
 
-    /// Whether a cancel of this job may have happened.
+    /// Returns whether a cancel of this job may have happened.
     fn may_be_cancelled(&self, id: JobId) -> bool {
         let cancels = |step: &Step| matches!(step.operation, Operation::Cancel { job } if job == id);
         self.steps.iter().any(|step| cancels(step) && step.may_have_happened())

@@ -1,5 +1,5 @@
-//! Mutants of commands: the same in other quotes, wrapped, joined, or damaged. What they mean is for bash to
-//! say, so a mutation need not keep the meaning.
+//! Mutants of commands: the same in other quotes, wrapped, joined, or damaged. Bash decides what they mean,
+//! so a mutation need not keep the meaning.
 
 /// Makes mutants, the same ones for the same seed.
 pub(super) struct Mutator {
