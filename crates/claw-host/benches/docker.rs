@@ -1,8 +1,8 @@
 //! The cost of running a command in a container, against the engine's own API running the same command in the
 //! same container.
 //!
-//! `scripts/with-docker.sh` brings the engine. Prints `name<TAB>value<TAB>unit` lines; times are medians, and what is
-//! compared takes turns.
+//! `scripts/with-docker.sh` brings the engine. Prints `name<TAB>value<TAB>unit` lines; times are medians, and
+//! the compared runs alternate.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 

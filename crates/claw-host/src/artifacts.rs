@@ -1,4 +1,4 @@
-//! Results too long to send whole, kept for the session they came up in.
+//! Results too long to send whole, kept for their session.
 //!
 //! [`FileArtifacts`] keeps them under a directory, [`IndexedArtifacts`] adds a limit per tenant, and
 //! [`MemoryArtifacts`] keeps them as long as the process lives. All are bounded: the oldest results make
@@ -54,7 +54,7 @@ fn count_lines(text: &str) -> usize {
     text.split_inclusive('\n').count()
 }
 
-/// Refuses to read from a line that is not there.
+/// Refuses to read from a line that does not exist.
 fn check_first(artifact: &Artifact, first: usize) -> Result<(), ToolError> {
     if (1..=artifact.lines).contains(&first) {
         return Ok(());

@@ -13,7 +13,7 @@ use super::{ArtifactLimits, check_first, count_lines, not_found};
 const TOGETHER: ArtifactLimits = ArtifactLimits { count: 10_000, bytes: 256 * 1024 * 1024 };
 
 /// Kept results that live as long as the process: for each session within its limits, and for all of them
-/// together at most 10,000 texts of 256 MiB. Where that is too little, the tenant that keeps most makes room.
+/// together at most 10,000 texts of 256 MiB. If that is exceeded, the tenant that keeps most makes room.
 #[derive(Debug)]
 pub struct MemoryArtifacts {
     limits: ArtifactLimits,

@@ -38,14 +38,14 @@ pub(super) fn is_denied(place: &Place<'_>, full: &Path) -> bool {
     place.scope.denied.iter().any(|denied| full.starts_with(denied))
 }
 
-/// The outermost root that a path is in: what is ignored below is said from there on.
+/// Returns the outermost root that contains a path: ignore rules count from there.
 pub(super) fn outermost(place: &Place<'_>, full: &Path) -> PathBuf {
     let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
     let root = roots.min_by_key(|root| root.path.components().count());
     root.and_then(|root| normal(&root.path)).unwrap_or_else(|| full.to_owned())
 }
 
-/// The path without `.` and `..`; `None` where `..` climbs past the top or the path is not absolute.
+/// Returns the path without `.` and `..`; `None` if `..` climbs past the top or the path is not absolute.
 pub(super) fn normal(path: &Path) -> Option<PathBuf> {
     let mut normal = PathBuf::new();
     for component in path.components() {

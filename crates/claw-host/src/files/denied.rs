@@ -12,21 +12,21 @@ pub(super) const UNFINISHED: &str = ".clawsmith-tmp-";
 
 /// The denied files and names of one scope.
 ///
-/// A path that names something stands for that thing, by device and inode: no other spelling, link or mount of
-/// it helps. And it stands for its name, in the directory that is there, whatever comes to be called so; where
-/// it names nothing, for the first name that is missing.
+/// A path to an existing file denies that file by device and inode: no other spelling, link or mount reaches
+/// it. It also denies the name in its directory, whatever file gets that name later. A path to nothing denies
+/// the first missing name on the way.
 #[derive(Debug, Default)]
 pub(super) struct Denied {
     there: Vec<Id>,
     names: Vec<Name>,
-    /// The paths of which only the way there has begun.
+    /// The denied paths whose directory does not exist yet.
     open: Vec<PathBuf>,
 }
 
 /// A name that is denied, or would be if it existed.
 #[derive(Debug)]
 struct Name {
-    /// The last directory on the way that is there.
+    /// The last existing directory on the way.
     within: Id,
     /// The name in it.
     name: OsString,
@@ -49,7 +49,7 @@ impl Name {
 }
 
 impl Denied {
-    /// Looks up what these paths name; one that is not absolute counts from each of the roots.
+    /// Looks up these paths; a relative one counts from each of the roots.
     pub(super) fn new<'a>(paths: &[PathBuf], roots: impl Iterator<Item = &'a Path> + Clone) -> Self {
         let mut denied = Self::default();
         for path in paths {

@@ -23,7 +23,7 @@ pub(super) enum Failure {
     Special(&'static str),
     Links,
     LinkLoop,
-    /// Something else is there than was a moment ago. Tried again; told only when it goes on.
+    /// The file changed between two steps. Retried; reported only if it persists.
     Moved,
     /// The result of an earlier lookup no longer holds. Likewise.
     Stale,
@@ -70,7 +70,7 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
-    /// As it is told about this path.
+    /// Converts the failure into a tool error about this path.
     pub(super) fn about(self, path: &str) -> ToolError {
         let forbidden = |message: String| ToolError::new(ErrorKind::Forbidden, message);
         let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
@@ -133,7 +133,7 @@ impl Failure {
     }
 }
 
-/// The path, cut where it is long.
+/// Returns the path, cut if it is long.
 pub(super) fn shown(path: &str) -> String {
     match path.char_indices().nth(SHOWN) {
         None => path.to_owned(),

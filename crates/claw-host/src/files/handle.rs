@@ -1,5 +1,5 @@
-//! Handles of directories and files, and which thing they are. Nothing here takes a path of several names: a
-//! step goes from a directory to what one name in it means, and follows no link.
+//! Handles of directories and files, with their identities. Nothing here takes a path of several names: a
+//! step goes from a directory to the entry of one name, and follows no link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,9 +15,9 @@ use super::failure::Failure;
 /// The device and inode number of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
-    /// The device, or the part of one that is mounted as one.
+    /// The number of the device or of its mounted part.
     pub(super) device: u64,
-    /// The number of the thing there.
+    /// The inode number on that device.
     pub(super) inode: u64,
 }
 
@@ -27,8 +27,8 @@ impl Id {
     }
 }
 
-/// A directory that was reached, wherever it is moved to. It can be gone through, not read: see
-/// [`readable`](Directory::readable).
+/// A handle of a directory, valid wherever the directory is moved. Names can be looked up in it, but it
+/// cannot be listed: see [`readable`](Directory::readable).
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     handle: Arc<OwnedFd>,
@@ -39,7 +39,7 @@ pub(super) struct Directory {
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Directory {
-    /// The directory at a path that nobody but the operator chose; links in it are followed.
+    /// Opens the directory at a path that only the operator chose; links in it are followed.
     pub(super) fn trusted(path: &std::path::Path) -> Result<Self> {
         Self::new(rustix::fs::open(path, DIRECTORY, Mode::empty())?)
     }
@@ -54,7 +54,7 @@ impl Directory {
         Self::new(rustix::fs::openat(self, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
     }
 
-    /// The directory that this one is in; itself at the top of everything.
+    /// Opens the parent directory; at the file system's root, the root itself.
     pub(super) fn parent(&self) -> Result<Self> {
         Self::new(rustix::fs::openat(self, "..", DIRECTORY, Mode::empty())?)
     }
@@ -78,7 +78,7 @@ impl Directory {
         Ok((file.into(), raw))
     }
 
-    /// The same directory, opened so that its entries can be read and that it can be synced and locked.
+    /// Opens the same directory so that it can be listed, synced and locked.
     pub(super) fn readable(&self) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::openat(self, ".", flags, Mode::empty())
@@ -96,8 +96,8 @@ impl AsFd for Directory {
     }
 }
 
-/// The magic numbers of file systems that show the system: procfs, sysfs, debugfs, tracefs, securityfs, devpts,
-/// and those of control groups, of mounted name spaces and of kernel modules' settings.
+/// The magic numbers of file systems that expose the system: procfs, sysfs, debugfs, tracefs, securityfs,
+/// devpts, and those of control groups, of mounted namespaces and of kernel modules' settings.
 const SYSTEM: [u64; 10] = [
     0x9fa0,
     0x6265_6572,
@@ -111,7 +111,7 @@ const SYSTEM: [u64; 10] = [
     0x6265_6570,
 ];
 
-/// Refuses what is in a file system that shows the system and not files.
+/// Refuses files of a file system that exposes the system.
 pub(super) fn check_file_system(handle: impl AsFd) -> std::result::Result<(), Failure> {
     let kind = rustix::fs::fstatfs(handle)?.f_type as u64;
     if SYSTEM.contains(&kind) { Err(Failure::Special("part of the system")) } else { Ok(()) }
@@ -129,7 +129,7 @@ pub(super) fn check_regular(raw: &Raw) -> std::result::Result<(), Failure> {
     }
 }
 
-/// Refuses a file of somebody else that has other names too: it may belong to a place out of reach.
+/// Refuses another user's file that has several names: it may belong to a place out of reach.
 pub(super) fn check_links(raw: &Raw) -> std::result::Result<(), Failure> {
     let foreign = || raw.st_uid != rustix::process::geteuid().as_raw();
     if raw.st_nlink > 1 && foreign() { Err(Failure::Links) } else { Ok(()) }

@@ -15,7 +15,7 @@ pub(super) const REPOSITORY: &str = ".git";
 pub(super) const MOST_BYTES: usize = 256 * 1024;
 const MOST_LINES: usize = 10_000;
 
-/// The rules of a directory and of those that it is in; nothing where there are none.
+/// The rules of a directory and of its parents; `None` if there are none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules(Option<Arc<Level>>);
 
@@ -42,12 +42,12 @@ pub(super) struct Sources {
 pub(super) enum Verdict {
     Nothing,
     Out,
-    /// Wanted by name, so that it is not left out for being hidden either.
+    /// Included by name, so that it is not left out for being hidden either.
     In,
 }
 
 impl Rules {
-    /// The rules in a directory, whose path counts from a root, with a slash before it.
+    /// Adds the rules of a directory, whose path is relative to a root, with a leading slash.
     #[must_use]
     pub(super) fn with(&self, directory: &Path, sources: &Sources) -> Self {
         let Sources { gitignore, ignore, repository } = sources;
@@ -109,7 +109,7 @@ fn compile(directory: &Path, bytes: &[u8]) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// Rules can be as deep as a tree; dropped one by one, they need no stack.
+/// Rules can be as deep as a tree; dropping them iteratively needs no stack.
 impl Drop for Level {
     fn drop(&mut self) {
         let mut next = self.above.0.take();

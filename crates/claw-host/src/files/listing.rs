@@ -56,8 +56,8 @@ pub fn search_tree(
     Ok(looked.give())
 }
 
-/// The files of a tree that are wanted: the path of each from the root, and the entry under its path from the
-/// start.
+/// Returns the selected files of a tree: the path of each from the root, and the entry under its path from
+/// the start.
 pub(super) fn wanted_files(
     tree: &dyn Tree,
     start: &str,
@@ -104,14 +104,14 @@ impl Looked {
         }
     }
 
-    /// Everything, as it is told.
+    /// Returns all results.
     pub(super) fn give(mut self) -> Searched {
         self.collected.give(&mut self.searched);
         self.searched
     }
 }
 
-/// Tells of every entry that is wanted: its path from the root, and the entry under its path from the start.
+/// Calls back for every selected entry: its path from the root, and the entry under its path from the start.
 fn go_through(
     tree: &dyn Tree,
     start: &str,

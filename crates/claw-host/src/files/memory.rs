@@ -17,14 +17,14 @@ use super::cards::Cards;
 use super::failure::{Excess, Failure};
 use super::listing::{search_tree, walk_tree};
 
-/// A file system in memory. It has no links, so a path's text says where it leads.
+/// A file system in memory. It has no links, so a path means exactly what it spells.
 #[derive(Debug, Default)]
 pub struct MemoryFiles(Mutex<Nodes>);
 
 #[derive(Debug, Default)]
 struct Nodes {
     nodes: BTreeMap<PathBuf, Node>,
-    /// Each change is a millisecond later than the one before.
+    /// The time of the last change, one millisecond after the one before.
     time: i64,
 }
 
@@ -36,7 +36,7 @@ struct Node {
 }
 
 impl MemoryFiles {
-    /// No files at all.
+    /// Creates an empty file system.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,19 +45,19 @@ impl MemoryFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a file at an absolute path, whatever any scope says. Where that cannot be, nothing is added.
+    /// Adds a file at an absolute path, regardless of any scope. If that is impossible, nothing is added.
     #[must_use]
     pub fn with(self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> Self {
         self.put(path, bytes);
         self
     }
 
-    /// Writes a file at an absolute path, whatever any scope says. Where that cannot be, nothing is written.
+    /// Writes a file at an absolute path, regardless of any scope. If that is impossible, nothing is written.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let _ = self.lock().write(path.as_ref(), bytes.into());
     }
 
-    /// The text of the file at an absolute path; `None` where there is none.
+    /// Returns the text of the file at an absolute path; `None` if there is none.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let tree = self.lock();
         let bytes = tree.nodes.get(path.as_ref())?.bytes.as_ref()?;

@@ -1,7 +1,7 @@
 //! Files on this machine, confined to a scope by the kernel.
 //!
-//! Each operation gets handles of its roots, finds the thing beneath them (`resolve.rs`) and works on that handle;
-//! no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
+//! Each operation gets handles of its roots, finds the file beneath them (`resolve.rs`) and works on that
+//! handle; no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
 
 mod by_text;
 mod cards;
@@ -56,7 +56,7 @@ pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict}
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;
 
-/// The files of this machine. Cheap to clone; clones share what they keep.
+/// The files of this machine. Cheap to clone; clones share their caches.
 #[derive(Debug, Clone, Default)]
 pub struct LocalFiles(Arc<Bridge>);
 
@@ -92,12 +92,12 @@ impl LocalFiles {
         Self::default()
     }
 
-    /// The same, with these calls of the kernel.
+    /// Creates a bridge that uses these kernel calls.
     pub fn with(kernel: Kernel) -> Self {
         Self(Arc::new(Bridge { kernel, ..Bridge::default() }))
     }
 
-    /// Does `work` where blocking is allowed.
+    /// Runs `work` on a thread that may block.
     async fn run<T: Send + 'static>(
         &self,
         place: &Place<'_>,
@@ -122,7 +122,7 @@ impl LocalFiles {
     }
 }
 
-/// Tells work on other threads to stop when whoever waits for it does not any more.
+/// Tells work on other threads to stop once its caller no longer waits.
 struct Stop(Arc<AtomicBool>);
 
 impl Stop {
@@ -170,7 +170,7 @@ impl Request {
         resolve::find(reach, &self.directory, &self.path, self.bridge.kernel.openat2, missing)
     }
 
-    /// The same without the kernel's help, so that it is known where it went.
+    /// Resolves the path without the kernel's help, so that every step is known.
     fn find_stepwise(&self, reach: &Reach) -> Result<Found, Failure> {
         resolve::find(reach, &self.directory, &self.path, false, Missing::Leave)
     }

@@ -47,7 +47,7 @@ pub(super) struct Change {
     pub(super) files: i64,
 }
 
-/// Room that was found for a change. Given back unless the change is made.
+/// Room reserved for a change. Given back on drop unless the change was made.
 #[derive(Debug)]
 pub(super) struct Room {
     usage: Arc<Usage>,
@@ -55,7 +55,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The change was made.
+    /// Keeps the room: the change was made.
     pub(super) fn keep(mut self) {
         self.change = Change { bytes: 0, files: 0 };
     }
@@ -71,7 +71,7 @@ impl Drop for Room {
 }
 
 impl Usages {
-    /// Takes room for a change in the workspace at `root`, or says what is too much.
+    /// Reserves room for a change in the workspace at `root`, or returns the excess.
     pub(super) fn take(&self, root: &Directory, quota: Quota, change: Change) -> Result<Room, Failure> {
         let usage = self.usage(root.id);
         let mut kept = usage.lock();
@@ -91,7 +91,7 @@ impl Usages {
         Ok(Room { usage, change })
     }
 
-    /// Something was removed.
+    /// Subtracts a removed file.
     pub(super) fn give_back(&self, root: &Directory, bytes: u64) {
         let change = Change { bytes: i64::try_from(bytes).unwrap_or(i64::MAX).saturating_neg(), files: -1 };
         if let Some(counted) = self.usage(root.id).lock().as_mut() {
@@ -171,7 +171,7 @@ struct Level {
     inner: Vec<OsString>,
 }
 
-/// The directory of the last level, opened again where its handle was not kept.
+/// Returns the directory of the last level, opened again if its handle was not kept.
 fn at(root: &Directory, levels: &mut [Level]) -> Option<Directory> {
     if let Some(directory) = levels.last()?.directory.clone() {
         return Some(directory);
@@ -184,7 +184,7 @@ fn at(root: &Directory, levels: &mut [Level]) -> Option<Directory> {
     Some(at)
 }
 
-/// Counts what is in a directory, and gives the directories in it.
+/// Counts the entries of a directory, and returns its subdirectories.
 fn list(directory: &Directory, held: &mut Held) -> Vec<OsString> {
     let mut inner = Vec::new();
     let Ok(entries) = directory.readable().and_then(Dir::new) else { return inner };

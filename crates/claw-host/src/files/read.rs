@@ -32,7 +32,7 @@ pub(super) fn stat(request: &Request) -> Result<Option<Stat>, Failure> {
     Ok(Some(handle::stat(&raw)))
 }
 
-/// The bytes of a file, and what it was when they were read.
+/// Reads a file, and returns its bytes with the metadata that belongs to them.
 pub(super) fn read(request: &Request) -> Result<(Vec<u8>, Stat), Failure> {
     let reach = request.reach(false)?;
     again(|| {
@@ -43,7 +43,7 @@ pub(super) fn read(request: &Request) -> Result<(Vec<u8>, Stat), Failure> {
     })
 }
 
-/// The bytes of a file that was opened, and what it was when they were read.
+/// Reads an opened file, and returns its bytes with the metadata that belongs to them.
 pub(super) fn settled(file: &mut File, mut before: Raw) -> Result<(Vec<u8>, Raw), Failure> {
     for _ in 1..TRIES {
         let bytes = whole(file, &before)?;
@@ -104,7 +104,7 @@ fn whole(file: &mut File, raw: &Raw) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Looks at what a plan names.
+/// Looks at a file that a plan names.
 pub(super) fn look(request: &Request) -> Result<Sight, Failure> {
     let reach = request.reach(false)?;
     let sight = |path, identity| Sight {

@@ -1,4 +1,4 @@
-//! From a path to a handle, beneath the roots.
+//! Resolves a path to a handle, beneath the roots.
 //!
 //! Plain names are walked one by one, each from the handle of the directory before, following no link. At a
 //! link or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it
@@ -31,26 +31,26 @@ const PATH_MAX: usize = 4096;
 /// The treatment of missing directories on the way.
 #[derive(Clone, Copy)]
 pub(super) enum Missing<'a> {
-    /// Nothing.
+    /// Missing directories are left missing.
     Leave,
-    /// Make them, where each passes.
+    /// Missing directories are made, if the function accepts each.
     Make(&'a dyn Fn(usize) -> Result<(), Failure>),
 }
 
 /// A resolved path.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The directory that it is in; where there is no name, the thing itself.
+    /// The directory that contains the file; if `name` is `None`, the file itself.
     pub(super) directory: Directory,
     /// The name in `directory`, not a link when it was resolved; `None` if the path is `directory` itself.
     pub(super) name: Option<OsString>,
     /// The file's metadata; `None` if it does not exist.
     pub(super) raw: Option<Raw>,
-    /// The root that says what may be done: the innermost one.
+    /// The innermost root, which decides the access.
     pub(super) root: usize,
     /// The root that was walked from.
     top: usize,
-    /// The names from there to its directory; `None` where the kernel alone knows.
+    /// The names from that root to `directory`; `None` if only the kernel knows.
     way: Option<Vec<OsString>>,
 }
 
@@ -63,7 +63,7 @@ impl Found {
         Some(real)
     }
 
-    /// The thing itself, where it is a directory: where a walk begins.
+    /// Opens the file itself as a directory, for a walk to begin in.
     pub(super) fn enter(&self, reach: &Reach) -> Result<Directory, Failure> {
         let Some(name) = &self.name else { return Ok(self.directory.clone()) };
         let directory = self.directory.step(name)?;
@@ -72,7 +72,7 @@ impl Found {
     }
 }
 
-/// Finds where a path leads. With `kernel`, links and `..` are left to it.
+/// Resolves a path. With `kernel`, links and `..` are left to the kernel.
 pub(super) fn find(
     reach: &Reach,
     directory: &Path,
@@ -111,7 +111,7 @@ struct Walker<'a> {
     reach: &'a Reach,
     /// The root that the walk began in, or that a link led to.
     top: usize,
-    /// From the root to where we are.
+    /// The directories from the root to the current one.
     levels: Vec<Level>,
     /// The parts still to walk, in reverse: the next one is last.
     rest: Vec<Part>,
@@ -128,7 +128,7 @@ struct Level {
     directory: Option<Directory>,
 }
 
-/// A directory that was reached, and the root that counts there.
+/// A directory that was reached, and the root that decides the access there.
 struct Reached {
     directory: Directory,
     root: usize,
@@ -213,7 +213,7 @@ impl<'a> Walker<'a> {
         if self.levels.is_empty() { Err(Failure::Outside) } else { Ok(()) }
     }
 
-    /// Goes into a directory, through a link if it is one.
+    /// Enters a directory, through a link if it is one.
     fn step(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
         let Reached { directory, root } = self.here()?;
         if self.reach.denied.is_hidden(directory.id, &name) {
@@ -255,7 +255,7 @@ impl<'a> Walker<'a> {
         Ok(None)
     }
 
-    /// Goes on where a link leads.
+    /// Continues at the target of a link.
     fn follow(&mut self, target: &Path) -> Result<(), Failure> {
         self.links += 1;
         if self.links > MOST_LINKS {
@@ -273,7 +273,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The last name: whatever it means there; `None` where it is a link, to be followed.
+    /// Looks up the last name; `None` if it is a link, to be followed.
     fn last(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
         let Reached { directory, root } = self.here()?;
         match look(self.reach, &directory, &name)? {
@@ -311,7 +311,7 @@ impl<'a> Walker<'a> {
         within.step(name).map_err(|_| Failure::Moved)
     }
 
-    /// Lets the kernel resolve what is still to walk, from the root on; `None` where we must do it ourselves.
+    /// Lets the kernel resolve the remaining parts, from the root; `None` if this module must do it itself.
     fn jump(&mut self) -> Result<Option<Found>, Failure> {
         if matches!(self.missing, Missing::Make(_)) {
             return Ok(None);
@@ -344,8 +344,8 @@ impl<'a> Walker<'a> {
         Ok(Some(Found { directory, name: Some(name), raw, root, top: self.top, way: None }))
     }
 
-    /// Looks at the directories that this one is in, up to the root: which root counts, and whether one is
-    /// denied. `None` where it has been moved out.
+    /// Checks the directories above this one, up to the root: which root decides, and whether one is denied.
+    /// `None` if it has been moved out.
     fn vet(&self, directory: &Directory) -> Result<Option<usize>, Failure> {
         let top = &self.reach.roots()[self.top].handle.as_ref().ok_or(Failure::Missing)?.directory;
         if directory.id.device != top.id.device {
@@ -404,7 +404,7 @@ fn governing(reach: &Reach, raw: Option<&Raw>, root: usize) -> usize {
     inner.unwrap_or(root)
 }
 
-/// The parts, the first one last, as one path; `None` where the kernel would not take it.
+/// Joins the parts, which are in reverse, to one path; `None` if it is too long for the kernel.
 fn joined(parts: &[Part]) -> Option<PathBuf> {
     let mut path = PathBuf::from(".");
     for part in parts.iter().rev() {

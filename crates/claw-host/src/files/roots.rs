@@ -31,8 +31,8 @@ pub(super) struct Handles(RwLock<HashMap<PathBuf, Arc<Handle>>>);
 
 /// A short-lived cache of resolved scopes.
 ///
-/// In that moment a name that is denied stays denied, whatever is put there; and what was found there stays
-/// denied, wherever it is moved to.
+/// While an entry is fresh, a denied name stays denied, whatever file gets it; and a denied file stays
+/// denied, wherever it is moved.
 #[derive(Debug, Default)]
 pub(super) struct Recent(RwLock<Vec<(Scope, Instant, Arc<Reach>)>>);
 
@@ -56,7 +56,7 @@ impl Recent {
     }
 }
 
-/// A root that is there.
+/// An existing root.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) directory: Directory,
@@ -67,7 +67,7 @@ pub(super) struct Handle {
 }
 
 impl Handles {
-    /// The handle of the root at this path; `None` where there is nothing.
+    /// Returns the handle of the root at this path; `None` if it does not exist.
     fn get(&self, path: &Path) -> Result<Option<Arc<Handle>>, Failure> {
         let now = match rustix::fs::stat(path) {
             Ok(raw) => Id::of(&raw),
@@ -89,7 +89,8 @@ impl Handles {
         Ok(Some(handle))
     }
 
-    /// The same, made where it is missing: for its owner alone.
+    /// Returns the handle of the root at this path, making the directory if it is missing: for its owner
+    /// alone.
     fn get_or_make(&self, path: &Path) -> Result<Option<Arc<Handle>>, Failure> {
         if let Some(handle) = self.get(path)? {
             return Ok(Some(handle));
@@ -127,15 +128,15 @@ pub(super) struct Reach {
     hides: bool,
     /// True if a path is denied below a root and its directory does not exist yet.
     open: bool,
-    /// Directories that were gone into, by the one before and their names there.
+    /// The directories entered, by their parent and name.
     entered: RwLock<Vec<(Id, OsString, Directory)>>,
 }
 
-/// One root of a scope.
+/// A root of a scope.
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) root: Root,
-    /// `None` where there is nothing yet.
+    /// The root's handle; `None` if it does not exist yet.
     pub(super) handle: Option<Arc<Handle>>,
     /// True if the whole root is denied.
     denied: bool,
@@ -164,7 +165,7 @@ pub(super) enum Part {
 }
 
 impl Reach {
-    /// Looks at what a scope says. With `make`, roots that may be written are made where they are missing.
+    /// Resolves a scope. With `make`, missing roots that may be written are made.
     pub(super) fn new(handles: &Handles, scope: &Scope, make: bool) -> Result<Self, Failure> {
         let hidden = hidden(scope)?;
         let denied = Denied::new(&hidden, scope.roots.iter().map(|root| root.path.as_path()));
@@ -240,8 +241,8 @@ impl Reach {
 
     /// Returns the root that contains an absolute path, and the rest of the path below that root.
     ///
-    /// The path's own text decides where it begins as the root's does, name by name; else whether one of the
-    /// directories it goes through *is* the root. Either way only the rest counts, from the root's handle on.
+    /// If the path's text begins with the root's, name by name, that decides; else the root is the directory
+    /// on the way that has its identity. Either way only the rest counts, from the root's handle.
     pub(super) fn locate(&self, path: &Path) -> Result<(usize, Vec<Part>), Failure> {
         let by_text = self.roots.iter().enumerate().filter(|(_, root)| path.starts_with(&root.root.path));
         let by_text = by_text.min_by_key(|(_, root)| root.root.path.components().count());
@@ -270,8 +271,8 @@ impl Reach {
     }
 }
 
-/// The denied paths of a scope, and the files with secrets in its covered roots. Those of the workspace, which is the
-/// first root, are the agent's.
+/// Returns the denied paths of a scope, and the files with secrets in its covered roots. Secrets in the
+/// workspace, which is the first root, are the agent's own.
 fn hidden(scope: &Scope) -> Result<Vec<PathBuf>, Failure> {
     let mut hidden = scope.denied.clone();
     let workspace = scope.roots.first().map(|root| root.path.as_path());
@@ -283,7 +284,7 @@ fn hidden(scope: &Scope) -> Result<Vec<PathBuf>, Failure> {
     Ok(hidden)
 }
 
-/// The parts of a path, without those that say nothing.
+/// Adds the parts of a path, without `.` and the root.
 pub(super) fn parts<'a>(components: impl Iterator<Item = Component<'a>>, into: &mut Vec<Part>) {
     into.extend(components.filter_map(|component| match component {
         Component::ParentDir => Some(Part::Up),

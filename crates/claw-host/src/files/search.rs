@@ -1,4 +1,4 @@
-//! Searching what files say, without telling what is secret in them.
+//! Searches the content of files without revealing secrets in them.
 //!
 //! The hits are those in the text with its secrets removed. Every file is searched unmasked first, which
 //! finds no fewer hits; only where that finds something are the secrets located ([`judge`]).
@@ -45,8 +45,8 @@ impl Prepared {
     }
 }
 
-/// The hits in one text, whose bytes are all there: for bridges that keep their files elsewhere. `None` where
-/// they are not text.
+/// Searches one text in memory, for bridges that do not keep files on a disk. `None` if the bytes are not
+/// text.
 pub fn search_text(
     bytes: &[u8],
     search: &Search,
@@ -55,7 +55,7 @@ pub fn search_text(
     Ok(search_prepared(bytes, &Prepared::new(search)?, redactor))
 }
 
-/// The same, of one text after the other.
+/// Searches one text with a prepared search. `None` if the bytes are not text.
 pub(crate) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
     let Prepared { search, pattern, .. } = prepared;
     match Scanner::new(pattern, search, redactor, &NEVER).text(bytes, search.limit) {

@@ -9,7 +9,7 @@ use claw_core::port::{Clock, Owner, SeenFiles, Version};
 use claw_core::store::SeenIndex;
 use claw_core::tool::{Digest, ToolError};
 
-/// Remembers in a store what was seen, so that one process may read a file and the next one write it.
+/// Stores seen versions, so that one process may read a file and the next one write it.
 pub struct StoredSeen {
     store: Arc<dyn SeenIndex>,
     clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Going through a tree, and what is listed of it.
+//! Walks a tree and lists it.
 //!
 //! [`crawl`] reads directories from handle to handle, never by a path, on several threads; [`tree`] keeps few
 //! of those handles open. Denied files are left out; links are listed but not followed.
@@ -25,9 +25,9 @@ use super::roots::Reach;
 
 /// The start of a walk.
 pub(super) enum Start {
-    /// In a directory.
+    /// A directory.
     Directory(Top),
-    /// At one file, which was asked for by name: nothing leaves it out.
+    /// A file that was requested by name: no filter leaves it out.
     File(Found),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Top {
     pub(super) rules: Rules,
 }
 
-/// Finds where to begin.
+/// Finds the start.
 pub(super) fn begin(request: &Request, reach: &Reach, filter: &Filter) -> Result<Start, Failure> {
     again(|| {
         let found = request.find_stepwise(reach)?;
@@ -107,7 +107,7 @@ pub(super) fn walk(
     Ok(all)
 }
 
-/// A single file has no path from where the walk began.
+/// Lists a single file, whose path from the start is empty.
 fn one(found: &Found) -> Walked {
     let entries = found.raw.iter().map(|raw| entry(String::new(), raw)).collect();
     Walked { entries, files: 1, ..Walked::default() }

@@ -1,7 +1,7 @@
 //! A part of a file, however long the file is.
 //!
-//! A short file is read whole. Of a long one we read what is shown, what is around it and may tell that it is
-//! secret, and what has to be counted on the way: from the start for a line's number, from the end for the last
+//! A short file is read whole. Of a long one, only the shown part is read, the context that may show that it
+//! is secret, and the part to be counted: from the start for a line's number, from the end for the last
 //! lines.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::read;
 use super::resolve::{Missing, again};
 use super::search::CONTEXT;
 
-/// Up to which size a file is read whole.
+/// The size up to which a file is read whole.
 const SHORT: u64 = 256 * 1024;
 /// The bytes read at once when scanning for lines. Even, so that no UTF-16 unit is split.
 const BLOCK: usize = 256 * 1024;
@@ -29,7 +29,7 @@ const FIRST_BLOCK: usize = 16 * 1024;
 const HEAD: usize = 16 * 1024;
 /// The distance scanned back for the start of a line.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// Up to where lines are counted for their numbers alone.
+/// The offset up to which lines are counted for their numbers alone.
 const COUNTED: u64 = 64 * 1024 * 1024;
 /// The most bytes shown, whatever is requested.
 const MOST: usize = 16 * 1024 * 1024;
@@ -52,7 +52,7 @@ pub(super) fn window(
     })
 }
 
-/// The same of a file that is not read whole.
+/// Reads a window of a file that is not read whole.
 fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Result<Reading, Failure> {
     let (size, version) = (size(raw), handle::version(raw));
     let head = read_at(file, 0, HEAD)?;
@@ -259,7 +259,7 @@ fn look(head: &[u8]) -> Result<(Encoding, bool), &'static str> {
     text::decode(&head[..whole]).map(|text| (text.encoding, text.bom))
 }
 
-/// A part of a text; what is no character there is shown as such.
+/// Decodes a part of a text; invalid bytes are shown as such.
 fn decode(encoding: Encoding, bytes: &[u8]) -> String {
     let known = match encoding {
         Encoding::Utf8 => return String::from_utf8_lossy(bytes).into_owned(),
@@ -270,7 +270,7 @@ fn decode(encoding: Encoding, bytes: &[u8]) -> String {
     known.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-/// At most so many bytes from a place on; fewer only at the end of the file.
+/// Reads at most so many bytes from an offset; fewer only at the end of the file.
 fn read_at(file: &File, place: u64, most: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = vec![0; most];
     let mut had = 0;

@@ -8,8 +8,8 @@ use claw_core::{AgentId, TenantId, UserId};
 /// The longest encoded name, in bytes.
 const LONGEST: usize = 200;
 
-/// The directory below `base` that belongs to this tenant, agent and user, or to all users of the agent. No two
-/// share one, not even where upper and lower case are the same. It is made when something is written there.
+/// Returns the directory below `base` that belongs to this tenant, agent and user, or to all users of the
+/// agent. No two share one, not even on file systems that ignore case. It is made with the first write.
 pub fn workspace_path(base: &Path, tenant: &TenantId, agent: &AgentId, user: Option<&UserId>) -> PathBuf {
     let whose = match user {
         Some(user) => format!("user-{}", encoded(user.as_str())),

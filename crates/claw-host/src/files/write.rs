@@ -1,5 +1,5 @@
-//! Writing: a new file beside the old one, which then takes its place. Nothing is ever written into a file that
-//! somebody else may have open, or through a link.
+//! Writes a new file beside the old one, which then replaces it. Nothing is ever written into a file that
+//! another program may have open, or through a link.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ use super::{Expectation, Request};
 const LOCK_TRIES: usize = 200;
 const LOCK_WAIT: Duration = Duration::from_millis(5);
 
-/// Writes a file whole; with these permissions, where some are given, else with those of what is there.
+/// Writes a whole file with the permissions `mode`, or else with those of the existing file.
 pub(super) fn write(request: &Request, bytes: &[u8], mode: Option<u32>) -> Result<Stat, Failure> {
     retried(|| {
         let reach = request.reach(true)?;
@@ -139,7 +139,7 @@ pub(super) fn remove(request: &Request) -> Result<(), Failure> {
     })
 }
 
-/// Tries again where something moved, each time looking at everything anew.
+/// Retries after a concurrent move, resolving everything anew.
 fn retried<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     again(|| match attempt() {
         Err(Failure::Stale) => Err(Failure::Moved),
@@ -162,7 +162,7 @@ fn there(directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     }
 }
 
-/// The file that is there and may be replaced; `None` where nothing is.
+/// Returns the existing file if it may be replaced; `None` if there is none.
 fn replaceable(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     let Some(raw) = there(directory, name)? else { return Ok(None) };
     check_regular(&raw)?;
@@ -179,7 +179,7 @@ fn compare(expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
     }
 }
 
-/// A name in a directory that something is put at or taken from.
+/// A name in a directory, for putting a file there or removing it.
 struct Place<'a> {
     directory: &'a Directory,
     name: &'a OsStr,
@@ -187,7 +187,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Puts a finished file in place, if what is there is still what is expected.
+    /// Puts a finished file in place, if the existing file is still the expected one.
     fn commit(&self, new: &Unfinished<'_>, expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
         match (expect, old) {
             (Expectation::Anything, _) => Ok(self.rename(&new.name, self.name)?),
@@ -218,8 +218,7 @@ impl Place<'_> {
         }
     }
 
-    /// The new file is in place and the old one has its name: whether it is the one that was expected. If not,
-    /// they change places again.
+    /// Checks, after the exchange, that the displaced file is the expected one. If not, exchanges them again.
     fn check_displaced(&self, new: &Unfinished<'_>, old: &Raw) -> Result<(), Failure> {
         let displaced = self.directory.stat(&new.name)?;
         if same_content(&displaced, old) {
@@ -258,7 +257,7 @@ impl Place<'_> {
         Ok(self.rename(&new.name, self.name)?)
     }
 
-    /// Removes what is there, if it is still what was seen.
+    /// Removes the file, if it is still the one that was seen.
     fn take_away(&self, old: &Raw) -> Result<(), Failure> {
         let aside = random_name()?;
         match self.rename(self.name, &aside) {
@@ -308,7 +307,8 @@ fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// Writers of this program, one at a time for each name. Two names may share a lock; nobody holds two.
+/// Locks for writers of this program, one at a time for each name. Two names may share a lock; nobody holds
+/// two.
 static WRITERS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 fn hold(within: Id, name: &OsStr) -> MutexGuard<'static, ()> {
@@ -350,7 +350,7 @@ impl<'a> Rooms<'a> {
 }
 
 impl Request {
-    /// Takes room for a change below this root, where it has a quota.
+    /// Reserves room for a change below this root, if it has a quota.
     fn room(&self, reach: &Reach, root: usize, change: Change) -> Result<Option<Room>, Failure> {
         let (0, Some(quota)) = (root, self.scope.quota) else { return Ok(None) };
         let Some(handle) = &reach.roots()[0].handle else { return Ok(None) };

@@ -13,9 +13,9 @@ use claw_core::store::{DocumentKey, Found, Passage, SimilarPassage};
 const SOFT: f64 = 60.0;
 /// Bytes of a hit that was joined of neighbours: about 400 tokens.
 const LONGEST: usize = 1_600;
-/// Lines without text that may stand between neighbours.
+/// The most lines without text between neighbours.
 const GAP: u64 = 3;
-/// Passages are the same if they share so much of their runs of three words.
+/// The share of common runs of three words above which passages count as the same.
 const SAME: f64 = 0.8;
 
 /// A passage that one list or both found.
@@ -30,14 +30,14 @@ struct Group {
     key: DocumentKey,
     version: u64,
     heading: String,
-    /// In the order of the document.
+    /// The passages in the order of the document.
     parts: Vec<Passage>,
     score: f64,
     words: Vec<String>,
     similarity: Option<f32>,
 }
 
-/// The best hits. `mode` says how many lists there could have been.
+/// Returns the best hits. `mode` says how many lists there could have been.
 pub(super) fn hits(
     by_words: Vec<Found>,
     similar: Vec<SimilarPassage>,
@@ -63,7 +63,7 @@ pub(super) fn hits(
     groups.into_iter().map(|group| group.hit(best)).collect()
 }
 
-/// Both lists as one, best first.
+/// Fuses both lists, best first.
 fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::with_capacity(by_words.len() + similar.len());
     let covering = covering(&by_words);
@@ -133,7 +133,7 @@ pub(super) fn weight(owner: MemoryOwner) -> f64 {
     }
 }
 
-/// Without those that say nearly the same as a better one.
+/// Drops candidates that say nearly the same as a better one.
 fn different(candidates: Vec<Candidate>) -> impl Iterator<Item = Candidate> {
     let mut seen: Vec<HashSet<u64>> = Vec::with_capacity(candidates.len());
     candidates.into_iter().filter(move |candidate| {

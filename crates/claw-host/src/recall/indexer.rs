@@ -1,8 +1,8 @@
-//! The indexer: words of documents that wait for them, then vectors of passages that have none.
+//! The indexer: indexes the words of pending documents, then computes vectors of passages that have none.
 //!
-//! Everything that it has to do is in the store, so it can be killed at any moment and several can work at once: a
-//! document is leased before its texts are sent, and vectors are kept by the hash of their text, so none is asked for
-//! twice.
+//! The store holds the pending work, so an indexer can be killed at any moment and several can work at once:
+//! a document is leased before its texts are sent, and vectors are kept by the hash of their text, so none is
+//! requested twice.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::SystemClock;
 
 /// The lease of an indexer on a document it took.
 const LEASE: Duration = Duration::from_secs(300);
-/// Documents that are taken at a time.
+/// The documents taken at a time.
 const TAKEN: usize = 8;
 /// The first wait after a failure; each is twice the one before.
 const WAIT: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ impl Indexer {
         Self { store, embedder }
     }
 
-    /// Indexes the words of documents that wait for it; returns how many there were.
+    /// Indexes the words of pending documents; returns how many there were.
     pub async fn index_words(&self) -> Result<u64, StoreError> {
         let mut indexed = 0;
         loop {

@@ -31,7 +31,7 @@ pub enum SandboxError {
         /// The kernel's error.
         reason: String,
     },
-    /// No layer can be laid over the workspace.
+    /// No layer can be mounted over the workspace.
     #[error("no layer can be laid over the workspace: {0}")]
     NoLayer(String),
     /// A path that cannot be granted.

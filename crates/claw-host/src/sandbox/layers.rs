@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum LayerName {
     /// The program lets its helper in; all others need it.
     Helper,
-    /// No program gives more rights than its caller has.
+    /// No program gains more rights than its caller has.
     NoNewPrivileges,
     /// Restricts the reachable files, and TCP.
     Landlock,
@@ -20,11 +20,11 @@ pub enum LayerName {
     Users,
     /// A tree of files of its own.
     Mounts,
-    /// No process outside is seen, and all end together.
+    /// No process outside is visible, and all end together.
     Processes,
     /// No interface of this machine.
     Network,
-    /// No shared memory and queues of others.
+    /// No shared memory and message queues of others.
     Ipc,
     /// A host name of its own.
     HostName,
@@ -41,7 +41,7 @@ pub enum LayerName {
 }
 
 impl LayerName {
-    /// All, from the outside in.
+    /// All layers, from the outside in.
     pub const ALL: [Self; 15] = [
         Self::Helper,
         Self::NoNewPrivileges,
@@ -60,7 +60,7 @@ impl LayerName {
         Self::ResourceLimits,
     ];
 
-    /// The name people read.
+    /// Returns the name for display.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Helper => "helper",
@@ -101,9 +101,9 @@ pub struct Layer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "standing", content = "detail")]
 pub enum Standing {
-    /// It was tried and works; by what.
+    /// The layer was tried and works; the text says by what means.
     Works(String),
-    /// It does not, and why.
+    /// The layer does not work; the text says why.
     Missing(String),
 }
 
@@ -117,12 +117,12 @@ impl Layers {
         Self(LayerName::ALL.into_iter().map(|name| Layer { name, standing: standing(name) }).collect())
     }
 
-    /// Nothing works, for one reason.
+    /// Returns layers that are all missing, for one reason.
     pub(super) fn none(reason: &str) -> Self {
         Self::new(|_| Standing::Missing(reason.to_owned()))
     }
 
-    /// All of them, from the outside in.
+    /// Iterates over all layers, from the outside in.
     pub fn iter(&self) -> impl Iterator<Item = &Layer> {
         self.0.iter()
     }

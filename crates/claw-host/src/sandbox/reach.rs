@@ -16,13 +16,13 @@ pub struct Reach {
     pub write: bool,
     /// Layer over the workspace that changes go to; `None` changes the workspace itself.
     pub layer: Option<WorkspaceLayer>,
-    /// Directory of this machine that is its `/tmp`; `None` gives it one of its own, gone with it.
+    /// The machine's directory that is its `/tmp`; `None` gives it a temporary one of its own.
     pub temporary: Option<PathBuf>,
-    /// Directory of this machine that is its home, shown at [`HOME`]; `None` shows none there.
+    /// The machine's directory that is its home, shown at [`HOME`]; `None` shows none there.
     pub home: Option<Grant>,
     /// Further paths.
     pub grants: Vec<Grant>,
-    /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
+    /// Paths that are hidden even inside the workspace or a grant: the store, the keys.
     pub hidden: Vec<PathBuf>,
     /// The network that it reaches.
     pub network: Network,
@@ -39,8 +39,9 @@ pub enum Execute {
     /// Every file that it can read.
     #[default]
     Any,
-    /// These files, and those below these directories. The workspace, `/tmp` and grants that hold none of them are
-    /// mounted such that nothing in them can be mapped as code either, so a program loader runs nothing from there.
+    /// These files, and those below these directories. The workspace, `/tmp` and grants without any of them
+    /// are mounted so that nothing in them can be mapped as code either; a program loader runs nothing from
+    /// there.
     Only(Vec<PathBuf>),
 }
 
@@ -53,7 +54,7 @@ pub struct WorkspaceLayer {
     pub work: PathBuf,
     /// Directories of the workspace that are written directly.
     pub direct: Vec<PathBuf>,
-    /// Nothing can be changed: the layer only hides paths.
+    /// True if nothing can be changed: the layer only hides paths.
     pub read_only: bool,
 }
 
@@ -70,10 +71,10 @@ pub struct Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nothing, not even itself over the internet's protocols.
+    /// No network, not even loopback.
     #[default]
     None,
-    /// Itself: a loopback interface of its own, on which nobody else listens.
+    /// A loopback interface of its own, on which no other program listens.
     Loopback,
     /// The network of this machine.
     Host,
@@ -95,7 +96,8 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Bytes of the largest file it writes.
     pub file_size: Option<u64>,
-    /// Bytes by which the free space of the workspace's disk may shrink, whoever fills it, until it is stopped.
+    /// The bytes by which the free space of the workspace's disk may shrink, whoever fills it, before the
+    /// command is stopped.
     pub disk: Option<u64>,
     /// Bytes of its private `/tmp`.
     pub temporary: u64,
@@ -160,7 +162,7 @@ pub(super) const SYSTEM: &[&str] = &[
 /// The home directory inside a sandbox that has one.
 pub const HOME: &str = "/run/home";
 
-/// Shown where a network is granted.
+/// The file that is shown if a network is granted.
 pub(super) const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Devices that do nothing to the machine.
@@ -183,13 +185,13 @@ impl Reach {
         }
     }
 
-    /// The same with every path as it really is: no link on the way, nothing that is not there. Of the hidden paths
-    /// those remain that would show.
+    /// Returns the reach with every path resolved: no links on the way, no missing paths. Hidden paths that
+    /// would not show anyway are dropped.
     pub(super) fn resolved(&self) -> Result<Self, SandboxError> {
         self.resolved_around(resolve(&self.workspace)?)
     }
 
-    /// The same with a workspace that is not shown, and so need not be there.
+    /// Returns the resolved reach around a workspace that is not shown, and so need not exist.
     pub(super) fn resolved_around(&self, workspace: PathBuf) -> Result<Self, SandboxError> {
         let grant = |grant: &Grant| Ok(Grant { path: resolve(&grant.path)?, write: grant.write });
         let mut grants = self.grants.iter().map(grant).collect::<Result<Vec<_>, SandboxError>>()?;

@@ -41,7 +41,7 @@ impl Output {
         self.dropped = self.dropped.saturating_add(over as u64);
     }
 
-    /// The text, with a line where bytes are missing, and how many are.
+    /// Returns the text, with a line where bytes are missing, and the number of missing bytes.
     pub(crate) fn finish(mut self) -> (String, u64) {
         if self.dropped > 0 {
             self.head.extend(claw_core::port::gap(self.dropped).as_bytes());
@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-/// Makes text of bytes that come in pieces: a character that was cut is kept until its rest comes.
+/// Decodes bytes that come in pieces: a split character is kept until its rest comes.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder(Vec<u8>);
 

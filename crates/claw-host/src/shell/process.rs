@@ -21,12 +21,12 @@ use super::output::{Decoder, Output};
 use super::terminal::{self, Terminal};
 use crate::sandbox::{Confinement, Ended, Launch, Launcher, Limits, Running, SandboxError, Stopped};
 
-/// A command to run, with all that decides what it does.
+/// A command to run, with everything that determines its behaviour.
 #[derive(Debug, Clone)]
 pub struct Command {
     /// The program, then its arguments.
     pub argv: Vec<String>,
-    /// All of its environment.
+    /// The whole environment.
     pub env: Vec<(String, String)>,
     /// The working directory.
     pub directory: PathBuf,
@@ -43,7 +43,7 @@ pub struct Command {
 /// The standard input of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Input {
-    /// Nothing.
+    /// No input.
     #[default]
     Closed,
     /// These bytes.
@@ -55,7 +55,7 @@ pub enum Input {
 /// The capture of a command's output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Streams {
-    /// Both through one pipe, so that the order is that of the writing.
+    /// Both through one pipe, so that their order is kept.
     #[default]
     Together,
     /// Each through a pipe of its own.
@@ -190,7 +190,7 @@ impl Process {
         })
     }
 
-    /// Takes it apart: its streams and its terminal, and the hold on it.
+    /// Splits it into its streams, its terminal and the control of the command.
     pub(super) fn into_parts(self) -> Parts {
         let Self { input, output, errors, terminal, running, .. } = self;
         Parts { input, output, errors, terminal, running }
@@ -216,7 +216,8 @@ impl Process {
         self.running.kill().await;
     }
 
-    /// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking.
+    /// Feeds the command, takes its output, and ends it at its timeout or when the caller gives up: first by
+    /// asking.
     pub(super) async fn see_through(self, watch: &Watch) -> Result<Finished, SandboxError> {
         let Self { input, output, errors, mut running, bytes, terminal } = self;
         let feed = tokio::spawn(feed(input, bytes));
@@ -256,7 +257,7 @@ async fn feed(input: Option<Sender>, bytes: Vec<u8>) {
     }
 }
 
-/// A reader that can be stopped with what it has.
+/// A reader task that can be stopped and returns what it has read.
 type Taking = tokio::task::JoinHandle<(String, u64)>;
 
 async fn take(mut from: Receiver, progress: Progress, keep: OutputLimits) -> (String, u64) {

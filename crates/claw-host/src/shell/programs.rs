@@ -61,7 +61,7 @@ pub struct ProgramRules {
     pub harmless: Harmless,
 }
 
-/// A source without programs, for where there is no store.
+/// A source without programs, for deployments without a store.
 #[derive(Debug, Default)]
 pub struct NoCredentials;
 
@@ -125,7 +125,7 @@ impl CredentialedPrograms {
         Ok(digest)
     }
 
-    /// The registered file, where it is what was registered and what the call means.
+    /// Returns the registered file, after checking that it is unchanged and that the call means it.
     async fn file(&self, context: &RunContext, run: &ProgramRun) -> Result<(String, String), ToolError> {
         let settings = &run.program.settings;
         let (name, binary) = (&run.program.place.name, settings.binary.as_str());
@@ -175,7 +175,8 @@ impl CredentialedPrograms {
         command
     }
 
-    /// All that is secret of a tenant's programs, for whoever scrubs: one may have written it where another reads.
+    /// Returns all secrets of a tenant's programs, for scrubbing: one program may write a secret where
+    /// another reads.
     pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<String>, StoreError> {
         let mut secrets = Vec::new();
         for card in self.of_tenant(tenant).await?.iter() {
@@ -255,8 +256,8 @@ impl Opened {
     }
 }
 
-/// The files that a program may read beside its system's: its own, and those that its variables lead to, such as a
-/// file of settings. Asks the file system.
+/// Returns the files that a program may read beside the system's: its own, and those that its variables name,
+/// such as a file of settings. Asks the file system.
 fn files_of(binary: &str, variables: &[(String, String)]) -> Vec<PathBuf> {
     let files = std::iter::once(binary).chain(variables.iter().map(|(_, value)| value.as_str()));
     let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
@@ -385,8 +386,8 @@ impl ProgramHost for CredentialedPrograms {
     }
 }
 
-/// The same, for a command that reaches other machines. It changes the workspace directly, unless it makes a repository
-/// whose configuration nobody may write meanwhile.
+/// Returns the context for a command that reaches other machines. It changes the workspace directly, unless
+/// it makes a repository whose configuration nobody may write meanwhile.
 fn in_its_sandbox(context: &RunContext, run: &ProgramRun) -> RunContext {
     let access = match git::errand(run) {
         Errand::Clone => WorkspaceAccess::OnlyLayer,

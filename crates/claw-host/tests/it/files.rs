@@ -101,7 +101,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Directories that were gone into are kept open for a moment; what their names lead to is asked each time.
+/// Entered directories are kept open for a moment; their names are looked up each time.
 #[tokio::test]
 async fn a_directory_that_was_replaced_is_another_one_at_once() {
     let directory = TempDir::new().unwrap();

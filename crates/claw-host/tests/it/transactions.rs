@@ -1,4 +1,4 @@
-//! Commands on a layer: what they change is applied as one, and taken back as one.
+//! Commands on a layer: their changes are applied as one, and reverted as one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -43,7 +43,7 @@ impl Layered {
         self.kit.shell().run(&self.kit.context, &script).await.unwrap()
     }
 
-    /// Runs a script and gives back its changes, not yet applied.
+    /// Runs a script and returns its changes, not yet applied.
     pub(crate) async fn changes(&self, text: &str) -> Box<dyn PendingChanges> {
         let HostRan { ran, pending } = self.run(text).await;
         assert_eq!(ran.unlayered, None);
@@ -328,11 +328,11 @@ async fn one_layer_that_cannot_be_finished_does_not_stop_the_others() {
 #[derive(Clone, Copy, PartialEq)]
 enum Times {
     All,
-    /// Those that a command set itself, long ago.
+    /// Only times that a command set itself, long ago.
     Set,
 }
 
-/// Everything there is in a tree, but its inodes: hard links by the first name of their file.
+/// Returns everything in a tree except its inodes: hard links by the first name of their file.
 fn tree(root: &Path, times: Times) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut files: BTreeMap<u64, PathBuf> = BTreeMap::new();
@@ -439,7 +439,7 @@ proptest! {
     }
 }
 
-/// Makes and applies many changes in a process of its own, which a test kills.
+/// Makes and applies many changes in a child process, which a test kills.
 pub(crate) fn apply_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, asked, workspace, data] = arguments.as_slice() else { return };

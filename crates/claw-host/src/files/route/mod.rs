@@ -35,10 +35,10 @@ use crate::AgentResolver;
 /// Context files, at the root of a workspace.
 const CONTEXT: [&str; 7] =
     ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
-/// Context files that are the agent's own in whichever workspace it works. Its other names belong to the project in a
+/// Context files that are the agent's own in every workspace. The other names belong to the project in a
 /// workspace that is not routed.
 const OWN: [&str; 5] = ["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
-/// The one that no prompt of a conversation shows.
+/// The context file that no prompt of a session shows.
 const UNSHOWN: &str = "HEARTBEAT.md";
 /// Files that the system writes for agents to read.
 const GENERATED: [&str; 2] = ["TEAM.md", "DELEGATION.md"];
@@ -53,9 +53,9 @@ const LONGEST_NAME: usize = 255;
 /// agent's own do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Routing {
-    /// Those below this directory, such as [`workspace_path`](super::workspace_path) makes.
+    /// Workspaces below this directory, as [`workspace_path`](super::workspace_path) makes them.
     Below(PathBuf),
-    /// All of them.
+    /// All workspaces.
     All,
 }
 
@@ -91,7 +91,7 @@ impl RoutedFiles {
         Self::with(files, (store, agents), clock, routing)
     }
 
-    /// The same, of a store whose type is not known, with the kinds of agents from a directory.
+    /// Like `new`, with a store behind trait objects and the kinds of agents from a directory.
     pub fn with(
         files: Arc<dyn FsBridge>,
         (documents, agents): (Arc<dyn Documents>, Arc<dyn AgentDirectory>),
@@ -102,7 +102,7 @@ impl RoutedFiles {
         Self { files, shelves, generated: None, routing }
     }
 
-    /// With files that the system writes.
+    /// Adds files that the system generates.
     #[must_use]
     pub fn generating(mut self, generated: Arc<dyn Generated>) -> Self {
         self.generated = Some(generated);
@@ -175,7 +175,8 @@ impl RoutedFiles {
         OWN.into_iter().chain([MEMORY]).chain(all.filter(move |name| is_routed && !OWN.contains(name)))
     }
 
-    /// The same scope without the names that lead to documents: on the disk they exist for nobody.
+    /// Returns the scope without the names that lead to documents: on the disk they are hidden from
+    /// everybody.
     fn scope(&self, place: &Place<'_>) -> Option<Scope> {
         let mut scope = place.scope.clone();
         let names = self.names(place.caller);

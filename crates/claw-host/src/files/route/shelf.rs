@@ -1,4 +1,4 @@
-//! Documents of the store as the caller sees them: the user's where there is one, else the agent's own.
+//! Documents of the store as the caller sees them: the user's if there is one, else the agent's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use claw_core::port::{AgentDirectory, Clock, Expect, Stat, UnixMillis, Version};
 use claw_core::store::{AgentKind, Document, DocumentCard, DocumentKey, Documents, Shelf, StoreError};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 
-/// The document that tells an agent how to begin. An empty one is none.
+/// The document that tells an agent how to begin. An empty one counts as none.
 pub(super) const BOOTSTRAP: &str = "BOOTSTRAP.md";
 /// The document that every user of every agent has for themselves.
 const USER: &str = "USER.md";
@@ -106,7 +106,7 @@ impl Shelves {
         }))
     }
 
-    /// Writes a text, where what is seen there is what is expected.
+    /// Writes a text, if the visible document meets the expectation.
     pub(super) async fn put(
         &self,
         caller: &Caller,
@@ -150,7 +150,7 @@ impl Shelves {
         Ok(self.documents.document(&base).await.map_err(ToolError::internal)?.is_some())
     }
 
-    /// Removes what is there.
+    /// Removes the document.
     pub(super) async fn remove(
         &self,
         caller: &Caller,

@@ -17,7 +17,7 @@ pub(crate) struct Collected {
     files: BTreeMap<Key, Hits>,
     /// The number of hits kept with their lines.
     shown: usize,
-    /// The first file whose lines were dropped, or not kept: nothing from there on is shown.
+    /// The first file whose lines were dropped or not kept: nothing from there on is shown.
     cut: Option<Key>,
     with_hits: u64,
     hits: u64,
@@ -64,7 +64,7 @@ impl Collected {
         self.drop_lines();
     }
 
-    /// Drops the lines of the last files as long as those before have enough.
+    /// Drops the lines of the last files while those before have enough.
     fn drop_lines(&mut self) {
         while self.shown > self.limit {
             let Some((key, last)) = self.files.iter_mut().rev().find(|(_, hits)| !hits.lines.is_empty())
@@ -81,7 +81,7 @@ impl Collected {
         }
     }
 
-    /// Everything, as it is told.
+    /// Moves all results into `into`.
     pub(crate) fn give(self, into: &mut Searched) {
         (into.hits, into.with_hits) = (self.hits, self.with_hits);
         let mut left = self.limit;
@@ -98,7 +98,7 @@ fn shown(hits: &Hits) -> usize {
     hits.lines.iter().filter(|line| line.hit).count()
 }
 
-/// Leaves so many hits, and what surrounds them as far as it was before the next.
+/// Keeps so many hits, and the context before the next one.
 fn shorten(hits: &mut Hits, most: usize) {
     if most == 0 {
         hits.lines.clear();

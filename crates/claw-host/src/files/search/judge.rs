@@ -1,8 +1,8 @@
 //! Decides which lines of a text are hits, and how much of them is shown.
 //!
-//! A hit counts where it would be one in the text with its secrets taken out, and touches none of their
-//! placeholders. So nothing that is told depends on what a secret says: not what is counted, and not whether
-//! another hit on the same line was found in its place.
+//! A hit counts if it would be one in the text with its secrets masked, and touches none of their
+//! placeholders. So nothing reported depends on a secret's content: neither the count, nor whether another
+//! hit on the same line was found in its place.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use super::pattern::Pattern;
 /// The longest part of a line shown, in bytes.
 const MOST_SHOWN: usize = 4 * 1024;
 
-/// A part of a file, with what is around it.
+/// A part of a file, with its context.
 pub(super) struct Chunk<'a> {
     pub(super) bytes: &'a [u8],
     /// The range to search: whole lines.
@@ -40,7 +40,7 @@ pub(super) struct Judge<'a> {
     lines: BTreeMap<u64, Line>,
 }
 
-/// A line: its number, and where it is, its end included.
+/// A line: its number and its range, line end included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Numbered {
     number: u64,
@@ -61,7 +61,7 @@ impl<'a> Judge<'a> {
         self.pattern.multiline
     }
 
-    /// Begins a file, of which so many hits are wanted with their lines.
+    /// Begins a file, from which so many hits are wanted with their lines.
     pub(super) fn begin(&mut self, wanted: usize) {
         (self.wanted, self.count) = (wanted, 0);
         self.lines.clear();
@@ -94,7 +94,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Searches a text whose hits may go over several lines. It is all there.
+    /// Searches a complete text for hits that may span lines.
     fn over_lines(&mut self, chunk: &Chunk<'_>) {
         let core = &chunk.bytes[chunk.core.clone()];
         if !matches!(self.pattern.matcher.is_match(core), Ok(true)) {
@@ -136,7 +136,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The secrets around these lines and what is shown with them.
+    /// Finds the secrets around these lines and their context.
     fn secrets(&self, chunk: &Chunk<'_>, lines: &[Numbered]) -> Vec<Range<usize>> {
         let mut secrets = Vec::new();
         let mut window: Option<Range<usize>> = None;
@@ -159,7 +159,7 @@ impl<'a> Judge<'a> {
         secrets
     }
 
-    /// A line and what may be shown around it.
+    /// Returns the range of a line with the context that may be shown.
     fn around(&self, chunk: &Chunk<'_>, line: &Range<usize>) -> Range<usize> {
         let Range { mut start, mut end } = line.clone();
         if self.wanted > 0 {
@@ -188,7 +188,7 @@ impl<'a> Judge<'a> {
         masked.find(self.pattern, |source| line.contains(&source) || last && source == line.end).is_some()
     }
 
-    /// Counts a line, and keeps it and what is around it where that is wanted.
+    /// Counts a line, and keeps it with its context if wanted.
     fn hit(&mut self, chunk: &Chunk<'_>, line: &Numbered, secrets: &[Range<usize>]) {
         self.count += 1;
         if self.wanted == 0 {
@@ -248,7 +248,7 @@ impl Sink for &mut Candidates<'_> {
     }
 }
 
-/// A part of a text with its secrets taken out.
+/// A part of a text with its secrets masked.
 struct Masked {
     text: Vec<u8>,
     /// The offset of the part in the source.
@@ -325,7 +325,7 @@ fn touching<'s>(secrets: &'s [Range<usize>], part: &Range<usize>) -> &'s [Range<
     secrets.get(first..last).unwrap_or_default()
 }
 
-/// A line and those that are one with it once the secrets are taken out, line ends included.
+/// Returns the range of a line and of those that join it once the secrets are masked, line ends included.
 fn joined(bytes: &[u8], line: Range<usize>, secrets: &[Range<usize>]) -> Range<usize> {
     let mut all = line;
     loop {
@@ -374,7 +374,7 @@ fn without_end(bytes: &[u8], line: &Range<usize>) -> Range<usize> {
     line.start..end
 }
 
-/// A line as it is shown; of a long one, the part around a place.
+/// Returns the shown form of a line; of a long one, the part around an offset.
 fn excerpt(line: &[u8], at: usize) -> String {
     let text = String::from_utf8_lossy(line);
     if text.len() <= MOST_SHOWN {

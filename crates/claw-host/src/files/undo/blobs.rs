@@ -1,4 +1,4 @@
-//! Bytes of files, each kept once under its digest: for their owner alone, whole or not at all.
+//! Bytes of files, each kept once under its digest: readable by their owner alone, complete or absent.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -11,7 +11,7 @@ use claw_core::tool::Digest;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-/// The file that tells when blobs that nobody names were last looked for.
+/// The file that records the last sweep for unreferenced blobs.
 const SWEPT: &str = "swept";
 
 /// A directory of blobs, in directories by the first byte of their digests.
@@ -29,7 +29,7 @@ impl Blobs {
         Self { directory }
     }
 
-    /// Keeps those out who remove blobs; waits for one that does.
+    /// Takes the shared lock; waits while blobs are being removed.
     pub(super) fn lock_to_name(&self) -> io::Result<Lock> {
         let file = self.lock_file()?;
         loop {
@@ -40,7 +40,7 @@ impl Blobs {
         }
     }
 
-    /// Keeps all others out; `None` where somebody names blobs just now.
+    /// Takes the exclusive lock; `None` if a writer holds the shared one.
     pub(super) fn lock_to_remove(&self) -> io::Result<Option<Lock>> {
         let file = self.lock_file()?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -78,7 +78,7 @@ impl Blobs {
         Ok(digest)
     }
 
-    /// The bytes of this digest; an error where they are gone or are others.
+    /// Returns the bytes of this digest; an error if they are missing or damaged.
     pub(super) fn get(&self, digest: &Digest) -> io::Result<Vec<u8>> {
         let bytes = fs::read(self.path(digest))?;
         if Digest::of_bytes(&bytes) != *digest {
@@ -88,7 +88,7 @@ impl Blobs {
         Ok(bytes)
     }
 
-    /// Removes bytes; those that are gone already are gone.
+    /// Removes a blob; a missing one counts as removed.
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<()> {
         match fs::remove_file(self.path(digest)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -127,7 +127,7 @@ impl Blobs {
         }
     }
 
-    /// Notes that they were looked for.
+    /// Records a sweep.
     pub(super) fn note_swept(&self, at: UnixMillis) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)

@@ -15,7 +15,7 @@ use crate::transaction::{AppliedTransaction, TransactionState};
 /// The tool name under which undoing is recorded.
 const TOOL: ToolName = ToolName::literal("undo");
 
-/// Undoes changes through a bridge, within the scope of who made them.
+/// Undoes changes through a bridge, within the scope of their caller.
 pub struct Restoring<'a> {
     /// The journal of changes.
     pub journal: &'a StoredUndo,
@@ -34,9 +34,9 @@ pub struct Step {
     pub verdict: Verdict,
     /// The current content; `None` if the file does not exist.
     pub now: Option<Now>,
-    /// As the newest of the changes left it.
+    /// The state that the newest of the changes left.
     pub left: Option<FileState>,
-    /// As it would be.
+    /// The state after undoing.
     pub target: Option<FileState>,
     /// Paths of a command's changes that somebody changed since, relative to its workspace.
     pub changed_since: Vec<PathBuf>,
@@ -46,11 +46,11 @@ pub struct Step {
 /// Says whether a file can be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is as the changes left it.
+    /// The file is as the changes left it.
     Ready,
-    /// It is as it was before them: they were not made, or are undone.
+    /// The file is as it was before them: they were not made, or are undone.
     NotMade,
-    /// It is neither; somebody else changed it since.
+    /// The file is neither; somebody else changed it since.
     Changed,
 }
 
@@ -78,15 +78,15 @@ pub struct Restored {
     pub shown: String,
     /// True if restoring removed the file.
     pub removed: bool,
-    /// The changes of a command were taken back, not those of one file.
+    /// True if the changes of a command were reverted, not those of one file.
     pub command: bool,
 }
 
 impl Restoring<'_> {
     /// Looks at the files that these changes, newest first, are about. Changes nothing.
     ///
-    /// Steps are to be taken in their order. If a newer step of the list changes a file, an older one is judged when its
-    /// turn comes.
+    /// The steps must be taken in order. If a newer step changes a file, an older one is judged when its turn
+    /// comes.
     pub async fn look(&self, changes: Vec<Undo>) -> Result<Vec<Step>, ToolError> {
         let mut steps: Vec<Step> = Vec::new();
         let mut touched: HashSet<PathBuf> = HashSet::new();
@@ -201,8 +201,8 @@ impl Restoring<'_> {
         }
     }
 
-    /// Puts files back: all of them or, as far as that is possible, none. Those that somebody else changed are
-    /// left alone unless `force`; what is overwritten is kept, so that this can be undone too.
+    /// Restores files: all of them or, as far as possible, none. Files that somebody else changed are left
+    /// alone unless `force`; overwritten content is kept, so that this can be undone too.
     pub async fn restore(
         &self,
         call: CallId,
@@ -253,7 +253,7 @@ impl Restoring<'_> {
         Ok(done.into_iter().map(|(restored, ..)| restored).collect())
     }
 
-    /// Takes the changes of a command back, or brings them back if they were taken back.
+    /// Reverts the changes of a command, or applies them again if they were reverted.
     async fn turn(
         &self,
         call: CallId,
@@ -295,7 +295,7 @@ impl Restoring<'_> {
         Err(error)
     }
 
-    /// Puts a file back that a step before this one may have changed: it is looked at anew.
+    /// Restores a file that an earlier step may have changed: it is judged again.
     async fn put_again(
         &self,
         call: CallId,
@@ -354,7 +354,7 @@ impl Restoring<'_> {
         }
     }
 
-    /// Puts what was put back to where it was, and says why.
+    /// Undoes the restored files again, and returns the error.
     async fn roll_back(
         &self,
         done: Vec<(Restored, Step, Option<Version>)>,
@@ -419,7 +419,7 @@ impl Now {
     }
 }
 
-/// Changes that can be looked at together: those of files between two commands, or one command.
+/// Changes that can be judged together: those of files between two commands, or one command.
 enum Segment {
     Files(Vec<Vec<Undo>>),
     Command(Box<Undo>),

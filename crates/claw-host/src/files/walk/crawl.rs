@@ -36,11 +36,11 @@ const BUFFER: usize = 64 * 1024;
 pub(in super::super) trait Visitor: Send {
     /// True if visiting a file is slow enough that other threads should share the files of one directory.
     const SPREADS: bool;
-    /// Something that is wanted.
+    /// Takes a selected entry.
     fn visit(&mut self, came: &Came<'_>);
 }
 
-/// Something that a walk came upon.
+/// An entry found by a walk.
 pub(in super::super) struct Came<'a> {
     /// The directory that it is in.
     pub(in super::super) directory: &'a Directory,
@@ -79,7 +79,7 @@ struct Queue {
 }
 
 enum Work {
-    /// Directories to read, and the rules where they are.
+    /// Directories to read, and the rules of their parent.
     Directories { above: Arc<Node>, rules: Rules, names: Vec<OsString> },
     /// Files to visit.
     Files { node: Arc<Node>, names: Vec<OsString> },
@@ -91,7 +91,7 @@ impl<'a> Crawl<'a> {
         Self { reach, filter, stop, handles, queue, bell }
     }
 
-    /// Goes through the tree.
+    /// Walks the tree.
     pub(in super::super) fn run<V: Visitor>(self, top: Top, visitor: impl Fn() -> V) -> Crawled<V> {
         let base = top.base.into_os_string().into_encoded_bytes();
         let worker = || Worker {
@@ -173,7 +173,7 @@ impl Queue {
     }
 }
 
-/// While it is there, its thread may find more work, even if that thread fails.
+/// Marks its thread as busy until dropped, even if that thread panics.
 struct Busy<'a>(&'a Crawl<'a>);
 
 impl Drop for Busy<'_> {
@@ -229,7 +229,7 @@ impl<V: Visitor> Worker<'_, V> {
         self.read(&node, &directory, rules);
     }
 
-    /// Reads a directory: files are visited, directories wait for whoever has time.
+    /// Reads a directory: visits its files and queues its subdirectories.
     fn read(&mut self, node: &Arc<Node>, directory: &Directory, rules: &Rules) {
         let crawl = self.crawl;
         let mut path = self.base.to_vec();
@@ -354,7 +354,7 @@ impl<V: Visitor> Worker<'_, V> {
         self.visitor.visit(&Came { directory: reading.directory, name, path: &path, kind });
     }
 
-    /// Files to visit: by whoever has time, or now where too many wait already.
+    /// Queues files to visit, or visits them now if the queue is full.
     fn files(&mut self, node: &Arc<Node>, names: Vec<OsString>) {
         if self.crawl.queue().work.len() < WAITING {
             self.crawl.add(Work::Files { node: Arc::clone(node), names });

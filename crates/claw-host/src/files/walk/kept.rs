@@ -1,4 +1,4 @@
-//! The entries that are given, out of any number that are found.
+//! The entries that are returned, out of any number found.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -56,7 +56,7 @@ impl Kept {
     }
 }
 
-/// The order of paths, name by name: what is in a directory follows it.
+/// Orders paths name by name: the content of a directory follows it.
 pub(in super::super) fn by_path(one: &str, other: &str) -> Ordering {
     one.split('/').cmp(other.split('/'))
 }

@@ -61,7 +61,7 @@ impl Node {
 }
 
 impl Handles {
-    /// A directory that was opened below another one.
+    /// Adds a directory that was opened below another one.
     pub(super) fn add(&self, above: &Arc<Node>, name: &OsStr, directory: &Directory) -> Arc<Node> {
         let node = Arc::new(Node {
             name: name.to_owned(),
@@ -74,7 +74,7 @@ impl Handles {
         node
     }
 
-    /// A handle of a directory that was reached before; `None` where it is no longer what was there.
+    /// Opens a directory that was reached before; `None` if another one is there now.
     pub(super) fn open(&self, node: &Arc<Node>) -> Option<Directory> {
         if let Some(directory) = node.handle() {
             return Some(directory);
@@ -107,7 +107,7 @@ impl Handles {
     }
 }
 
-/// Directories can be as deep as they like; dropped one by one, they need no stack.
+/// Directories can be nested deeply; dropping them iteratively needs no stack.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut next = self.above.take();

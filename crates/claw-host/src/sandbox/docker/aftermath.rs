@@ -17,13 +17,13 @@ const SWEEPING: Duration = Duration::from_secs(5);
 /// The fate of a keeper that did not report its command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeeperEnd {
-    /// It has ended before its command.
+    /// The keeper ended before its command.
     Gone,
-    /// It does not answer, and its command may run on: only the end of the container ends that.
+    /// The keeper does not answer, and its command may run on: only removing the container ends it.
     Silent,
 }
 
-/// Sees to what a keeper left.
+/// Cleans up after a keeper.
 pub(super) struct Aftermath {
     pub(super) engine: Engine,
     pub(super) own: Own,
@@ -32,7 +32,8 @@ pub(super) struct Aftermath {
 }
 
 impl Aftermath {
-    /// The command was killed, with all that it left; the container goes where that cannot be done.
+    /// Kills the rest of the command; if that is not possible, removes the container. Returns that the
+    /// command was killed.
     pub(super) async fn see_to(&self, keeper: KeeperEnd) -> Result<Ending, DockerError> {
         let Self { engine, own, container } = self;
         let killed = |stragglers| Ending { signal: Some(libc::SIGKILL), stragglers, ..Ending::default() };

@@ -66,10 +66,10 @@ pub(super) struct Mouth {
     beside: String,
 }
 
-/// Something heard.
+/// A received piece.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// Something told.
+    /// A message.
     Told(Told),
     /// Bytes of a command's output.
     Output(Vec<u8>),
@@ -77,7 +77,8 @@ pub(super) enum Heard {
     Errors(Vec<u8>),
 }
 
-/// Gives an order. `None` where there is no such container, or it ended before it read the order: nothing was done.
+/// Sends an order. `None` if there is no such container, or it ended before it read the order: nothing was
+/// done.
 pub(super) async fn order(
     engine: &Engine,
     own: &Own,
@@ -128,8 +129,8 @@ pub(super) async fn order(
     }
 }
 
-/// Waits for what a keeper says at once. One that does not was stopped by a command, or the container is overloaded: it is
-/// removed, so that nothing of it runs on.
+/// Waits for a keeper's immediate answer. If none comes, the keeper was stopped by a command, or the
+/// container is overloaded: it is removed, so that nothing of it runs on.
 pub(super) async fn answer<T>(
     engine: &Engine,
     container: &str,
@@ -145,7 +146,7 @@ pub(super) async fn answer<T>(
 }
 
 impl Mouth {
-    /// The next thing said; `None` at the end.
+    /// Receives the next piece; `None` at the end.
     pub(super) async fn hear(&mut self) -> Result<Option<Heard>, DockerError> {
         let lost = |reason: &str| DockerError::Lost(reason.to_owned());
         loop {

@@ -21,7 +21,7 @@ pub(super) const KEY: &str = "clawsmith.key";
 /// Label: the parts that may differ among those commands: the workspace and its access, the
 /// network, extra grants.
 pub(super) const VARIANT: &str = "clawsmith.variant";
-/// All that decides what it is.
+/// Label: a digest of everything that defines the container.
 pub(super) const DIGEST: &str = "clawsmith.digest";
 
 /// A container as it is to be.
@@ -40,7 +40,7 @@ pub(super) struct Container {
 #[derive(Debug, Clone)]
 pub(super) struct Image {
     pub(super) id: String,
-    /// Directories that it wants kept apart; they would be writable and without bounds.
+    /// Directories that the image declares as volumes; they would be writable and without limits.
     pub(super) volumes: Vec<String>,
 }
 

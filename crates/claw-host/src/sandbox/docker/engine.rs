@@ -1,4 +1,4 @@
-//! The engine: the few things that are asked of it, and what its answers mean.
+//! The engine: the few requests it gets, and the meaning of its answers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use super::container::{self, Container, Image};
 const PATIENCE: u64 = 30;
 /// The timeout of a request that costs the engine nothing, in seconds.
 const QUICK: u64 = 8;
-/// A container that was made and not started is forgotten after so many seconds.
+/// The seconds after which a container that was created and not started is abandoned.
 const FORGOTTEN: i64 = 60;
 
-/// An engine behind a socket. Each question is a connection of its own, so one that went away and came back is
-/// found again.
+/// An engine behind a socket. Each request has a connection of its own, so an engine that restarts is found
+/// again.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     socket: PathBuf,
@@ -46,7 +46,7 @@ impl Engine {
         self.connect_within(PATIENCE)
     }
 
-    /// For what is asked first: an engine that hangs is found out here.
+    /// Connects for the first request, with a short timeout: an engine that hangs is noticed here.
     fn connect_quickly(&self) -> Result<Docker, DockerError> {
         self.connect_within(QUICK)
     }
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Makes a container; one of that name may have been made by somebody else meanwhile.
+    /// Creates a container; another program may have created one of that name meanwhile.
     pub(super) async fn create(&self, container: &Container) -> Result<(), DockerError> {
         let options = CreateContainerOptionsBuilder::new().name(&container.name).build();
         match self.connect()?.create_container(Some(options), container.body.clone()).await {
@@ -108,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Starts it, and says whether it runs now; `false` where it went away or is about to.
+    /// Starts a container, and returns whether it runs now; `false` if it is gone or being removed.
     pub(super) async fn start(&self, name: &str) -> Result<bool, DockerError> {
         match self.connect()?.start_container(name, None).await {
             Ok(()) => Ok(true),
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Ends and removes a container. That it is gone already is as good.
+    /// Kills and removes a container. A missing one counts as removed.
     pub(super) async fn remove(&self, name: &str) -> Result<(), DockerError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.connect()?.remove_container(name, Some(options)).await {
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Asks a container to end when nobody uses it any more.
+    /// Asks a container to end once nobody uses it.
     pub(super) async fn retire(&self, name: &str) -> Result<(), DockerError> {
         let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
         match self.connect()?.kill_container(name, Some(options)).await {
@@ -136,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// The containers of an installation, whatever state they are in.
+    /// Lists the containers of an installation, in any state.
     pub(super) async fn list(&self, installation: &str) -> Result<Vec<Listed>, DockerError> {
         let label = format!("{}={installation}", container::INSTALLATION);
         let filters = HashMap::from([("label".to_owned(), vec![label])]);
@@ -156,7 +156,7 @@ pub struct Listed {
     pub key: String,
     /// The parts that may differ among those commands.
     pub variant: String,
-    /// All that decides what it is.
+    /// The digest of everything that defines it.
     pub digest: String,
     /// True if it runs.
     pub running: bool,
@@ -219,7 +219,8 @@ fn status(error: &bollard::errors::Error) -> Option<u16> {
     }
 }
 
-/// Not there, not running, or being removed. That a network or an image is not there is something else.
+/// Returns whether the container does not exist, does not run or is being removed. A missing network or image
+/// is something else.
 pub(super) fn is_gone(error: &bollard::errors::Error) -> bool {
     let said = error.to_string().to_lowercase();
     let going =

@@ -7,7 +7,7 @@ use super::super::SandboxError;
 /// Why a command cannot run in a container. None of these lets it run elsewhere instead.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
-    /// Nobody answers at the engine's socket.
+    /// Nothing answers at the engine's socket.
     #[error("no Docker engine answers at `{}`; start one, or set `sandbox.docker.socket`", socket.display())]
     Away {
         /// The socket that was tried.
@@ -16,7 +16,7 @@ pub enum DockerError {
         #[source]
         source: bollard::errors::Error,
     },
-    /// The engine takes the connection and does not answer.
+    /// The engine accepts the connection but does not answer.
     #[error("the Docker engine at `{}` does not answer in time; see whether it hangs, and start it again", socket.display())]
     Hung {
         /// The engine's socket.
@@ -50,7 +50,7 @@ pub enum DockerError {
         /// The engine's message.
         reason: String,
     },
-    /// This program cannot be shown inside.
+    /// This program cannot be mounted inside.
     #[error("this program cannot be mounted into a container: {0}")]
     Own(String),
     /// A path the command needs cannot be mounted, or one that must be hidden cannot be hidden.
@@ -64,10 +64,10 @@ pub enum DockerError {
         /// The cause.
         reason: String,
     },
-    /// Something that was judged is another thing now.
+    /// A judged target has changed.
     #[error("target {0} changed since the call was judged")]
     Changed(usize),
-    /// Nobody in the container takes orders.
+    /// Nothing in the container takes orders.
     #[error(
         "the container did not take the command within {0} s and was removed; call again, which makes another"
     )]

@@ -1,4 +1,4 @@
-//! The files of a container's own workspace, where the machine's is not shown to commands.
+//! The files of a container's own workspace, used if the machine's is not shown to commands.
 //!
 //! Each operation is an order to this program inside, which confines it as it would on the machine. Searches
 //! read the files from there and search here, since only this side knows the secrets.
@@ -29,8 +29,8 @@ const MOST_BYTES: usize = 256 << 20;
 /// The bytes of a file sent at once.
 const PIECE: usize = 256 << 10;
 
-/// The files of containers: each caller's are in the one that its commands run in. Callers whom no sandbox holds have
-/// those of `machine`.
+/// The files of containers: each caller's are in the container that its commands run in. Callers without a
+/// sandbox get those of `machine`.
 pub struct DockerFiles {
     shell: Arc<DockerShell>,
     machine: Arc<dyn FsBridge>,
@@ -251,7 +251,7 @@ impl FsBridge for DockerFiles {
     }
 }
 
-/// For whom: the container that commands without a network of theirs share.
+/// Returns the context of the container that commands without a network share.
 fn context(caller: &Caller) -> RunContext {
     RunContext {
         workspace: caller.workspace.clone(),
@@ -281,7 +281,7 @@ fn inside(caller: &Caller, path: &Path) -> PathBuf {
     }
 }
 
-/// A path as it was given, or where it is inside; one that is not text below the workspace stays as it is.
+/// Converts an absolute path to that inside the container; a relative one stays as it is.
 fn as_inside(caller: &Caller, path: &str) -> String {
     match Path::new(path).is_absolute() {
         true => inside(caller, Path::new(path)).display().to_string(),

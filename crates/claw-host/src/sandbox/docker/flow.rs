@@ -1,7 +1,7 @@
 //! The flow-controlled streams between a command in a container and its owner.
 //!
-//! No more of an input is sent than the command has taken, and no more of what it prints comes than was read here. So
-//! neither side holds much for the other.
+//! No more input is sent than the command has read, and no more output comes than was read here. So neither
+//! side buffers much for the other.
 
 use std::collections::VecDeque;
 use std::io;
@@ -58,7 +58,7 @@ pub(super) struct Pouring {
 }
 
 impl Pouring {
-    /// Takes what was heard; refuses what is more than was asked for.
+    /// Takes received bytes; refuses more than was asked for.
     pub(super) fn pour(&self, bytes: &[u8]) -> Result<(), DockerError> {
         let mut flow = locked(&self.flow);
         if !flow.wanted {
@@ -165,12 +165,12 @@ impl Credit {
         self.change(|left| left.map(|left| left.saturating_add(more)));
     }
 
-    /// It takes nothing any more.
+    /// Closes the input: the command reads no more.
     pub(super) fn close(&self) {
         self.change(|_| None);
     }
 
-    /// Takes up to so much of it, as soon as there is some; an error where there never is.
+    /// Takes up to so much credit, as soon as there is some; an error if the input is closed.
     fn take(&self, cx: &Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         let mut sending = self.sending();
         match sending.left {
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::sandbox::docker::wire::OUTPUT;
 
-    /// A voice that nobody hears.
+    /// Returns a sender to nowhere.
     fn voice() -> Voice {
         Voice::new(Box::pin(tokio::io::sink())).0
     }

@@ -1,8 +1,9 @@
 //! The mounts of a container, and how hidden paths stay hidden.
 //!
-//! A hidden directory is covered by an empty one, a hidden file by nothing. Each directory on the way to them is a
-//! mount of its own, since those cannot be renamed: what is hidden stays where the next command hides it too. The
-//! engine follows links when it mounts, so what was mounted is compared from inside before anything runs.
+//! A hidden directory is covered by an empty one, a hidden file by `/dev/null`. Each directory on the way
+//! to them is a mount of its own, since mounts cannot be renamed: a hidden path stays where the next command
+//! hides it too. The engine follows links when it mounts, so the mounts are verified from inside before
+//! anything runs.
 
 use std::collections::HashMap;
 use std::fs;

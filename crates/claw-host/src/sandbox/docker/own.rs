@@ -1,5 +1,5 @@
-//! This program as it is mounted into containers: its file, its loader and its libraries. With them it runs in any
-//! image of the same machine, whatever that image holds.
+//! This program as it is mounted into containers: its file, its loader and its libraries. With them it runs
+//! in any image of the same architecture.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +16,7 @@ const LIBRARIES: &str = "/.clawsmith/lib";
 /// This program's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Own {
-    /// Each file, and where it is mounted.
+    /// Each file, and its path inside.
     pub(super) files: Vec<(PathBuf, String)>,
     /// The first words of every command line inside.
     argv: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Finds them in this process: what is mapped into it is what it needs. Looks on a thread that may block.
+    /// Finds the files mapped into this process, on a thread that may block.
     pub(super) async fn find() -> Result<Self, DockerError> {
         if !super::super::helper::is_let_in() {
             return Err(DockerError::Own(super::super::SandboxError::NoHelper.to_string()));

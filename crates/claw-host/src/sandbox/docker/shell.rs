@@ -1,4 +1,4 @@
-//! Commands in containers, as the tools ask for them. Those of callers whom no sandbox holds run on the host.
+//! Runs commands in containers for tools. Commands of callers without a sandbox run on the host.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -302,7 +302,7 @@ impl DockerShell {
         finished.map_err(|error| self.told(context, error))?.ran(PLACE)
     }
 
-    /// Refuses if the sandbox that was judged is another one now. The rest is compared inside.
+    /// Refuses to run if the sandbox differs from the judged one. The rest is compared inside.
     pub(super) fn compare(&self, context: &RunContext, container: &Container) -> Result<(), ToolError> {
         let place = self.place(container);
         let moved =
@@ -446,7 +446,7 @@ fn changed(target: &Target) -> ToolError {
     ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
 }
 
-/// A container that cannot be had, in the words of a tool.
+/// Converts a container error into a tool error.
 pub(super) fn refused(error: DockerError) -> ToolError {
     let kind = match &error {
         DockerError::Reach(SandboxError::Path { .. }) => ErrorKind::Invalid,

@@ -13,7 +13,7 @@ use super::wire::Order;
 use super::{DockerCommand, DockerError, DockerShell};
 
 impl DockerShell {
-    /// Starts it where it was judged to run, with what it is granted beside.
+    /// Starts the command in the judged sandbox, with its extra grants.
     pub(super) async fn started(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
         let own = Own::find().await.map_err(refused)?;
         let image = self.engine.image(&self.options.image).await.map_err(refused)?;

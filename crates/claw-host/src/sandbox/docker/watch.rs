@@ -49,8 +49,8 @@ enum Stage {
     Killed,
 }
 
-/// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking. When
-/// this is dropped the other side sees that nobody is there, and ends it.
+/// Feeds the command, takes its output, and ends it at its timeout or when the caller gives up: first by
+/// asking. If this future is dropped, the other side sees that nobody is there, and kills the command.
 pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<Watched, DockerError> {
     let (voice, _speaking) = Voice::new(ear);
     for piece in watch.input.iter().flat_map(|input| input.chunks(PIECE)) {

@@ -11,20 +11,20 @@ use super::super::helper::wire::{Ending, Spec};
 
 /// Bytes for the command's standard input.
 pub(crate) const INPUT: u8 = b'I';
-/// There is no more of it.
+/// The end of the input.
 pub(crate) const INPUT_END: u8 = b'E';
-/// Another size for the command's terminal, as JSON.
+/// A new size for the command's terminal, as JSON.
 pub(crate) const SIZE: u8 = b'S';
-/// More of a stream may come: which one, and how many bytes of it were read.
+/// Permission to send more of a stream: the stream, and the bytes of it that were read.
 pub(crate) const MORE: u8 = b'M';
 /// A command's output; both streams if they are merged.
 pub(crate) const OUTPUT: u8 = b'O';
 /// A command's standard error, if that is separate.
 pub(crate) const ERRORS: u8 = b'R';
-/// Something told, as JSON.
+/// A message, as JSON.
 pub(crate) const TOLD: u8 = b'T';
 
-/// The most that one piece holds.
+/// The most bytes of one piece.
 pub(crate) const MOST: usize = 16 << 20;
 
 /// An order to the program inside.
@@ -35,13 +35,13 @@ pub(crate) enum Order {
     Run(Box<Running>),
     /// Look at programs and files.
     Look(Vec<Target>),
-    /// End processes whose keeper is gone.
+    /// Kill processes whose keeper is gone.
     Sweep,
     /// Do something with a file. The content to write follows as input.
     File(Box<Filing>),
 }
 
-/// Something to be done with a file inside.
+/// A file operation inside.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Filing {
     pub(crate) act: Act,
@@ -109,7 +109,7 @@ pub(crate) struct Running {
     pub(crate) seen: Vec<(Target, Seen)>,
 }
 
-/// Something to be looked at, by its name inside.
+/// A target to look at, by its name inside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
@@ -149,7 +149,7 @@ pub(crate) enum Told {
     Failed { step: String, reason: String },
     /// The command runs, and is called this inside.
     Started { pid: u32 },
-    /// So many more bytes of the input were given to the command.
+    /// So many more bytes of the input were passed to the command.
     Fed(usize),
     /// The command reads nothing any more.
     Deaf,
@@ -161,7 +161,8 @@ pub(crate) enum Told {
     Changed(usize),
     /// The number of processes killed.
     Swept(u32),
-    /// The bytes of this file, from where a walk began, come next; `None` where they cannot be read.
+    /// The bytes of this file come next, unless it is not readable; the path is relative to the start of the
+    /// walk.
     Fetched { path: String, readable: bool },
     /// The result of a file operation; its bytes came before.
     Filed(Filed),
@@ -174,7 +175,7 @@ pub(crate) fn more(stream: u8, bytes: usize) -> Vec<u8> {
     piece(MORE, &[stream, a, b, c, d])
 }
 
-/// Of which stream how much more is asked for.
+/// Parses a [`MORE`] piece: the stream, and the bytes asked for.
 pub(crate) fn asked(more: &[u8]) -> Option<(u8, usize)> {
     match *more {
         [stream, a, b, c, d] => Some((stream, u32::from_le_bytes([a, b, c, d]) as usize)),

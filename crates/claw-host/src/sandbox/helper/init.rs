@@ -29,7 +29,7 @@ pub(super) struct Rules {
 }
 
 impl<'a> Init<'a> {
-    /// To be made before namespaces are: inside of a new one, nobody has a name.
+    /// Must be created before the namespaces: inside a new one, ids are not mapped.
     pub(super) fn new(spec: &'a Spec, temporary: &Path) -> Self {
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self { spec, temporary: temporary.to_owned(), user, group }
@@ -46,7 +46,7 @@ impl<'a> Init<'a> {
         self.spec.confined.as_ref().map_or(0, |held| held.namespaces)
     }
 
-    /// Furnishes the namespaces that this process is in, and gives up its rights over them.
+    /// Sets up the namespaces of this process, and gives up its rights over them.
     pub(super) fn enter(&self) -> Step<()> {
         let Some(held) = &self.spec.confined else { return Ok(()) };
         if held.namespaces & libc::CLONE_NEWUSER != 0 {
@@ -76,8 +76,8 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Makes the rules, so that nothing remains but to put them on. `looks_after` says that the caller can look after
-    /// renames.
+    /// Prepares the restrictions, so that they only have to be applied. `looks_after` says that the caller
+    /// can handle renames.
     pub(super) fn rules(&self, looks_after: bool) -> Step<Rules> {
         let Some(held) = &self.spec.confined else {
             return Ok(Rules { landlock: None, seccomp: None, hands_over: false });

@@ -18,17 +18,18 @@ use super::super::{Limits, Reach};
 
 /// Asks the helper for a command.
 pub(crate) const RUN: u8 = b'R';
-/// Asks the helper what works here.
+/// Asks the helper which features work here.
 pub(crate) const PROBE: u8 = b'P';
 /// Asks a command's processes to end.
 pub(crate) const TERMINATE: u8 = b'T';
 /// Ends them.
 pub(crate) const KILL: u8 = b'K';
 
-/// A script is an argument, and the kernel takes no more than this for all of them.
+/// The most bytes of a frame: a script is an argument, and the kernel takes no more than this for all of
+/// them.
 const MOST: usize = 8 << 20;
 
-/// A command, and what holds it.
+/// A command and its confinement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub(crate) argv: Vec<String>,
@@ -51,9 +52,9 @@ pub(crate) struct Confined {
     pub(crate) own_proc: bool,
     pub(crate) landlock: Option<u32>,
     pub(crate) seccomp: bool,
-    /// It sees the files of the machine, where sockets of other programs lie.
+    /// True if it sees the machine's file tree, which holds sockets of other programs.
     pub(crate) shares_files: bool,
-    /// It sees the processes of the machine.
+    /// True if it sees the processes of the machine.
     pub(crate) shares_processes: bool,
 }
 
@@ -78,7 +79,7 @@ pub(crate) enum Told {
 pub(crate) struct Ending {
     pub(crate) exit: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// Processes that were still there when the command itself had ended.
+    /// Processes still alive when the command itself had ended.
     pub(crate) stragglers: u32,
     pub(crate) disk: bool,
     pub(crate) memory: bool,

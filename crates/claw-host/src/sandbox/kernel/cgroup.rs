@@ -1,4 +1,4 @@
-//! Limits that all processes of a command share: control groups of either version, wherever we may make one.
+//! Limits shared by all processes of a command: control groups of either version, if one can be created.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -19,13 +19,13 @@ pub(crate) struct Places {
     pub(crate) cpu: Option<PathBuf>,
 }
 
-/// Begins the name of every group of ours; the id of the process that sees to it follows.
+/// The prefix of the name of every group of ours; the id of its supervisor follows.
 const PREFIX: &str = "clawsmith-";
 /// The file by which a process is put into a group.
 const PROCESSES: &str = "cgroup.procs";
 
 impl Places {
-    /// Looks where this process may make groups, by making one.
+    /// Finds where this process may create groups, by creating one.
     pub(crate) fn find() -> Result<Self, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
@@ -83,7 +83,7 @@ fn mounted(mounts: &str, wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf>
     })
 }
 
-/// A group that is gone when it was looked at.
+/// A test group, removed on drop.
 struct Test(PathBuf);
 
 impl Test {
@@ -112,7 +112,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Makes the groups, and enters them.
+    /// Creates the groups, and enters them.
     pub(crate) fn enter(places: &Places, limits: &Limits) -> io::Result<Self> {
         let group = Self::make(places, limits)?;
         for path in &group.directories {
@@ -207,13 +207,13 @@ impl Drop for Group {
     }
 }
 
-/// From now on this process and those that it starts are ended before others where memory runs out: before the
-/// supervisor, which is in the same group.
+/// Makes this process and its children the first victims when memory runs out, before the supervisor in the
+/// same group.
 pub(crate) fn go_first() {
     let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// Removes groups whose process is gone: it was killed before it could.
+/// Removes groups whose supervisor was killed before it could remove them.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

@@ -65,7 +65,7 @@ impl Found {
         }
     }
 
-    /// The namespaces that work, as flags of `clone`, the network's among them only if it is to be kept apart.
+    /// Returns the namespaces that work, as flags of `clone`; the network's only with `own_network`.
     pub(crate) fn namespaces(&self, own_network: bool) -> i32 {
         let flags = [
             (self.users.is_ok(), libc::CLONE_NEWUSER),
@@ -139,7 +139,7 @@ fn lacks(version: u32) -> &'static str {
     }
 }
 
-/// Does `work` in a process with namespaces of its own, and says what became of it.
+/// Runs `work` in a process with namespaces of its own, and returns whether it succeeded.
 fn try_in(flags: i32, work: impl FnOnce() -> io::Result<()>) -> Tried {
     let (read, write) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| e.to_string())?;

@@ -12,11 +12,11 @@ use claw_core::tool::{Caller, Digest, ToolError};
 use super::super::local::{LocalSkill, Origin};
 use super::{Stored, unaccepted};
 
-/// The skills that callers of one tenant and workspace may meet.
+/// The skills for callers of one tenant and workspace.
 pub(super) struct View {
     stored: Arc<Stored>,
     local: Vec<LocalSkill>,
-    /// By tier and then by name.
+    /// The skills by tier and then by name.
     entries: Vec<Entry>,
     /// Positions in `entries`, the first tier first.
     by_name: HashMap<String, Vec<usize>>,
@@ -82,7 +82,7 @@ impl View {
         found.into_iter().map(|at| self.entries[at].card.clone()).collect()
     }
 
-    /// All that the caller may know of, and why one cannot be used.
+    /// Returns all skills that the caller may know of, with the reason if one cannot be used.
     pub(super) fn inventory(&self, caller: &Caller) -> Vec<SkillCard> {
         let mut cards = Vec::new();
         for entry in &self.entries {

@@ -1,4 +1,4 @@
-//! Attacks on what is denied.
+//! Attacks on denied files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -25,7 +25,7 @@ fn targets() -> impl Iterator<Item = Target> {
     })
 }
 
-/// The same everywhere.
+/// Returns such a target for every bridge.
 async fn everywhere() -> Vec<Target> {
     let mut everywhere = Vec::new();
     for target in Target::all().await {

@@ -110,8 +110,8 @@ fn prepare(root: &Path, outside: &Path) {
     }
 }
 
-/// Exchanges directories and files with links, back and forth. By handles, so that it never follows one of its
-/// own links and carries in what is outside.
+/// Exchanges directories and files with links, back and forth. Uses handles, so that it never follows one of
+/// its own links and moves outside files in.
 fn swap(target: &Target, over: &AtomicBool, swaps: &AtomicU64) {
     let open = |path: &Path| rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     let (root, swap) = (open(&target.root), open(&target.root.join("swap")));

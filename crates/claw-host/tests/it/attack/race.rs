@@ -1,6 +1,6 @@
 //! A racer that swaps directories, links and files while operations run.
 //!
-//! `CLAWSMITH_RACE_OPS` says how many operations; `CLAWSMITH_RACE_SEED` which, where one failed.
+//! `CLAWSMITH_RACE_OPS` sets the number of operations, `CLAWSMITH_RACE_SEED` the seed, to repeat a failure.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -135,7 +135,7 @@ fn swap(root: &Path, seed: u64, over: &AtomicBool, swaps: &AtomicU64) {
     }
 }
 
-/// Puts a thing back in place. Where a worker has made something there meanwhile, the trap of the two stays.
+/// Puts an entry back in place. If a worker has made something there meanwhile, the trap of the two stays.
 fn put_back(aside: &Path, place: &Path) {
     let is_trap = |path: &Path| path.symlink_metadata().is_ok_and(|it| !it.is_dir() && !it.is_file());
     for _ in 0..1000 {
@@ -222,7 +222,7 @@ impl Tally {
     }
 }
 
-/// The same numbers for the same seed.
+/// A generator of the same numbers for the same seed.
 struct Dice(u64);
 
 impl Dice {

@@ -237,7 +237,7 @@ async fn who_reads_nothing_any_more_is_not_written_to() {
     assert!(child.input.write_all(b"x").await.is_err());
 }
 
-/// A tree of which each part ignores what asks it to end.
+/// Returns a script whose processes all ignore requests to end.
 fn stubborn(word: &str) -> String {
     format!(
         "MARK={word} sh -c 'trap \"\" HUP TERM; sleep 999 & setsid sleep 999 & (sleep 999 &); echo ready; wait; sleep 999'"

@@ -11,7 +11,7 @@ use claw_host::shell::Finished;
 use super::kit::DockerKit;
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};
 
-/// A script that must not print what it tries to read, nor succeed.
+/// Asserts that a script neither printed what it tried to read, nor succeeded.
 #[track_caller]
 fn check(finished: Finished) {
     assert_ne!(finished.ended.exit, Some(0), "{finished:?}");

@@ -1,4 +1,4 @@
-//! Other processes: seeing them, ending them, taking what they hold.
+//! Attacks on other processes: seeing them, killing them, reading their secrets.
 
 use std::fs::File;
 use std::process::{Command, Stdio};

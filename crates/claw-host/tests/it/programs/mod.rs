@@ -48,8 +48,8 @@ struct Registered {
 }
 
 impl Registered {
-    /// Registers a file with the settings of a preset, without its rules about arguments: those are the policy's, and
-    /// the sandbox has to hold without them.
+    /// Registers a file with the settings of a preset, without its rules about arguments: those belong to the
+    /// policy, and the sandbox must hold without them.
     fn new(name: &str, binary: &Path, helpers: &[&str], variables: &[(&str, &str)]) -> Self {
         let binary = binary.canonicalize().unwrap();
         let settings = ProgramSettings {

@@ -1,4 +1,4 @@
-//! Doing things with files from inside: the same code as on the machine, over the container's own tree.
+//! File operations inside: the same code as on the machine, over the container's own tree.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -14,7 +14,7 @@ use crate::files::LocalFiles;
 /// The bytes of a file passed on at once.
 const PIECE: usize = 256 << 10;
 
-/// Does it, and says what came of it.
+/// Performs the operation, and sends its result.
 pub(super) fn file(filing: Filing, input: File, mut output: File) -> io::Result<()> {
     let bytes = match filing.act {
         Act::Write { .. } => received(input)?,

@@ -1,4 +1,5 @@
-//! The keeper of one command: between it and the program outside, whose pieces come and go on two streams.
+//! The keeper of one command: it stands between the command and the program outside, over two streams of
+//! pieces.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -77,7 +78,7 @@ fn memory_kills() -> u64 {
     count.unwrap_or(0)
 }
 
-/// Something that is waited for.
+/// An event that the keeper waits for.
 #[derive(Clone, Copy)]
 enum End {
     /// The program outside reads.
@@ -93,13 +94,13 @@ enum End {
 }
 
 struct Keeper {
-    /// From and to the program outside.
+    /// The streams from and to the program outside.
     input: Option<File>,
     output: File,
     pieces: Pieces,
     /// The bytes queued for the reader outside.
     waiting: Vec<u8>,
-    /// To and from the supervisor of the command.
+    /// The socket to the supervisor of the command.
     control: Option<UnixStream>,
     ended: Option<Result<Ending, (String, String)>>,
     /// The command's streams.
@@ -176,7 +177,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits until something can be done, and says what, in the order in which it is to be done.
+    /// Waits for events, and returns them in the order in which they are to be handled.
     fn wait(&self) -> io::Result<Vec<(End, PollFlags)>> {
         let full = self.waiting.len() >= WAITING;
         let (none, read, write) = (PollFlags::empty(), PollFlags::IN, PollFlags::OUT);
@@ -267,7 +268,7 @@ impl Keeper {
         Some(())
     }
 
-    /// There is nobody outside: the command ends.
+    /// Kills the command, because nobody is outside any more.
     fn leave(&mut self) {
         self.input = None;
         self.waiting.clear();

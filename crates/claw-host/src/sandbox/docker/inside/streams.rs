@@ -1,4 +1,4 @@
-//! The streams of one command: pipes, or a terminal that is all of them.
+//! The streams of one command: pipes, or one terminal.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -24,7 +24,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// New ones, and the command's ends of them.
+    /// Opens new streams, and returns the command's ends of them.
     pub(super) fn open(running: &Running) -> io::Result<(Self, [OwnedFd; 3])> {
         let printed = |kind, end: OwnedFd| Printed { kind, file: File::from(end), window: running.window };
         if let Some(size) = running.terminal {
@@ -60,7 +60,7 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// Something of it; an error once there is no more.
+    /// Reads some bytes; an error at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = self.window.unwrap_or(usize::MAX).min(buffer.len());
         match self.file.read(&mut buffer[..most]) {
@@ -75,7 +75,7 @@ impl Printed {
         }
     }
 
-    /// All that is in it, without waiting for more.
+    /// Reads everything in it, without waiting for more.
     pub(super) fn drain(self) -> Vec<u8> {
         let mut rest = Vec::new();
         let waits =
