@@ -1,4 +1,4 @@
-//! The hash chain of the ledger, apart from where it is kept.
+//! The hash chain of the ledger, independent of its storage.
 //!
 //! An entry is one JSON line that holds the hash of the line before it. The columns that a backend keeps
 //! beside the line ([`Columns`]) serve to find it; [`Walk`] checks that they agree with the line.
@@ -17,7 +17,7 @@ use crate::row;
 pub struct Head {
     /// The number of entries.
     pub count: u64,
-    /// The hash of the last one's line.
+    /// The hash of the last entry's line.
     pub hash: Digest,
 }
 
@@ -51,7 +51,7 @@ impl Head {
 pub struct Columns<'a> {
     /// The time, in milliseconds since the epoch.
     pub at: i64,
-    /// In which conversation.
+    /// The session.
     pub session: &'a str,
     /// The id of the call.
     pub call: &'a [u8],
@@ -62,7 +62,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Those of a record.
+    /// Returns the columns of a record.
     pub fn of(record: &'a Record) -> Self {
         let (event, outcome) = match &record.event {
             EntryEvent::Refused { .. } => ("refused", None),
@@ -110,19 +110,19 @@ impl fmt::Display for ChainReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
-    /// The entry is not what was written: its hash, or what is kept beside it, differs.
+    /// The entry was changed: its hash, or a column beside it, differs.
     #[error("entry {seq} was changed: it does not have the hash that was kept of it")]
     Changed {
         /// The number of the entry.
         seq: u64,
     },
-    /// The entry does not read as one.
+    /// The entry cannot be parsed.
     #[error("entry {seq} does not read as an entry")]
     Unreadable {
         /// The number of the entry.
         seq: u64,
     },
-    /// The entry is not there, though later ones are.
+    /// The entry is missing, though later ones exist.
     #[error("entry {seq} is missing: entry {found} follows the one before it")]
     Missing {
         /// The number of the entry.
@@ -136,7 +136,7 @@ pub enum Fault {
         /// The number of the entry.
         seq: u64,
     },
-    /// The last entries are gone.
+    /// The last entries are missing.
     #[error("the chain is cut off: its head counts {counted} entries, {found} are there")]
     CutOff {
         /// The number of entries according to the head.
@@ -144,10 +144,10 @@ pub enum Fault {
         /// The number of entries that exist.
         found: u64,
     },
-    /// There are entries and no head, so that nobody can tell whether it is all of them.
+    /// There are entries but no head, so that it is unknown whether they are all.
     #[error("the head is missing, so entries may be missing at the end")]
     HeadMissing,
-    /// The head does not read as one, or does not fit its own chain.
+    /// The head cannot be parsed, or does not fit its own chain.
     #[error("the head is damaged, so entries may be missing at the end")]
     HeadDamaged,
 }
@@ -157,20 +157,20 @@ pub enum Fault {
 pub struct Walk<'a> {
     tenant: &'a str,
     node: &'a str,
-    /// `Err` where it does not read.
+    /// The head; `Err` if it cannot be parsed.
     head: Result<Option<Head>, Fault>,
     at: Head,
     fault: Option<Fault>,
 }
 
 impl<'a> Walk<'a> {
-    /// Along the chain of a tenant and node, whose head was read with [`Head::read`].
+    /// Begins a walk along the chain of a tenant and node, whose head was read with [`Head::read`].
     pub fn new(tenant: &'a str, node: &'a str, head: Option<Result<Head, StoreError>>) -> Self {
         let head = head.transpose().map_err(|_| Fault::HeadDamaged);
         Self { tenant, node, head, at: Head::start(), fault: None }
     }
 
-    /// Looks at the next row. `false` where a fault was found: then no other row need be read.
+    /// Checks the next row. Returns `false` at a fault: then no other row need be read.
     pub fn step(&mut self, columns: Columns<'_>, line: &str) -> bool {
         match self.check(columns, line) {
             Ok(next) => self.at = next,

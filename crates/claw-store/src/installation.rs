@@ -12,7 +12,7 @@ pub struct Installation {
     pub is_new: bool,
 }
 
-/// Refuses a store whose id is not the one that is wanted.
+/// Refuses a store with another id than the wanted one.
 pub(crate) fn check(wanted: Option<InstallationId>, found: Option<InstallationId>) -> Result<(), StoreError> {
     match wanted {
         Some(node) if found != Some(node) => Err(StoreError::OtherInstallation { node, store: found }),

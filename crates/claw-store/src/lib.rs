@@ -60,8 +60,8 @@ pub async fn open(
     })
 }
 
-/// Makes what is missing of the store at `place` and brings its schema up to date, as [`open`] does; says which
-/// steps were applied.
+/// Creates the store at `place` if it is missing and migrates its schema, as [`open`] does; returns the
+/// applied migrations.
 pub async fn migrate(place: &Place, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     match place {
         Place::Memory => Ok(Vec::new()),

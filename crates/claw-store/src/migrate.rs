@@ -80,7 +80,7 @@ pub(crate) fn newest() -> i64 {
     PAIRS.iter().map(|pair| pair.version).max().unwrap_or(0)
 }
 
-/// The steps that were applied between two looks at what there is.
+/// Returns the migrations applied between two states.
 pub(crate) fn applied(before: &[i64], after: &[i64]) -> Vec<Step> {
     let is_new = |step: &Step| after.contains(&step.version) && !before.contains(&step.version);
     steps().into_iter().filter(is_new).collect()

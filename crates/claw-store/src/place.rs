@@ -12,11 +12,11 @@ const FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:` or `postgres://user@
 /// The location of a store. Displayed without the password that it may hold.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In the memory of this process.
+    /// The memory of this process.
     Memory,
-    /// In one SQLite file.
+    /// One SQLite file.
     File(PathBuf),
-    /// In a PostgreSQL database.
+    /// A PostgreSQL database.
     Postgres(PostgresUrl),
 }
 
@@ -42,7 +42,7 @@ impl FromStr for Place {
 }
 
 impl PostgresUrl {
-    /// The whole, for whoever connects.
+    /// Returns the whole URL with its password, for connecting.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

@@ -34,5 +34,5 @@ pub enum Progress<'a> {
     Chains,
 }
 
-/// Hears of each step.
+/// Is called for each step.
 pub type Tell<'a> = &'a mut (dyn FnMut(Progress<'_>) + Send);

@@ -1,4 +1,5 @@
-//! Between rows and types, for both dialects: what does not read is damage, and named.
+//! Converts between rows and types, for both dialects: a value that cannot be read is reported as damage,
+//! with its name.
 
 mod sealed;
 
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 pub(crate) use self::sealed::*;
 
-/// The event that tells of a message: where it is, not what it says.
+/// Returns the event for a message: its place, not its content.
 pub(crate) fn message_event(message: &NewMessage, seq: u64, run: JobId) -> SessionEventBody {
     SessionEventBody::Message { id: message.id, seq, role: message.role, run }
 }
@@ -54,7 +55,7 @@ pub(crate) fn word<'de, T: Deserialize<'de>>(what: &str, text: &'de str) -> Resu
     T::deserialize(text).map_err(|error| damaged(what, error))
 }
 
-/// An id that we made, from its sixteen bytes.
+/// Reads an id from its sixteen bytes.
 pub(crate) fn id<'de, T: Deserialize<'de>>(what: &str, bytes: &'de [u8]) -> Result<T, StoreError> {
     T::deserialize(BytesDeserializer::<Error>::new(bytes)).map_err(|error| damaged(what, error))
 }
@@ -78,7 +79,7 @@ pub(crate) fn count<T: TryFrom<i64, Error: std::fmt::Display>>(number: i64) -> R
     T::try_from(number).map_err(|error| damaged("a number", error))
 }
 
-/// A number for a `LIMIT` or a comparison; one too large for the database means all.
+/// Converts a number for a `LIMIT` or a comparison; one too large for the database means all.
 pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
@@ -152,27 +153,27 @@ pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
     open && approval.request.expires <= now
 }
 
-/// A question does not stand as it would have to.
+/// Returns the error for an approval in the wrong state.
 pub(crate) fn wrong_state(approval: &Approval) -> StoreError {
     StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
 }
 
-/// A rule holds no more.
+/// Returns the error for a rule that no longer holds.
 pub(crate) fn not_live(rule: &Rule, now: UnixMillis) -> StoreError {
     StoreError::RuleState { id: rule.new.id, state: rule.state(now) }
 }
 
-/// There is no such rule, or it is somebody else's.
+/// Returns the error for a rule that does not exist or has another owner.
 pub(crate) fn no_rule(id: RuleId) -> StoreError {
     StoreError::RuleState { id, state: "missing" }
 }
 
-/// A rule that cannot be kept, and why.
+/// Returns the error for a rule that cannot be stored.
 pub(crate) fn rule_refused(why: &str) -> StoreError {
     StoreError::Database { what: "could not keep the rule", why: why.to_owned(), transient: false }
 }
 
-/// Checks that a rule can be given with an answer.
+/// Checks that an answer that comes with a rule approves.
 pub(crate) fn check_yes(answer: &Answer) -> Result<(), StoreError> {
     let no = "it comes with a no; only a yes can be given for always";
     if answer.approve { Ok(()) } else { Err(rule_refused(no)) }
@@ -187,7 +188,7 @@ pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option
     }
 }
 
-/// The same from columns, with the time; `None` of one that runs.
+/// Reads the end of a process from its columns, with the time; `None` if it runs.
 pub(crate) fn ended(
     (state, code, signal): (&str, Option<i32>, Option<i32>),
     at: Option<i64>,
@@ -203,7 +204,7 @@ pub(crate) fn ended(
     Ok(Some((end, UnixMillis(at))))
 }
 
-/// There is no such question, or it is somebody else's or about something else.
+/// Returns the error for an approval that does not exist, has another owner or is about something else.
 pub(crate) fn missing(id: ApprovalId) -> StoreError {
     StoreError::ApprovalState { id, state: "missing" }
 }
@@ -225,12 +226,12 @@ pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, S
     Ok(tally)
 }
 
-/// The scopes of a key from their words; one that is not known is damage, and lets nobody in.
+/// Parses the scopes of a key; an unknown scope is damage, and the key is rejected.
 pub(crate) fn scopes(words: &str) -> Result<KeyScopes, StoreError> {
     words.parse().map_err(|error| damaged("what a key is for", error))
 }
 
-/// As whom a key lets in.
+/// Reads the user and role of a key.
 pub(crate) fn admitted_user(
     user: Option<&str>,
     role: Option<&str>,
@@ -247,12 +248,12 @@ pub(crate) fn use_before(now: UnixMillis) -> i64 {
     now.0.saturating_sub(number(KEY_USE_EVERY.as_millis()))
 }
 
-/// Something is to be added to a tenant that is not there.
+/// Returns the error for adding to an unknown tenant.
 pub(crate) fn no_tenant(what: &'static str, tenant: &TenantId) -> StoreError {
     StoreError::Refused { what, why: format!("there is no tenant `{tenant}`; add it first") }
 }
 
-/// A key is to be added for somebody who is not there.
+/// Returns the error for a key of an unknown tenant or user.
 pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
     match &new.user {
         None => no_tenant(what, &new.tenant),
@@ -263,7 +264,7 @@ pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
     }
 }
 
-/// A key is to be added that another one is in the way of.
+/// Returns the error for a key whose id or hash is taken.
 pub(crate) fn taken_key(what: &'static str) -> StoreError {
     StoreError::Refused { what, why: "its id or its hash is taken; make another key".to_owned() }
 }

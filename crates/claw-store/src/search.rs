@@ -6,21 +6,21 @@
 
 /// A word in this many passages or fewer is never too common.
 const FEW: u64 = 1_000;
-/// A word in more than one of this many passages is, where rarer ones are asked too.
+/// A word in more than one of this many passages is too common, if rarer words are searched too.
 const SHARE: u64 = 20;
 
-/// In how many of so many passages a word may be before it is too common.
+/// Returns the number of passages from which a word is too common.
 pub(crate) fn common(passages: u64) -> u64 {
     FEW.max(passages / SHARE)
 }
 
-/// The words that are asked, by how many passages have each; counting ends after `common`. Nothing where every
-/// word that is there at all is too common: then only the [`rarest`] is asked.
+/// Returns the words to search for, with their numbers of passages; counting ends after `common`. Empty if
+/// every word that occurs is too common: then only the [`rarest`] is searched.
 pub(crate) fn telling(counted: &[(String, u64)], common: u64) -> Vec<(String, u64)> {
     counted.iter().filter(|(_, count)| (1..=common).contains(count)).cloned().collect()
 }
 
-/// The word that is in the fewest passages, of equals the first; nothing where none is in any.
+/// Returns the word that is in the fewest passages, among equals the first; empty if none occurs.
 pub(crate) fn rarest(counted: Vec<(String, u64)>) -> Vec<(String, u64)> {
     let there = counted.into_iter().filter(|(_, count)| *count > 0);
     there.min_by_key(|(_, count)| *count).into_iter().collect()

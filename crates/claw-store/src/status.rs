@@ -23,10 +23,10 @@ pub struct Status {
     /// The source of an unfinished copy into it: until that is finished, the store cannot be opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copying_from: Option<String>,
-    /// SQLite: how the file is kept safe while it is written.
+    /// SQLite: the journal of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
-    /// PostgreSQL: what time it is there.
+    /// PostgreSQL: the server's time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<UnixMillis>,
     /// The size in bytes, with indexes.
@@ -38,20 +38,21 @@ pub struct Status {
 /// The migrations that a store has and lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Schema {
-    /// The newest that was applied; `None` where none was.
+    /// The newest applied migration; `None` if there is none.
     pub applied: Option<i64>,
     /// The newest that this build knows.
     pub known: i64,
-    /// Those that the next start applies.
+    /// The migrations that the next start applies.
     pub pending: Vec<Step>,
-    /// Those that this build does not know: a newer Clawsmith made them, and this one does not open the store.
+    /// The migrations that this build does not know: a newer Clawsmith applied them, and this one does not
+    /// open the store.
     pub newer: Vec<i64>,
 }
 
 /// The journal that protects a SQLite file while it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Journal {
-    /// `wal`, unless somebody changed it.
+    /// The journal mode: `wal`, unless somebody changed it.
     pub mode: String,
     /// The size of the journal beside the file, in bytes.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Messages while they are being said, and output of running calls, in memory.
+//! Streaming messages and output of running calls, in memory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use claw_core::port::Owner;
 use claw_core::store::{Delta, Source, Voice};
 use tokio::sync::broadcast;
 
-/// Most bytes kept of one message or call; a listener that comes later waits for it to be stored.
+/// The most bytes kept of one message or call; beyond it, a late listener waits for the stored message.
 pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
 /// The number of pieces that a listener may lag behind.
 const MOST_BEHIND: usize = 1024;
-/// After this time without a piece, nobody says the message and nobody runs the call any more.
+/// The time without a piece after which a message or call counts as abandoned.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 
-/// The conversations in which something is being said, or somebody listens.
+/// The sessions with a stream or a listener.
 #[derive(Debug, Default)]
 pub(crate) struct Hub(Mutex<HashMap<Owner, Conversation>>);
 
@@ -37,7 +37,7 @@ struct Draft {
     voice: Voice,
     /// The number of bytes so far.
     length: u64,
-    /// All of them, or nothing where they are too many.
+    /// The whole text; empty if it is too long.
     text: String,
     heard: Instant,
     /// True if it is produced on this node.
@@ -45,7 +45,7 @@ struct Draft {
 }
 
 impl Hub {
-    /// Says a piece here; gives the offset it has.
+    /// Adds a piece produced here; returns its offset.
     pub(crate) fn say(&self, within: &Owner, source: Source, voice: Voice, text: &str) -> u64 {
         let mut all = self.lock();
         let conversation = all.entry(within.clone()).or_default();
@@ -56,7 +56,7 @@ impl Hub {
         offset
     }
 
-    /// Hears a piece that another node says. `false` where some that came before it are missing.
+    /// Takes a piece from another node. Returns `false` if earlier ones are missing.
     pub(crate) fn hear(&self, within: &Owner, delta: Delta) -> bool {
         let mut all = self.lock();
         let conversation = all.entry(within.clone()).or_default();
@@ -91,7 +91,7 @@ impl Hub {
         self.lock().get(within).map(|conversation| conversation.so_far(|_| true)).unwrap_or_default()
     }
 
-    /// Everything that is being said on this node, for one that has just come.
+    /// Returns all streams of this node, for a node that has just joined.
     pub(crate) fn own(&self) -> Vec<(Owner, Delta)> {
         let all = self.lock();
         let of = |(within, conversation): (&Owner, &Conversation)| {

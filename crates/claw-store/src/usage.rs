@@ -1,4 +1,4 @@
-//! Sums of what models cost: the same question in both dialects.
+//! Sums of the cost of models: the SQL that both dialects share.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewUsage, StoreError, Tokens, Usage, UsageFilter, UsageLine};
@@ -23,10 +23,10 @@ macro_rules! sums {
 
 /// The number of answers, their tokens of each kind, their cost.
 pub(crate) type Sums = (i64, i64, i64, i64, i64, i64);
-/// Day, provider and model, and the same.
+/// Day, provider and model, then the sums.
 pub(crate) type Line = (i64, String, String, i64, i64, i64, i64, i64, i64);
 
-/// Refuses what no answer of a model can be.
+/// Refuses impossible figures.
 pub(crate) fn check(new: &NewUsage) -> Result<(), StoreError> {
     let refused = |why| Err(StoreError::Database { what: WRITE, why, transient: false });
     new.fault().map_or(Ok(()), refused)
@@ -73,7 +73,7 @@ pub(crate) fn usage((answers, input, output, read, write, cost): Sums) -> Result
     Ok(Usage { answers: row::count(answers)?, tokens, cost })
 }
 
-/// Tokens of each kind: read anew, written, read from the cache, put into it.
+/// Reads the tokens of each kind: input, output, read from the cache, written to it.
 pub(crate) fn tokens((input, output, read, write): (i64, i64, i64, i64)) -> Result<Tokens, StoreError> {
     Ok(Tokens {
         input: row::count(input)?,

@@ -30,13 +30,13 @@ use crate::seal::{KeyRing, KeySource, Unopened};
 /// A secret is a password, a token or a key, not a file.
 pub const MOST_SECRET_BYTES: usize = 64 * 1024;
 
-/// Opens and seals what the store keeps.
+/// Opens and seals the values in a store.
 pub struct Vault {
     store: Arc<dyn Store>,
     keys: Arc<KeyRing>,
 }
 
-/// The texts in a JSON document whose key says that they are secret.
+/// Returns the texts in a JSON document whose keys mark them as secret.
 fn secrets_within(text: &str) -> Vec<SecretString> {
     fn collect(value: &serde_json::Value, is_secret: bool, found: &mut Vec<SecretString>) {
         match value {
@@ -59,12 +59,12 @@ fn secrets_within(text: &str) -> Vec<SecretString> {
     found
 }
 
-/// Words in the keys of a JSON document that say that the value is secret.
+/// Parts of keys in a JSON document that mark a value as secret.
 const SECRET_KEYS: [&str; 5] = ["_token", "secret", "password", "private_key", "verifier"];
 
 impl Vault {
-    /// Puts a store and its keys together. Where the keys are in a file that is not there, it is made, unless
-    /// the store holds values that an earlier one sealed.
+    /// Combines a store with its keys. A missing key file is created, unless the store holds values sealed by
+    /// an earlier key.
     pub async fn open(store: Arc<dyn Store>, keys: KeySource) -> Result<Self, StoreError> {
         let sealed = store.key_use().await?;
         let keys = crate::seal::blocking(move || KeyRing::open(&keys, &sealed)).await?;
@@ -100,8 +100,8 @@ impl Vault {
         Ok(Some(text.into()))
     }
 
-    /// All secrets of a tenant, those of its agents too. A secret that is a JSON document, such as a login with its tokens,
-    /// is followed by the secrets in it.
+    /// Returns all secrets of a tenant and its agents. A secret that is a JSON document, such as a login with
+    /// its tokens, is followed by the secrets in it.
     pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<SecretString>, StoreError> {
         let mut opened = Vec::new();
         for card in self.store.secrets(tenant).await? {
@@ -113,7 +113,7 @@ impl Vault {
         Ok(opened)
     }
 
-    /// Seals a secret and writes it, in place of the one that is there.
+    /// Seals a secret and writes it, replacing the stored one.
     pub async fn put_secret(
         &self,
         place: &SecretPlace,
@@ -225,8 +225,8 @@ impl Vault {
         self.store.put_custom_tool(&StoredCustomTool { card, env }, seen).await
     }
 
-    /// Opens a value; `None` where it should be read again first: the key that sealed it is not known, may have
-    /// been made since, and the value may have been sealed anew. The second time an unknown key is an error.
+    /// Opens a value; `None` if it should be read again first: its key is not known, may have been made
+    /// since, and the value may have been resealed. At the second attempt an unknown key is an error.
     async fn opened(
         &self,
         place: &SealedPlace,
@@ -254,7 +254,7 @@ impl std::fmt::Debug for Vault {
     }
 }
 
-/// The bytes out of what would wipe them, for one who will.
+/// Takes the bytes out of their wiping container; the caller must wipe them.
 fn wiped_by_taker(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
     std::mem::take(&mut *plain)
 }

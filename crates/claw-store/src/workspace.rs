@@ -14,7 +14,7 @@ const HEAD: usize = 200;
 /// The version of every directory.
 const DIRECTORY: &str = "directory";
 
-/// A path, with every directory that leads there, by the digests that rows are found by; the top first.
+/// A path and every directory that leads there, with the digests that are their row keys; the top first.
 #[derive(Debug)]
 pub(crate) struct Way(Vec<(String, String)>);
 
@@ -99,11 +99,11 @@ pub(crate) fn file(bytes: &[u8], at: UnixMillis) -> Stat {
 /// The existing rows on the way to a path, read while nobody else writes.
 pub(crate) struct Standing {
     way: Way,
-    /// The version and size of what is there, by place.
+    /// The version and size of each existing row, by key.
     rows: HashMap<String, (Option<String>, u64)>,
 }
 
-/// Places and paths of directories that are to be made.
+/// The keys and paths of directories to make.
 pub(crate) type Missing = Vec<(String, String)>;
 
 /// The growth caused by a change.
@@ -114,7 +114,7 @@ pub(crate) struct Growth {
 }
 
 impl Standing {
-    /// From the rows on the way: place, version and size.
+    /// Reads the rows on the way: key, version and size.
     pub(crate) fn of(way: Way, rows: Vec<(String, Option<String>, i64)>) -> Result<Self, StoreError> {
         let row = |(place, version, size)| Ok((place, (version, row::count(size)?)));
         Ok(Self { way, rows: rows.into_iter().map(row).collect::<Result<_, StoreError>>()? })
@@ -175,7 +175,7 @@ impl Standing {
         }
     }
 
-    /// Those of some directories that are not there.
+    /// Returns those of some directories that do not exist.
     fn missing(&self, directories: &[(String, String)]) -> Result<Missing, FileError> {
         let mut missing = Vec::new();
         for (place, path) in directories {
@@ -210,7 +210,7 @@ impl Growth {
     }
 }
 
-/// The room of a change, where it counts for its path.
+/// Returns the quota of a change, if it covers the change's path.
 pub(crate) fn room<'a>(change: &FileChange<'a>) -> Option<(&'a str, Quota)> {
     change.room.filter(|(below, _)| Below::new(below).contains(change.path))
 }

@@ -21,7 +21,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 
 use self::corpus::{Corpus, Kind, Question};
 
-/// Hits that are asked for.
+/// The number of hits requested.
 const HITS: usize = 40;
 /// Characters that a prompt has room for.
 const ROOM: usize = 5_000;

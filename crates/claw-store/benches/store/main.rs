@@ -1,7 +1,7 @@
 //! The cost of the store against the bare driver doing the same work in the same run; its cost when it holds
 //! much; the time until a worker wakes; its memory and disk usage.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
+//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one; its
 //! databases are dropped at the end. Words after `--` choose what runs: `append`, `syncs`, `claim`, `wake`,
 //! `growth`, `idle`, `sqlite`, `postgres`.
 

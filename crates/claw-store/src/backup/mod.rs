@@ -1,9 +1,9 @@
 //! Backs up a whole store to one file, and restores it.
 //!
-//! A backup is a SQLite file, whichever database the store is in: of SQLite a copy of the file as it stood at
-//! one moment, of PostgreSQL the rows as they stood at one moment. Nobody has to stop for it. A file takes its
-//! name when it is whole, checked and on the disk, so a name never stands for half a backup. Nothing that was
-//! there is deleted: what a restoration replaces is moved aside.
+//! A backup is a SQLite file, for either database: of SQLite a copy of the file as it stood at one moment, of
+//! PostgreSQL the rows as they stood at one moment. Nobody has to stop for it. A file takes its final name
+//! when it is complete, checked and synced, so a name never stands for half a backup. Nothing is deleted: a
+//! restoration moves the replaced file aside.
 
 mod file;
 mod inspect;
@@ -40,7 +40,7 @@ pub struct BackupReport {
     pub file: PathBuf,
     /// The file's size, in bytes.
     pub bytes: u64,
-    /// The ledger's chains in it. A fault was there before: better a backup than none.
+    /// The ledger's chains in it. A fault that was there before does not prevent the backup.
     pub chains: Vec<ChainReport>,
 }
 
@@ -159,7 +159,7 @@ async fn restore_file(
     Ok((aside, chains))
 }
 
-/// Refuses a backup whose ledger is not as it was written.
+/// Refuses a backup whose ledger was changed.
 fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreError> {
     match inspection.chains.iter().find(|chain| chain.fault.is_some()) {
         None => Ok(inspection.chains),
@@ -211,8 +211,8 @@ async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)
     connection.close().await.map_err(failed(what))
 }
 
-/// Sees that nobody has the store open, and that all of it is in its one file. One that is too damaged for that
-/// has nobody who works with it.
+/// Checks that nobody has the store open, and that all of it is in its one file. A store too damaged for that
+/// check is in use by nobody.
 async fn take_hold(path: &Path) -> Result<(), StoreError> {
     let alone = async {
         let options = connect(&StoreOptions::default()).filename(path).create_if_missing(false);

@@ -70,7 +70,7 @@ pub(crate) struct PostgresSide {
 }
 
 impl PostgresSide {
-    /// A database to read, as it stands now.
+    /// Opens a database to read, as it stands now.
     pub(crate) async fn source(url: &str) -> Result<Self, StoreError> {
         let mut side = Self::connect(url).await?;
         side.connection.execute(SNAPSHOT).await.map_err(failed(COPY))?;
@@ -78,7 +78,7 @@ impl PostgresSide {
         Ok(side)
     }
 
-    /// A database to write, whose schema is brought up to date. Nobody else copies to it meanwhile.
+    /// Opens a database to write, and migrates its schema. Nobody else copies to it meanwhile.
     pub(crate) async fn target(url: &str) -> Result<Self, StoreError> {
         let mut side = Self::connect(url).await?;
         for statement in LOCK {
@@ -157,8 +157,8 @@ impl PostgresSide {
         Ok(Shape { name, columns: kinds, keys: keys.into_iter().map(|(key,)| key).collect(), references })
     }
 
-    /// Rows, and a number that changes with every row that is added, changed or taken away: each version of a
-    /// row carries the number of the transaction that wrote it.
+    /// Returns the row count, and a number that changes with every row added, changed or removed: each
+    /// version of a row carries the number of its transaction.
     async fn stamp(&mut self, part: &Part) -> Result<(u64, String), StoreError> {
         let sql =
             format!("SELECT count(*), coalesce(sum(xmin::text::int8), 0)::text FROM {}", quoted(&part.name));
@@ -367,7 +367,7 @@ fn read(row: &PgRow, columns: &[Column]) -> Result<Row, StoreError> {
     columns.iter().enumerate().map(value).collect::<Result<_, sqlx::Error>>().map_err(failed(COPY))
 }
 
-/// Gives a value as the column's kind wants it. One that does not fit is given as it is: the server refuses it.
+/// Binds a value as the column's type. A value that does not fit is bound as it is: the server refuses it.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     kind: Kind,

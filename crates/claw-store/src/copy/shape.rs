@@ -1,8 +1,8 @@
 //! Decides which tables are copied, by which key, and which are derived from the others.
 //!
-//! Tables, columns and keys are those that the two databases say they have. A table that only one of them has
-//! must be named in [`DERIVED`]; a column that only one of them has, or that they keep as different things, is
-//! an error. So whoever adds a table has nothing to do here, or is told.
+//! Tables, columns and keys are read from the two databases. A table that only one of them has must be listed
+//! in [`DERIVED`]; a column that only one of them has, or whose types differ, is an error. So a new table
+//! needs no change here, or causes an error that says so.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use claw_core::store::StoreError;
 use super::refused;
 use super::value::Value;
 
-/// Tables that say how a database came to be, and nothing else.
+/// Tables about the origin of a database, which are not copied.
 const OWN: [&str; 2] = ["_sqlx_migrations", "copy_progress"];
 
-/// Rows that opening a store makes by itself, by table; where there are only these, it is empty.
+/// Conditions for the rows that opening a store creates, by table; a store with only these is empty.
 const MADE_BY_OPENING: [(&str, &str); 2] = [
     ("installation", "TRUE"),
     ("tenants", "tenant = 'main' AND name = 'main' AND created = 0 AND NOT disabled AND policy = 'null'"),
@@ -27,7 +27,7 @@ pub(crate) fn put_there(table: &str) -> String {
     made.map_or_else(|| "TRUE".to_owned(), |(_, rows)| format!("NOT ({rows})"))
 }
 
-/// A table that is not copied, since it is made from others.
+/// A table that is not copied, since it is derived from others.
 pub(crate) struct Derived {
     pub(crate) name: &'static str,
     /// True if it is derived anew although both databases have it.
@@ -38,7 +38,7 @@ pub(crate) struct Derived {
     pub(crate) postgres: Option<&'static str>,
 }
 
-/// Tables that are not copied, and how they are made.
+/// The tables that are not copied, and how they are filled.
 const DERIVED: &[Derived] = &[
     // PostgreSQL counts a conversation's messages and events; SQLite looks at the last of each.
     Derived { name: "sessions", always: false, sqlite: None, postgres: Some(COUNT_SESSIONS) },
@@ -58,7 +58,7 @@ const DERIVED: &[Derived] = &[
     Derived { name: "passage_words", always: true, sqlite: None, postgres: None },
 ];
 
-/// Columns that say how far a derived table is; they begin anew with it.
+/// Columns that hold the progress of a derived table; they start again with it.
 const BEGIN_ANEW: [(&str, &str); 6] = [
     ("documents", "mark"),
     ("documents", "embedded"),
@@ -102,21 +102,21 @@ impl Kind {
     }
 }
 
-/// A column as one database has it.
+/// A column in one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) kind: Kind,
 }
 
-/// A table as one database has it. Columns that the database computes by itself are left out.
+/// A table in one database. Generated columns are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
-    /// Sets of columns that tell rows apart and are never null; the best first.
+    /// The unique, never null sets of columns; the best first.
     pub(crate) keys: Vec<Vec<String>>,
-    /// Tables whose rows must be there first.
+    /// The tables whose rows must exist first.
     pub(crate) references: Vec<String>,
 }
 
@@ -144,13 +144,13 @@ pub(crate) struct Table {
 
 /// The plan of a copy.
 pub(crate) struct Plan {
-    /// In an order in which no row comes before one that it refers to.
+    /// The tables, each after those it references.
     pub(crate) tables: Vec<Table>,
-    /// Tables of the target that are made from these.
+    /// The tables of the target that are derived from these.
     pub(crate) derived: Vec<&'static Derived>,
 }
 
-/// Compares what both sides have.
+/// Compares the tables of both sides.
 pub(crate) fn plan(source: Vec<Shape>, target: Vec<Shape>) -> Result<Plan, StoreError> {
     let by_name = |shapes: Vec<Shape>| {
         let theirs = shapes.into_iter().filter(|shape| !OWN.contains(&shape.name.as_str()));
@@ -216,7 +216,7 @@ fn pair(source: &Shape, target: &Shape) -> Result<Table, StoreError> {
     })
 }
 
-/// Puts tables after those that they refer to.
+/// Orders tables after those they reference.
 fn ordered(mut left: Vec<(Table, [Vec<String>; 2])>) -> Result<Vec<Table>, StoreError> {
     let mut tables: Vec<Table> = Vec::with_capacity(left.len());
     while !left.is_empty() {

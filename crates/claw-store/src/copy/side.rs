@@ -50,16 +50,17 @@ pub(crate) trait Target: Side {
     /// Returns the number of rows of a table, without those that opening a store creates.
     async fn held(&mut self, part: &Part) -> Result<u64, StoreError>;
 
-    /// Empties these tables, forgets how far a copy was and keeps this of a new one; together.
+    /// Empties these tables, forgets the progress of an earlier copy and stores that of a new one, in one
+    /// transaction.
     async fn start(&mut self, tables: &[&str], state: &str) -> Result<(), StoreError>;
 
     /// Adds rows and keeps how far that is; together.
     async fn write(&mut self, part: &Part, rows: &[Row], state: &str) -> Result<(), StoreError>;
 
-    /// Empties a table that is made from others, and sees to it that it is filled.
+    /// Empties a derived table, and causes it to be filled.
     async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError>;
 
-    /// Sees to what rows alone do not bring: numbers that are given next, references, statistics.
+    /// Updates what rows alone do not carry: sequences, references, statistics.
     async fn settle(&mut self, parts: &[&Part]) -> Result<(), StoreError>;
 
     /// Marks the copy as finished: from now on the store can be opened.

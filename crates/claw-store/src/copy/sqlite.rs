@@ -41,12 +41,12 @@ const CACHE: &str = "-65536";
 pub(crate) struct SqliteSide {
     label: String,
     connection: SqliteConnection,
-    /// Sees whether others write, and what it saw before.
+    /// A connection that notices other writers, and the version it saw before.
     watch: Option<(SqliteConnection, i64)>,
 }
 
 impl SqliteSide {
-    /// A file to read, as it stands now.
+    /// Opens a file to read, as it stands now.
     pub(crate) async fn source(path: &Path) -> Result<Self, StoreError> {
         let side = async {
             let options = connect(&StoreOptions::default())
@@ -64,7 +64,7 @@ impl SqliteSide {
         side.await.map_err(|error| at(path, error))
     }
 
-    /// A file to write, which is made if it is not there. Nobody else can open it meanwhile.
+    /// Opens a file to write, making it if it is missing. Nobody else can open it meanwhile.
     pub(crate) async fn target(path: &Path) -> Result<Self, StoreError> {
         let options = StoreOptions::default();
         make_file(path, &options)?;
@@ -128,7 +128,7 @@ impl SqliteSide {
         Ok(Shape { name, columns: kinds, keys, references })
     }
 
-    /// The columns of each whole unique index; none of one that is over expressions.
+    /// Returns the columns of each unique index that is neither partial nor over expressions.
     async fn unique(&mut self, table: &str) -> Result<Vec<Vec<String>>, StoreError> {
         let rows: Vec<(String, Option<String>)> = query_as(
             "SELECT list.name, info.name FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS info
@@ -311,7 +311,7 @@ async fn check_schema(connection: &mut SqliteConnection) -> Result<(), StoreErro
     check_finished(connection).await
 }
 
-/// The migrations that were applied to a file; none where it is no store.
+/// Returns the migrations applied to a file; empty if it is not a store.
 pub(crate) async fn applied(connection: &mut SqliteConnection) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
     if !has_table(connection, schema::TABLE).await? {
         return Ok(Vec::new());

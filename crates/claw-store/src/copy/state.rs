@@ -10,7 +10,7 @@ use crate::row;
 
 /// The table that it keeps it in.
 pub(crate) const PROGRESS: &str = "copy_progress";
-/// Reads what is copied, where a copy is unfinished.
+/// Reads the state of an unfinished copy.
 pub(crate) const UNFINISHED: &str = "SELECT state FROM copy_progress WHERE part = ''";
 
 /// The source of a copy.
@@ -24,7 +24,7 @@ pub(crate) struct Header {
 /// A fingerprint of the source, to notice that it has changed. Only comparing all rows shows that it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// By table: how many rows, and what else the database tells.
+    /// By table: the number of rows, and the database's own change stamp.
     pub(crate) tables: BTreeMap<String, (u64, String)>,
     /// A hash over the heads of the ledger's chains.
     pub(crate) heads: String,

@@ -26,11 +26,11 @@ use crate::{document, row};
 
 pub(crate) const WRITE: &str = "could not write the knowledge graph";
 pub(crate) const READ: &str = "could not read the knowledge graph";
-/// Entities that a count of words is about; more change no ranking.
+/// The most entities over which words are counted; more change no ranking.
 pub(crate) const COUNTED: i64 = 10_000;
-/// Names that are compared with a new one.
+/// The names compared with a new one.
 pub(crate) const COMPARED: i64 = 200;
-/// Pairs that a new entity makes at most.
+/// The most pairs of possible duplicates for a new entity.
 pub(crate) const MOST_PAIRS: usize = 3;
 
 /// The known facts of an entity or relation, as its row holds them.
@@ -47,7 +47,7 @@ pub(crate) struct Desk {
     pub(crate) tenant: String,
     pub(crate) owner: i64,
     pub(crate) by_hand: bool,
-    /// The document that says them; a person may name another for each.
+    /// The document that states the facts; a person may name another for each.
     pub(crate) path: String,
     pub(crate) at: i64,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Desk {
 /// A mention from its row: path, lines and body.
 pub(crate) type MentionRow = (String, i64, i64, String);
 
-/// All that mentions say of one fact; `None` of no mentions.
+/// Combines all mentions of one fact; `None` if there are none.
 pub(crate) fn folded<'r, F: Deserialize<'r>>(
     rows: &'r [MentionRow],
     fold: impl Fn(&[F]) -> Option<F>,
@@ -100,7 +100,7 @@ pub(crate) fn relation(
     })
 }
 
-/// Facts as they are kept; what does not fit is refused and named.
+/// Normalizes facts for storage; an invalid one is refused and named.
 pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
     let refused =
         |what: String, why: String| StoreError::Refused { what: WRITE, why: format!("{what}: {why}") };
@@ -124,7 +124,7 @@ pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
     Ok(facts)
 }
 
-/// There is no such entity, or it is somebody else's.
+/// Returns the error for an entity that does not exist or has another owner.
 pub(crate) fn no_entity(id: EntityId) -> StoreError {
     let why = format!(
         "there is no entity `{id}` of this owner; `clawsmith graph search '*'` lists those there are"

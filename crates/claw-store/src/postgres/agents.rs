@@ -120,7 +120,7 @@ impl AgentStore for PostgresStore {
     }
 }
 
-/// Says which version an agent has now.
+/// Returns the error for an outdated write, with the agent's current version.
 async fn stale(connection: &mut Link<'_>, tenant: &TenantId, id: &AgentId) -> Result<StoreError, StoreError> {
     let now = query_scalar("SELECT version FROM agents WHERE tenant = $1 AND id = $2 AND setup IS NOT NULL")
         .bind(tenant.as_str())

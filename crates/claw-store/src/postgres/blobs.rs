@@ -1,5 +1,5 @@
-//! Blobs: bytes by their digest. Nodes that put blobs of one tenant do so one after the other, so that together they
-//! keep to the tenant's limit.
+//! Blobs: bytes by their digest. Nodes that put blobs of one tenant take turns, so that together they keep to
+//! the tenant's limit.
 
 use async_trait::async_trait;
 use claw_core::TenantId;

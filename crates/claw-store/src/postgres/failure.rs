@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 
 use crate::row;
 
-/// The failure of what was being done.
+/// Converts an error of the operation `what`.
 pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
     move |error| {
         let (why, transient) = match error {
@@ -34,7 +34,7 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
     }
 }
 
-/// A failure that is no one's but the caller's.
+/// Returns a permanent error caused by the caller.
 pub(crate) fn refused(what: &'static str, why: &str) -> StoreError {
     StoreError::Database { what, why: why.to_owned(), transient: false }
 }

@@ -18,7 +18,7 @@ const READ: &str = "could not read the ledger";
 /// The number of lines a verification reads at once.
 const PAGE: i64 = 1_000;
 
-/// Tenant and node, and the head, where there is one.
+/// Tenant and node, and the head, if there is one.
 type Chain = (String, String, Option<i64>, Option<String>);
 
 #[async_trait]
@@ -53,7 +53,7 @@ impl Ledger for PostgresStore {
         Ok(())
     }
 
-    /// The first end stands; what says it again changes nothing.
+    /// Records the end of a call. The first end stands; a repetition changes nothing.
     async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
         let mut transaction = self.begin(APPEND).await?;
         self.append(&mut transaction, &record).await?;
@@ -129,7 +129,8 @@ impl PostgresStore {
         verify_all(&mut transaction).await
     }
 
-    /// Adds a line to this node's chain. `false`, and nothing added, where the call has such a line already.
+    /// Adds a line to this node's chain. Returns `false` and adds nothing if the call already has such a
+    /// line.
     async fn append(&self, transaction: &mut Transaction, record: &Record) -> Result<bool, StoreError> {
         let head = self.lock_head(transaction, &record.tenant).await?;
         let (line, next) = head.next(&self.node, record)?;
@@ -183,7 +184,7 @@ impl PostgresStore {
     }
 }
 
-/// Checks every chain; whoever asks has begun a transaction, or is alone.
+/// Checks every chain; the caller has begun a transaction, or is alone.
 pub(crate) async fn verify_all(connection: &mut Link<'_>) -> Result<Vec<ChainReport>, StoreError> {
     let chains: Vec<Chain> = query_as(
         "SELECT tenant, node, count, head

@@ -1,8 +1,8 @@
 //! A store in one PostgreSQL database, for many nodes.
 //!
-//! Every trait method is one transaction or one statement. Rows are locked where order matters (the head of a
-//! chain, a session's counters) and skipped where it does not (the queue); unique indexes have the last word.
-//! Times come from the caller: the server's clock is never asked.
+//! Every trait method is one transaction or one statement. Rows are locked if order matters (the head of a
+//! chain, a session's counters) and skipped if it does not (the queue); unique indexes have the last word.
+//! Times come from the caller: the server's clock is never used.
 
 mod access;
 mod agents;
@@ -78,13 +78,13 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the database that `url` names (`postgres://user@host/name`) for this node, and brings its schema
-    /// up to date; nodes that start together wait for each other there.
+    /// Opens the database at `url` (`postgres://user@host/name`) for this node, and migrates its schema;
+    /// nodes that start together wait for each other there.
     pub async fn connect(url: &str, node: NodeId) -> Result<Self, StoreError> {
         Self::connect_with(url, node, &StoreOptions::default()).await
     }
 
-    /// The same, with options.
+    /// Opens the database with options.
     pub async fn connect_with(url: &str, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = read(url)?;
         let (_, installation) = prepare(&connect, options).await?;
@@ -138,7 +138,7 @@ impl Backend for PostgresStore {
     }
 }
 
-/// Brings the schema up to date; says what it did.
+/// Migrates the schema; returns the applied migrations.
 pub(crate) async fn migrate(url: &str, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     Ok(prepare(&read(url)?, options).await?.0)
 }
@@ -187,12 +187,12 @@ fn get<'r, T: Decode<'r, Postgres> + Type<Postgres>>(row: &'r PgRow, column: &st
     row.try_get(column).map_err(failed("could not read a row"))
 }
 
-/// The bytes of one of our ids as PostgreSQL keeps them.
+/// Converts the bytes of an id to PostgreSQL's type.
 fn uuid(bytes: &[u8; 16]) -> Uuid {
     Uuid::from_bytes(*bytes)
 }
 
-/// Free text as PostgreSQL takes it: it keeps every character except NUL.
+/// Replaces NUL in free text, the one character that PostgreSQL cannot store.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

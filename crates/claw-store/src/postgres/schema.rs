@@ -1,4 +1,4 @@
-//! The schema of a database, whose database it is, and how it stands.
+//! The schema of a database, its owner and its status.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ const CHANGING: Duration = Duration::from_secs(600);
 /// The timeout for reading the state of the schema.
 const READING: Duration = Duration::from_secs(30);
 
-/// Brings the schema up to date, while nobody else does; says what it did. A store of another installation than
-/// is wanted, or one into which a copy is unfinished, is left as it is.
+/// Migrates the schema under a lock; returns the applied migrations. A store of another installation, or one
+/// with an unfinished copy, is left as it is.
 pub(super) async fn prepare(
     connection: &mut PgConnection,
     options: &StoreOptions,
@@ -61,7 +61,7 @@ pub(super) async fn prepare(
     Ok((migrate::applied(&before, &after), installation))
 }
 
-/// Brings the schema up to date, while nobody else does, and nothing else: whose store it is comes with its rows.
+/// Migrates the schema under a lock, and nothing else: the installation comes with the copied rows.
 pub(crate) async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), StoreError> {
     let migrated = migrate::postgres().run_direct(None, connection, false).await;
     migrated.map_err(|error| migrate::failed(error, failed(OPEN)))
@@ -151,7 +151,7 @@ async fn has(connection: &mut PgConnection, table: &str) -> Result<bool, StoreEr
     in_time(READING, has.fetch_one(connection)).await.map_err(failed(READ))
 }
 
-/// Refuses a database whose text is not UTF-8: it could not keep what people and models write.
+/// Refuses a database whose encoding is not UTF-8: it could not store what people and models write.
 async fn check_encoding(connection: &mut PgConnection) -> Result<(), StoreError> {
     let encoding: String =
         in_time(READING, query_scalar("SELECT current_setting('server_encoding')").fetch_one(connection))

@@ -1,7 +1,7 @@
-//! Messages while they are being said, and output of running calls: in memory here, told to other nodes some at a time.
+//! Streaming messages and output of running calls: in memory here, sent to other nodes in batches.
 //!
-//! Pieces travel in notifications on a channel of their own, never as rows. A node that missed some, because it
-//! came later or its connection was lost, asks, and whoever is saying something says it again from its start.
+//! Pieces travel in notifications on a channel of their own, never as rows. A node that missed some, because
+//! it came later or lost its connection, asks, and every sender sends its open streams again from the start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ const GATHER: Duration = Duration::from_millis(50);
 const MOST_WAITING: usize = 4096;
 /// The wait before a retry.
 const RETRY: Duration = Duration::from_millis(500);
-/// The longest text in one notification. PostgreSQL takes 8,000 bytes, and JSON may need six for one.
+/// The longest text in one notification, in bytes. PostgreSQL takes 8,000, and JSON may need six for one.
 const MOST_TEXT: usize = 1200;
 
 /// A message from one node to the others.
@@ -63,7 +63,7 @@ enum What {
 #[derive(Debug)]
 enum Task {
     Tell(What),
-    /// Everything that is being said here.
+    /// Sends all open streams of this node.
     TellAll,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Ours {
     from: Uuid,
     hub: Hub,
     waiting: mpsc::Sender<Task>,
-    /// Something could not be told: everything is told again.
+    /// True if something could not be sent: everything is sent again.
     lost: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ impl Drop for Wire {
 }
 
 impl Ours {
-    /// This node begins to listen: it may have missed something.
+    /// Asks for all streams again, because this node begins to listen and may have missed something.
     pub(super) fn joined(&self) {
         self.push(Task::Tell(What::Again));
     }
@@ -134,7 +134,7 @@ impl Ours {
     }
 }
 
-/// Tells the other nodes what is gathered.
+/// Sends the gathered pieces to the other nodes.
 async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) {
     while let Some(first) = waiting.recv().await {
         tokio::time::sleep(GATHER).await;

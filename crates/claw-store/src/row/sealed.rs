@@ -11,7 +11,7 @@ use claw_core::{AgentId, TenantId};
 
 use super::{count, word};
 
-/// An agent as it is kept: none is the empty text, so that it can be part of a key.
+/// Returns an agent as a column: none is the empty text, so that it can be part of a key.
 pub(crate) fn agent_text(agent: Option<&AgentId>) -> &str {
     agent.map_or("", AgentId::as_str)
 }
@@ -45,7 +45,7 @@ pub(crate) fn sealed(place: &SealedPlace, bytes: Vec<u8>) -> Result<Sealed, Stor
     Sealed::from_bytes(bytes).map_err(|why| unsealed(place, why))
 }
 
-/// Something else than a sealed value is in its place.
+/// Returns the error for a stored value that is not a sealed one.
 pub(crate) fn unsealed(place: &SealedPlace, why: NotSealed) -> StoreError {
     StoreError::Damaged { what: place.to_string(), why: format!("{why}; set it again, or remove it") }
 }

@@ -23,14 +23,14 @@ const VARIABLE: &str = "CLAWSMITH_KEYS";
 /// The source of the keys.
 #[derive(Clone)]
 pub enum KeySource {
-    /// In this file. It is made on first use, with a directory of its own.
+    /// A file. It is created on first use, with a directory of its own.
     File(PathBuf),
-    /// In this text, as the variable `CLAWSMITH_KEYS` has it. Nothing is ever written.
+    /// The text of the variable `CLAWSMITH_KEYS`. Nothing is ever written.
     Variable(Zeroizing<String>),
 }
 
 impl KeySource {
-    /// Keys from the variable where it has a value, else from the file.
+    /// Takes the keys from the variable if it has a value, else from the file.
     pub fn new(variable: Option<OsString>, file: PathBuf) -> Result<Self, StoreError> {
         match variable.map(OsString::into_string) {
             None => Ok(Self::File(file)),
@@ -61,7 +61,7 @@ pub struct KeyRing {
     held: Mutex<(Arc<Ring>, Option<Stamp>)>,
 }
 
-/// A turn to seal and to write what was sealed. It ends when this is dropped.
+/// A turn to seal values and to write them. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Sealing {
     /// The keys as they are during the turn.
@@ -70,8 +70,8 @@ pub struct Sealing {
 }
 
 impl KeyRing {
-    /// Reads the keys. A file that is not there is made, unless something was `sealed` already: a new key would
-    /// open none of it.
+    /// Reads the keys. A missing file is created, unless values are `sealed` already: a new key would open
+    /// none of them.
     pub fn open(source: &KeySource, sealed: &[KeyUse]) -> Result<Self, StoreError> {
         let path = match source {
             KeySource::Variable(text) => {
@@ -103,7 +103,7 @@ impl KeyRing {
         self.file.is_some()
     }
 
-    /// Reads the keys again, if somebody wrote them since.
+    /// Reads the keys again, if they were changed.
     pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Ring>, StoreError> {
         let this = Arc::clone(self);
         blocking(move || this.refreshed()).await
@@ -127,7 +127,7 @@ impl KeyRing {
         Ok(id)
     }
 
-    /// Takes older keys out during a turn.
+    /// Removes older keys during a turn.
     pub(crate) async fn retire(
         self: &Arc<Self>,
         turn: Sealing,
@@ -165,7 +165,7 @@ impl KeyRing {
     }
 }
 
-/// Runs what may wait for a disk or a turn where waiting holds up nobody.
+/// Runs work that may wait for a disk or a turn, on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

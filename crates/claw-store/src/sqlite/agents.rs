@@ -119,7 +119,7 @@ impl AgentStore for SqliteStore {
     }
 }
 
-/// Says which version an agent has now.
+/// Returns the error for an outdated write, with the agent's current version.
 async fn stale(
     connection: &mut SqliteConnection,
     tenant: &TenantId,

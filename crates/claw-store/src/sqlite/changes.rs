@@ -1,4 +1,4 @@
-//! Waking up those who wait: at once in this process, by looking now and then for other ones.
+//! Wakes waiters: at once for changes of this process, by polling for those of others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -81,14 +81,14 @@ async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>, mut se
     }
 }
 
-/// The sessions that somebody listens to, and the last event of each that was seen.
+/// The sessions with listeners, and the last event seen of each.
 struct Sessions {
     bells: Arc<SessionBells>,
     last: HashMap<Owner, i64>,
 }
 
 impl Sessions {
-    /// Rings for the sessions that have new events. If nothing changed, it only looks at those that it does not know.
+    /// Rings for the sessions that have new events. If nothing changed, only unknown sessions are read.
     async fn look(&mut self, connection: &Connections, heard: Vec<Owner>, changed: bool) {
         let mut before = std::mem::take(&mut self.last);
         for session in heard {

@@ -134,7 +134,7 @@ impl CustomTools for SqliteStore {
     }
 }
 
-/// The error that a writer gets whose version is not that of the store.
+/// Returns the error for an outdated write, with the tool's current version.
 async fn stale(
     connection: &mut sqlx::SqliteConnection,
     place: &CustomToolPlace,

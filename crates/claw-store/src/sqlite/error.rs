@@ -17,7 +17,7 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
-/// Says what could not be done, and why.
+/// Converts an error of the operation `what`.
 pub(crate) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match error {
         sqlx::Error::Io(source) => StoreError::Io { what: what.to_owned(), source },
@@ -30,7 +30,7 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     }
 }
 
-/// The same of the file at `path`, which is named where the error is about it.
+/// Adds the path of the file to an error about it.
 pub(crate) fn at(path: &Path, error: StoreError) -> StoreError {
     let path = path.display();
     match error {
@@ -85,7 +85,7 @@ fn damaged(why: impl Into<String>) -> StoreError {
     StoreError::Damaged { what: "the SQLite file".to_owned(), why: why.into() }
 }
 
-/// The primary result code: an extended one says more in its upper bytes.
+/// Returns the primary result code, without the extended code in the upper bytes.
 fn code(error: &sqlx::Error) -> Option<u32> {
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)

@@ -136,7 +136,7 @@ impl SqliteStore {
     }
 }
 
-/// Checks every chain; whoever asks has begun a transaction, or is alone.
+/// Checks every chain; the caller has begun a transaction, or is alone.
 pub(crate) async fn verify_all(connection: &mut SqliteConnection) -> Result<Vec<ChainReport>, StoreError> {
     let chains: Vec<(String, String)> = query_as(
         "SELECT tenant, node FROM ledger UNION SELECT tenant, node FROM ledger_head ORDER BY tenant, node",
@@ -151,7 +151,7 @@ pub(crate) async fn verify_all(connection: &mut SqliteConnection) -> Result<Vec<
     Ok(reports)
 }
 
-/// Writes an entry; `false`, and nothing written, where the call has one of this kind already.
+/// Writes an entry; returns `false` and writes nothing if the call already has one of this kind.
 async fn append(
     connection: &mut SqliteConnection,
     store: &SqliteStore,
@@ -198,7 +198,7 @@ async fn append(
     Ok(true)
 }
 
-/// The head of a chain, if it has one and as far as that reads.
+/// Returns the head of a chain, if it has one; the inner error says that it cannot be parsed.
 async fn head(
     connection: &mut SqliteConnection,
     tenant: &str,

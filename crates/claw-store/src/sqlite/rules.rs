@@ -1,4 +1,4 @@
-//! Rules that people gave.
+//! Approval rules given by people.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -17,7 +17,7 @@ const READ: &str = "could not read rules";
 /// The rule as given, its uses, last use and revocation.
 type Row = (String, i64, Option<i64>, Option<i64>);
 
-/// Stores a rule; what is added says what to do where its id is taken.
+/// Stores a rule; the added clause handles a taken id.
 macro_rules! insert {
     ($rule:expr, $taken:literal) => {
         query(concat!(

@@ -1,4 +1,4 @@
-//! Another key, while everything goes on.
+//! Rotates the key while programs keep working.
 //!
 //! The new key is added first, then values are resealed in small batches, each within a turn and each only if
 //! it is still the value that was read. Running it again finishes an interrupted rotation. An old key is
@@ -34,7 +34,7 @@ pub struct Rotated {
     pub is_new: bool,
     /// The number of values it resealed.
     pub resealed: u64,
-    /// Those that could not be opened.
+    /// The values that could not be opened.
     pub failed: Vec<Failed>,
 }
 
@@ -52,7 +52,7 @@ pub struct Failed {
 pub struct Retired {
     /// The result of the rotation before it.
     pub rotated: Rotated,
-    /// Those by which nothing is sealed any more.
+    /// The keys by which no value is sealed any more.
     pub unused: Vec<SealKeyId>,
     /// True if they were removed; false if they are set from outside.
     pub taken: bool,
@@ -61,7 +61,7 @@ pub struct Retired {
 }
 
 impl Vault {
-    /// Finishes a rotation that was interrupted, or else makes a new key and seals everything with it.
+    /// Finishes an interrupted rotation, or else makes a new key and reseals everything with it.
     pub async fn rotate(&self, tell: impl Fn(Progress)) -> Result<Rotated, StoreError> {
         let finished = self.reseal(&tell).await?;
         if finished.resealed > 0 || !self.keys.is_ours_to_change() {
@@ -72,7 +72,7 @@ impl Vault {
         Ok(Rotated { is_new: true, ..self.reseal(&tell).await? })
     }
 
-    /// Finishes a rotation, and takes away the keys by which nothing is sealed any more.
+    /// Finishes a rotation, and removes the keys by which no value is sealed any more.
     pub async fn retire(&self, tell: impl Fn(Progress)) -> Result<Retired, StoreError> {
         let rotated = self.reseal(&tell).await?;
         // Nobody writes what an old key sealed while this turn lasts, so the count stands.
@@ -93,7 +93,7 @@ impl Vault {
         Ok(Retired { rotated, unused, taken, kept })
     }
 
-    /// Seals with the current key what others sealed.
+    /// Reseals the values of other keys with the current one.
     async fn reseal(&self, tell: &impl Fn(Progress)) -> Result<Rotated, StoreError> {
         let current = self.keys.refresh().await?.current();
         let others = self.store.key_use().await?.into_iter().filter(|used| used.key != Some(current));

@@ -1,4 +1,4 @@
-//! The SQLite backend: the shared suites, and what only a file can do.
+//! The SQLite backend: the shared suites, and features of a file.
 
 use std::cell::Cell;
 use std::fs;

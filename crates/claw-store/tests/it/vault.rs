@@ -1,4 +1,4 @@
-//! Secrets through the vault: what opens, what does not, and what is said then.
+//! Secrets through the vault: values that open, values that do not, and the errors.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -37,7 +37,7 @@ impl Home {
         Vault::open(Arc::new(store), KeySource::File(self.keys())).await
     }
 
-    /// The vault as one more program opens it.
+    /// Opens the vault as another program would.
     pub(crate) async fn vault(&self) -> Vault {
         self.try_vault().await.unwrap()
     }

@@ -21,7 +21,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to pass on to the server whose socket is in `server`.
+    /// Starts forwarding to the server whose socket is in `server`.
     pub(crate) fn start(server: PathBuf) -> Self {
         let directory = tempfile::Builder::new().prefix("claw").tempdir_in("/tmp").unwrap();
         let mut proxy =
@@ -35,7 +35,7 @@ impl Proxy {
         self.directory.path().to_str().unwrap()
     }
 
-    /// Ends every connection and takes no more, as a server that is gone.
+    /// Ends every connection and accepts no more, like a dead server.
     pub(crate) fn cut(&mut self) {
         if let Some(running) = self.running.take() {
             running.abort();
