@@ -11,7 +11,7 @@ enum Answer {
     Words(String),
 }
 
-/// Stands for a model's API: reads the conversation, answers from it.
+/// Stands in for a model's API: reads the messages and answers.
 fn model(messages: &[Value], _tools: &[Value]) -> Answer {
     let results = messages.iter().filter(|message| message["role"] == "tool").count();
     match results {

@@ -1,8 +1,8 @@
 //! Tools for AI agents, behind one guarded road.
 //!
-//! A [`Toolbox`] holds the built-in tools and those you add. You make an [`Offer`] for whoever is to call
-//! them, send the model what is in it, and [`execute`](Executor::execute) what the model asks for. Every call
-//! is authorised by the policy, rate limited, validated, planned, judged, recorded, run over guarded ports,
+//! A [`Toolbox`] holds the built-in tools and those you add. You make an [`Offer`] for a caller, send its
+//! tools to the model, and [`execute`](Executor::execute) the calls that the model requests. Every call is
+//! authorised by the policy, rate limited, validated, planned, judged, recorded, run over guarded ports,
 //! scrubbed of secrets and cut to size; there is no other way to a tool.
 //!
 //! ```

@@ -26,8 +26,8 @@ use claw_registry::{
 pub struct Toolbox(Executor);
 
 impl Toolbox {
-    /// Starts building one. With nothing said it has the built-in tools, a policy that allows all of them,
-    /// and remembers in memory.
+    /// Starts building a toolbox. By default it has the built-in tools, a policy that allows all of them, and
+    /// records in memory.
     pub fn builder() -> ToolboxBuilder {
         ToolboxBuilder::default()
     }
@@ -134,15 +134,14 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Sets the rate limits of sessions; those of [`RateConfig`](claw_policy::rate::RateConfig)'s default where nothing
-    /// is said.
+    /// Sets the rate limits of sessions; by default those of [`RateConfig`](claw_policy::rate::RateConfig).
     #[must_use]
     pub fn limiter(mut self, limiter: Limiter) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// Lets commands run on in the background, and the tool `process` see to them; without it they are refused.
+    /// Lets commands run on in the background, managed by the tool `process`; without it they are refused.
     #[must_use]
     pub fn keeping(mut self, keeping: Keeping) -> Self {
         self.keeping = Some(keeping);
@@ -163,7 +162,7 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Remembers calls and questions to people in this store instead of in memory, such as one that the crate
+    /// Records calls and approvals in this store instead of in memory, such as one that the crate
     /// `claw-store` opened.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn CallStore>) -> Self {
@@ -171,10 +170,10 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Remembers everything in this store: what [`store`](Self::store) says, settings of tools, and what
-    /// conversations have seen of files. With a [`data_dir`](Self::data_dir), changes of files can be undone too,
-    /// and in workspaces below `workspaces` there, context files and memory are documents of the store. A
-    /// [`world`](Self::world) that is given keeps its own bridge, and what else it has.
+    /// Records everything in this store: calls and approvals as with [`store`](Self::store), settings of
+    /// tools, and the file versions that sessions have seen. With a [`data_dir`](Self::data_dir), changes of
+    /// files can be undone too, and in workspaces below `workspaces` there, context files and memory are
+    /// documents of the store. A given [`world`](Self::world) keeps its own bridge and its other parts.
     #[must_use]
     pub fn everything_in(mut self, store: Arc<dyn Store>) -> Self {
         self.everything = Some(store);
@@ -196,7 +195,8 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Remembers the rules that people give with a yes in this store; without it every question is put anew.
+    /// Remembers the rules that people give with an approval in this store; without it every call is asked
+    /// about anew.
     #[must_use]
     pub fn rules(mut self, rules: Arc<dyn Rules>) -> Self {
         self.rules = Some(rules);

@@ -539,7 +539,8 @@ async fn a_lost_connection_is_transient_and_the_next_try_works() {
     assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 3);
 }
 
-/// A client that retries until its jobs are accepted, whatever happens to the database; counts each client that was refused.
+/// A client that retries until its jobs are accepted, whatever happens to the database; it counts as refused
+/// once.
 async fn insist(
     store: Arc<PostgresStore>,
     jobs: Vec<NewJob>,

@@ -22,7 +22,7 @@ pub struct NewProgram {
     pub place: ProgramPlace,
     /// The program's file, rules and limits.
     pub settings: ProgramSettings,
-    /// The variables that it is given.
+    /// The program's variables.
     pub env: ProgramEnv,
 }
 
@@ -42,8 +42,8 @@ impl App {
         Ok(self.store.programs(self.tenant()).await?)
     }
 
-    /// Registers programs, in place of those of the same name. All are checked before the first is written. A program
-    /// in the directory `workspace` is refused: agents that work there could change it.
+    /// Registers programs, replacing those of the same name. All are checked before the first is written. A
+    /// program in the directory `workspace` is refused: agents that work there could change it.
     pub async fn add_programs(
         &self,
         programs: &mut [NewProgram],
@@ -90,7 +90,7 @@ impl App {
         }
     }
 
-    /// Takes a program the way that a call takes, up to running it; with `run`, runs it too.
+    /// Checks a program as a call would, up to running it; with `run`, runs it too.
     pub async fn test_program(
         &self,
         place: &ProgramPlace,

@@ -1,6 +1,7 @@
-//! Doctor: the state of a deployment, what is wrong with it, and how to mend each.
+//! Doctor: the state of a deployment, its problems, and their fixes.
 //!
-//! Examining changes nothing: where there is no store or key yet, a finding says that the first call creates them.
+//! Examining changes nothing: if there is no store or key yet, a finding says that the first call creates
+//! them.
 
 mod models;
 
@@ -25,7 +26,7 @@ use super::grants::{Toolchain, read_setting};
 use super::{App, Setup, catalogue};
 use crate::config::{KEYS, SandboxBackend};
 
-/// Nodes that differ by more disagree about whose lease has ended.
+/// The clock skew beyond which nodes disagree about expired leases, in milliseconds.
 const SKEW_MS: i64 = 5_000;
 
 /// A clock before this was never set: 2026-01-01.
@@ -49,11 +50,11 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
-    /// It is.
+    /// In order.
     Good,
-    /// It works, and something is worth knowing.
+    /// Working, with something worth knowing.
     Worth,
-    /// It does not work, or is unsafe.
+    /// Not working, or unsafe.
     Bad,
 }
 
@@ -72,7 +73,7 @@ impl Finding {
         Self::new(topic, State::Worth, what, Some(fix.into()))
     }
 
-    /// A part that does not work, and what to do about it.
+    /// Returns a finding about a part that does not work, with its fix.
     pub fn bad(topic: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::new(topic, State::Bad, what, Some(fix.into()))
     }
@@ -249,7 +250,7 @@ fn clock(status: Option<&Status>) -> Vec<Finding> {
     }
 }
 
-/// Checks that the keys that sealed values need are there.
+/// Checks that the keys of all sealed values exist.
 async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
     const TOPIC: &str = "keys";
     let used = match app {

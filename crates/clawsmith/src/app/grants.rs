@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Error, Setup, real};
 use crate::config::Surroundings;
 
-/// Programs whose toolchain agents are likely to need, each with the toolchain's name for people.
+/// Programs whose toolchain agents are likely to need, each with the toolchain's display name.
 const PROGRAMS: &[(&str, &str)] = &[
     ("cargo", "Rust"),
     ("node", "Node.js"),
@@ -38,7 +38,8 @@ pub struct Toolchain {
 }
 
 impl Setup {
-    /// The directories that an agent reaches beside its workspace, by absolute paths; `""` stands for every agent.
+    /// Returns the directories that an agent reaches beside its workspace, as absolute paths; `""` stands for
+    /// every agent.
     pub(crate) fn grants(&self, agent: &str) -> Result<Vec<Root>, Error> {
         let files = &self.config().files;
         let of_all = [("files.read", &files.read), ("files.write", &files.write)];
@@ -61,7 +62,7 @@ impl Setup {
         Ok(roots)
     }
 
-    /// The directories that commands of every agent reach beside the workspace.
+    /// Returns the directories that commands of every agent reach beside the workspace.
     pub fn granted_to_commands(&self) -> Result<Vec<Allowed>, Error> {
         let allowed = |root: Root| Allowed { path: root.path, write: root.access == Access::Write };
         Ok(self.grants("")?.into_iter().map(allowed).collect())
@@ -112,7 +113,8 @@ impl Setup {
     }
 }
 
-/// The program of this name that the user finds, and the directories that it needs; `None` where every sandbox shows it.
+/// Finds the program of this name in the user's path, and the directories that it needs; `None` if every
+/// sandbox shows it.
 fn toolchain(name: &str, around: &Surroundings) -> Option<(PathBuf, Vec<PathBuf>)> {
     let places = std::env::split_paths(around.variable("PATH")?).collect::<Vec<_>>();
     let program = places.iter().filter(|place| place.is_absolute()).map(|place| place.join(name));

@@ -30,7 +30,7 @@ const PAGE: usize = 1_000;
 const MOST_EXPORTED: usize = 1_000_000;
 /// The most facts of one import.
 const MOST_IMPORTED: usize = 200_000;
-/// Mistakes of an import that are told.
+/// The most mistakes of an import that are reported.
 const TOLD: usize = 10;
 /// Entities that are compared with a name.
 const NAMED: usize = 20;
@@ -49,7 +49,7 @@ pub struct GraphLine {
     /// The entity's name within the import; its own name where this is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The entity that a relation goes out from: an `id` or a name within the import, or the id of a known one.
+    /// The source of a relation: an `id` or a name within the import, or the id of a known entity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The entity that it leads to.
@@ -69,7 +69,7 @@ impl App {
         Ok(StoredGraph::new(Arc::clone(&self.store) as _, self.memory()?))
     }
 
-    /// Entities that answer a reader's question, and what they relate to.
+    /// Returns entities that answer a reader's question, and their related entities.
     pub async fn search_graph(&self, reader: &MemoryReader, query: &GraphQuery) -> Result<GraphFound, Error> {
         self.graph()?.search(reader, query).await.map_err(told)
     }
@@ -86,7 +86,7 @@ impl App {
         Ok(GraphFound { found, related: entities, relations, is_cut, note: None })
     }
 
-    /// The entity that is meant by an id, or by a name that only one has.
+    /// Finds an entity by its id, or by a name that only one has.
     pub async fn find_entity(&self, reader: &MemoryReader, named: &str) -> Result<Entity, Error> {
         if let Ok(id) = named.trim().parse() {
             let walked = self.walk(reader, vec![id], 0).await?;
@@ -118,7 +118,7 @@ impl App {
         }
     }
 
-    /// Keeps facts as a person's words, all or none.
+    /// Stores facts stated by a person, all or none.
     pub async fn keep_facts(
         &self,
         reader: &MemoryReader,
@@ -134,12 +134,12 @@ impl App {
         facts_of(formats::read(format, text)?)
     }
 
-    /// The facts that lines say, checked whole.
+    /// Converts lines to facts, after checking all of them.
     pub fn facts_of_lines(&self, lines: Vec<GraphLine>) -> Result<NewFacts, Error> {
         facts_of(lines.into_iter().map(Ok).zip(1..).map(|(line, number)| (number, line)).collect())
     }
 
-    /// All that a reader can read of the graph, in a format.
+    /// Exports the part of the graph that a reader can read, in a format.
     pub async fn export_graph(&self, reader: &MemoryReader, format: GraphFormat) -> Result<String, Error> {
         self.store.sweep_facts(PAGE).await?;
         let mut writer = formats::Writer::new(format)?;
@@ -177,7 +177,7 @@ impl App {
         writer.end()
     }
 
-    /// Pairs that may be one thing, the most alike first.
+    /// Returns pairs of entities that may be the same, the most similar first.
     pub async fn entity_pairs(&self, reader: &MemoryReader, limit: usize) -> Result<Vec<EntityPair>, Error> {
         Ok(self.store.entity_pairs(reader, limit).await?)
     }
@@ -188,7 +188,7 @@ impl App {
         walked.entities.first().map(|entity| entity.owner).ok_or_else(|| no_entity(&id.to_string()))
     }
 
-    /// Makes two entities one, which keeps the first one's id and name.
+    /// Merges two entities into one, which keeps the first one's id and name.
     pub async fn merge_entities(
         &self,
         reader: &MemoryReader,
@@ -228,7 +228,7 @@ impl App {
         Ok(self.store.graph_state(self.tenant()).await?)
     }
 
-    /// The extractor of this configuration; `None` where no facts are extracted.
+    /// Returns the configured extractor; `None` if no facts are extracted.
     pub fn extractor(&self, models: Arc<dyn Models>) -> Result<Option<Extractor>, Error> {
         let Some(config) = &self.setup().config().memory.graph else { return Ok(None) };
         if !(0.0..=1.0).contains(&config.min_confidence) {
@@ -247,7 +247,7 @@ impl App {
         Ok(Some(Extractor::new(Arc::clone(&self.store) as _, models, options)))
     }
 
-    /// Extracts now what waits for it.
+    /// Extracts facts of all pending documents now.
     pub async fn extract_graph(&self) -> Result<Extracted, Error> {
         let models = Arc::new(self.setup().models(self.keys(None)?, None)?);
         let Some(extractor) = self.extractor(models)? else {
@@ -282,7 +282,7 @@ impl App {
     }
 }
 
-/// The start of a search as people write it: `*`, an entity's id, or words.
+/// Parses the start of a search as people write it: `*` or words.
 pub fn graph_start(text: &str) -> GraphStart {
     match text.trim() {
         "*" => GraphStart::All,
@@ -290,7 +290,7 @@ pub fn graph_start(text: &str) -> GraphStart {
     }
 }
 
-/// The type as it is kept.
+/// Returns the normalized form of a type.
 pub fn entity_kind(written: &str) -> Result<String, Error> {
     kind(written).map_err(Error::invalid)
 }
@@ -324,7 +324,7 @@ fn scrub_value(value: &mut Value, scrub: &impl Fn(&mut String)) {
 
 type ReadLine = (usize, Result<GraphLine, String>);
 
-/// The facts of lines; relations find their ends by ids and names of the same lines, then by known ids.
+/// Converts lines to facts; relations find their ends by ids and names of the same lines, then by known ids.
 fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
     let (mut facts, mut relations) = (NewFacts::default(), Vec::new());
     let mut named: HashMap<String, usize> = HashMap::new();

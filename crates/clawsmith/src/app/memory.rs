@@ -48,7 +48,7 @@ pub struct MemoryCard {
 /// The progress of indexing memory, and its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MemoryStatus {
-    /// The model of vectors; `None` where words alone find.
+    /// The embedding model; `None` if only words are searched.
     pub model: Option<String>,
     /// The state of the tenant's documents.
     #[serde(flatten)]
@@ -56,7 +56,7 @@ pub struct MemoryStatus {
 }
 
 impl Setup {
-    /// The model that makes vectors, where one is configured.
+    /// Returns the configured embedding model, if any.
     pub fn embedder(&self, keys: Arc<dyn Keys>) -> Result<Option<Arc<dyn Embedder>>, Error> {
         let Some(config) = &self.config().memory.embeddings else { return Ok(None) };
         let file = self.loaded.found.as_ref().and_then(|found| found.path.parent());
@@ -83,7 +83,7 @@ impl App {
         Ok(StoredMemory::new(Arc::clone(&self.store) as _, embedder))
     }
 
-    /// The passages that answer a reader's question best.
+    /// Returns the passages that best answer a reader's question.
     pub async fn search_memory(
         &self,
         reader: &MemoryReader,
@@ -110,7 +110,7 @@ impl App {
         Ok(cards)
     }
 
-    /// Writes a document, whatever was there; returns its version. Its words are found at once.
+    /// Writes a document, replacing any other; returns its version. Its words are searchable at once.
     pub async fn write_memory(
         &self,
         reader: &MemoryReader,
@@ -145,7 +145,7 @@ impl App {
         }
     }
 
-    /// Imports the Markdown and text files below a directory. A file that is there with the same text stays as it is.
+    /// Imports the Markdown and text files below a directory. A document with the same text is left as it is.
     pub async fn import_memory(
         &self,
         reader: &MemoryReader,
@@ -190,7 +190,7 @@ impl App {
         Ok(imported)
     }
 
-    /// Writes the documents that a reader can read to files below a directory; returns their paths there.
+    /// Writes a reader's documents to files below a directory; returns their paths there.
     pub async fn export_memory(
         &self,
         reader: &MemoryReader,
@@ -231,13 +231,13 @@ impl App {
         Ok(MemoryStatus { model, state })
     }
 
-    /// Marks every memory document of this tenant to be indexed again, and indexes what can be indexed now.
+    /// Marks every memory document of this tenant to be indexed again, and indexes as much as possible now.
     pub async fn reindex_memory(&self) -> Result<Indexed, Error> {
         self.store.mark_unindexed(self.tenant()).await?;
         self.index_memory().await
     }
 
-    /// Indexes what waits for it: words, then vectors.
+    /// Indexes pending documents: words, then vectors.
     pub async fn index_memory(&self) -> Result<Indexed, Error> {
         Ok(self.memory()?.indexer().run().await?)
     }

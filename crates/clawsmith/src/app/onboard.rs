@@ -1,7 +1,7 @@
 //! Setting up a model: the answers, a test of them, and the configuration file that is written.
 //!
-//! The file's own text stays as it is, to the last comment. The key is never in it: it is kept sealed in the store, or an
-//! environment variable holds it.
+//! The file's own text is preserved, to the last comment. The key is never in it: it is sealed in the store,
+//! or in an environment variable.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
@@ -46,7 +46,7 @@ pub enum NewKey {
     None,
     /// An environment variable.
     Env(String),
-    /// Given here, to be kept sealed under the provider's name.
+    /// A given key, to be sealed under the provider's name.
     Given(SecretString),
 }
 
@@ -55,7 +55,7 @@ pub enum NewKey {
 pub struct ModelTest {
     /// The outcome.
     pub state: ModelTestState,
-    /// The same in words.
+    /// The outcome in words.
     pub what: String,
     /// The time the answer took, in milliseconds; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub enum ModelTestState {
     NoSuchModel,
     /// The provider cannot be reached.
     Unreachable,
-    /// Something else went wrong.
+    /// The test failed otherwise.
     Failed,
 }
 
@@ -222,12 +222,12 @@ pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Setu
 }
 
 impl Setup {
-    /// Refuses a model that could never be asked.
+    /// Refuses an invalid model.
     pub fn check_model(&self, model: &NewModel) -> Result<(), Error> {
         self.models(OfferedKeys::new(&self.around, model), None).map(drop)
     }
 
-    /// Asks a new model for one word.
+    /// Tests a new model by asking for one word.
     pub async fn test_model(&self, model: &NewModel) -> Result<ModelTest, Error> {
         let mut setup = self.clone();
         let config = &mut setup.loaded.config.models;
@@ -287,7 +287,7 @@ fn failed(NewModel { provider, model, .. }: &NewModel, error: &ModelError) -> Mo
     ModelTest { state, what: format!("{what}: {}", error.message), millis: None }
 }
 
-/// The key that was given, before it is kept, and those of the environment.
+/// The given key, before it is stored, and those of the environment.
 struct OfferedKeys {
     around: Surroundings,
     key: Option<SecretString>,

@@ -1,7 +1,7 @@
 //! Finds the programs on this machine that may have commands in the background: each keeps a file locked.
 //!
-//! A lock goes with its program, however that ends. So a file that can be locked is that of a program which is gone,
-//! and what it ran is lost.
+//! A lock ends with its program, in whatever way. So a file that can be locked belongs to a dead program,
+//! whose commands are lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -24,7 +24,7 @@ const DIRECTORY: &str = "owners";
 /// The prefix of a file's name until it is locked.
 const UNLOCKED: &str = "unlocked-";
 
-/// This program, as long as it may have commands in the background.
+/// The lock of this program, held while it may have background commands.
 #[derive(Debug)]
 pub(crate) struct Owning {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Owning {
 }
 
 impl Owning {
-    /// Says that this worker runs.
+    /// Announces that this worker runs.
     pub(crate) fn begin(data: &Path, worker: &Worker) -> Result<Self, Error> {
         let directory = data.join(DIRECTORY);
         lock(&directory, &worker.node).map_err(|error| {
@@ -47,7 +47,7 @@ impl Owning {
         Keeping { store: Arc::clone(store) as _, worker, limits }
     }
 
-    /// Nothing runs any more.
+    /// Removes the file: nothing runs any more.
     pub(crate) fn end(self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -64,7 +64,7 @@ fn lock(directory: &Path, node: &NodeId) -> io::Result<Owning> {
     Ok(Owning { path, _locked: file })
 }
 
-/// Commands of programs that are gone, each told once: how they ended is not known.
+/// Returns the commands of dead programs, each reported once: their end is unknown.
 pub(crate) async fn lost(data: &Path, store: &Arc<dyn Backend>) -> Vec<Process> {
     let mut all = Vec::new();
     for entry in fs::read_dir(data.join(DIRECTORY)).into_iter().flatten().flatten() {

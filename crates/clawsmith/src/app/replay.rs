@@ -34,16 +34,16 @@ pub enum ReplayVerdict {
     Deny,
 }
 
-/// Recorded calls that are decided differently, in the same way and for the same reason.
+/// Recorded calls decided differently, in the same way and for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReplayChange {
     /// The agent.
     pub agent: String,
     /// The tool.
     pub tool: String,
-    /// The verdict of the configuration that holds now.
+    /// The verdict of the current configuration.
     pub before: ReplayVerdict,
-    /// The verdict of the other one.
+    /// The verdict of the other configuration.
     pub after: ReplayVerdict,
     /// The rule that decides otherwise.
     pub reason: String,
@@ -84,7 +84,7 @@ struct Judge {
 }
 
 impl App {
-    /// Judges the calls since a time by this configuration and by another one, and returns where they differ.
+    /// Judges the calls since a time by this configuration and by another, and returns the differences.
     pub async fn replay(&self, other: Setup, since: UnixMillis) -> Result<Replay, Error> {
         let now = self.judge().await?;
         let other = Self { setup: std::sync::Arc::new(other), ..self.clone() };
@@ -193,7 +193,7 @@ impl<'a> Recorded<'a> {
 }
 
 impl Judge {
-    /// The verdict on a call, and the rule that decides; `None` where the tool is not known.
+    /// Returns the verdict on a call, and the rule that decides; `None` if the tool is unknown.
     fn verdict(&self, tools: &ToolSet, call: &Recorded<'_>) -> Option<(ReplayVerdict, String)> {
         let meta = tools.find(call.tool).or_else(|| tools.find_absent(call.tool))?;
         let verdict = self.policy.judge(tools, &Subject::from(&call.caller), meta);

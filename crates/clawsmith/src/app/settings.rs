@@ -22,13 +22,13 @@ impl App {
         Ok(self.store.settings(&Layer::Tenant(self.tenant().clone())).await?)
     }
 
-    /// Writes this tenant's settings of a built-in tool, in place of those before.
+    /// Writes this tenant's settings of a built-in tool, replacing those before.
     pub async fn put_tool_settings(&self, tool: &ToolName, settings: Settings) -> Result<(), Error> {
         let layer = self.settings_of(tool)?;
         Ok(self.store.put_settings(&layer, tool, settings, SystemClock.now()).await?)
     }
 
-    /// Removes this tenant's settings of a built-in tool: those of the deployment hold again.
+    /// Removes this tenant's settings of a built-in tool: those of the deployment apply again.
     pub async fn remove_tool_settings(&self, tool: &ToolName) -> Result<(), Error> {
         let layer = self.settings_of(tool)?;
         match self.store.remove_settings(&layer, tool).await? {
@@ -51,7 +51,7 @@ impl App {
         Ok(self.store.secrets(self.tenant()).await?)
     }
 
-    /// Seals a secret of this tenant, for one agent or for all, in place of the one before.
+    /// Seals a secret of this tenant, for one agent or for all, replacing the one before.
     pub async fn put_secret(
         &self,
         name: SecretName,

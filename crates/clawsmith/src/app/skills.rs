@@ -1,4 +1,4 @@
-//! Skills: what there is, what a person accepts, and what is published for whom.
+//! Skills: listing, accepting and publishing them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl App {
         Ok(SkillShelf::new(Arc::clone(&self.store) as _, Arc::new(SystemClock), options))
     }
 
-    /// Every skill that this caller could meet, with the reason why one cannot be used.
+    /// Returns every skill that concerns this caller, with the reason if one cannot be used.
     pub async fn skills(&self, caller: &Caller) -> Result<Vec<SkillCard>, Error> {
         self.skill_shelf()?.inventory(caller).await.map_err(told)
     }
@@ -120,8 +120,8 @@ impl App {
         Ok(SkillView { card, manifest, body, files, findings, stored, versions })
     }
 
-    /// Accepts a skill of the caller's workspace. Where a digest is given, the skill must have it: it is the one that the
-    /// person has seen.
+    /// Accepts a skill of the caller's workspace. If a digest is given, the skill must have it: it is the one
+    /// that the person saw.
     pub async fn accept_skill(
         &self,
         caller: &Caller,
@@ -173,7 +173,7 @@ impl App {
         self.store.grant_skill(self.tenant(), name, grant).await?.ok_or_else(|| unpublished(name))
     }
 
-    /// Takes a grant back.
+    /// Revokes a grant.
     pub async fn revoke_skill(&self, name: &SkillName, grantee: &SkillGrantee) -> Result<(), Error> {
         match self.store.revoke_skill(self.tenant(), name, grantee).await? {
             true => Ok(()),
@@ -182,8 +182,8 @@ impl App {
         }
     }
 
-    /// Removes a published skill with all its versions, and forgets that skills of this name were accepted. Returns whether
-    /// there was a published one, and how many acceptances there were.
+    /// Removes a published skill with all its versions, and all acceptances of skills of this name. Returns
+    /// whether there was a published one, and the number of acceptances.
     pub async fn remove_skill(&self, name: &SkillName) -> Result<(bool, u64), Error> {
         let removed = self.store.remove_skill(self.tenant(), name).await?;
         let forgotten = self.store.forget_skill(self.tenant(), name).await?;
@@ -202,7 +202,7 @@ fn gone(name: &SkillName) -> ToolError {
     ToolError::not_found(format!("there is no skill `{name}`"))
 }
 
-/// A tool's error in the words of the application.
+/// Converts a tool's error.
 fn told(error: ToolError) -> Error {
     let mut told = match error.kind {
         ErrorKind::NotFound => Error::not_found(error.message.clone()),

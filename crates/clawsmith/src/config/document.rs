@@ -1,4 +1,4 @@
-//! The file as written: its keys and where they stand.
+//! The file as written: its keys and their positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl Document {
         &self.text
     }
 
-    /// Reads a file and refuses what the configuration does not have.
+    /// Reads a file and refuses unknown keys.
     pub(super) fn read(path: &Path) -> Result<Self, Problems> {
         let whole = |message: String| Problem { message, place: Place::WholeFile { file: path.to_owned() } };
         let size = std::fs::metadata(path).map_err(|error| whole(format!("cannot be read: {error}")))?.len();
@@ -63,7 +63,7 @@ impl Document {
         Self::parse(path, text)
     }
 
-    /// The same for a text that may not be in the file yet.
+    /// Parses a text that may not be in the file yet.
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, Problems> {
         let mut document = Self { path: path.to_owned(), ..Self::default() };
         let mut unknown = Vec::new();

@@ -18,7 +18,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// Reads those of this process.
     pub fn of_process() -> std::io::Result<Self> {
         let mut variables: Vec<_> = std::env::vars_os().collect();
         variables.sort();
@@ -58,7 +58,7 @@ impl Surroundings {
     }
 }
 
-/// A configuration file, and why it is the one.
+/// A configuration file, and why it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The file.
@@ -75,7 +75,7 @@ pub enum FoundBy {
     Flag,
     /// `$CLAWSMITH_CONFIG` names it.
     Variable,
-    /// It lies in the current directory or the nearest one above.
+    /// It is in the current directory or the nearest one above.
     Project,
     /// It is the user's.
     User,
@@ -93,8 +93,9 @@ impl FoundBy {
     }
 }
 
-/// The configuration file: what `flag` or `$CLAWSMITH_CONFIG` names, the nearest `clawsmith.toml` in the
-/// current directory and above, the user's; `None` where there is none. One that is named need not exist.
+/// Finds the configuration file: the one that `flag` or `$CLAWSMITH_CONFIG` names, the nearest
+/// `clawsmith.toml` in the current directory and above, or the user's; `None` if there is none. A named file
+/// need not exist.
 pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
     let found = |path: PathBuf, by| Some(Found { path, by });
     if let Some(path) = flag {
@@ -110,8 +111,8 @@ pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
     if user.is_file() { found(user, FoundBy::User) } else { None }
 }
 
-/// Every file that was looked for, or would be with another one gone, whether there is one or not: who writes it
-/// says what holds. All absolute.
+/// Returns every file that was looked for, or would be if another were missing, existing or not: its writer
+/// could change the configuration. All are absolute.
 pub fn candidates(found: Option<&Found>, around: &Surroundings) -> Vec<PathBuf> {
     let found = found.map(|found| found.path.clone());
     let named = around.variable("CLAWSMITH_CONFIG").map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! The effective configuration, key by key, and where each value came from.
+//! The effective configuration, key by key, with the source of each value.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    /// Nobody.
+    /// The default.
     Default,
     /// The file, in this line.
     File {

@@ -18,12 +18,12 @@ use super::problem::{Place as At, Problem, Problems};
 use super::schema::Node;
 use super::{Config, StoreUrl};
 
-/// Lists that take something away; those of the user and of a project hold together.
+/// Lists that only restrict; those of the user and of a project are combined.
 const ADDED: [&str; 5] = ["deny", "deny_paths", "block", "block_hosts", "values_from_env"];
 /// The store's file in the data directory.
 const STORE: &str = "clawsmith.db";
 
-/// A configuration that holds, and where it came from.
+/// An effective configuration, and its sources.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// The effective configuration.
@@ -31,7 +31,7 @@ pub struct Loaded {
     /// The file, if there is one.
     pub found: Option<Found>,
     pub(super) document: Document,
-    /// The user's own file, below a project's: what the project does not say, it does.
+    /// The user's own file, below a project's: it supplies the keys that the project's does not have.
     pub(super) user: Option<Document>,
     pub(super) overrides: Vec<Override>,
 }
@@ -83,7 +83,7 @@ impl Loaded {
         table
     }
 
-    /// The file that says this key, or one above it.
+    /// Returns the file that sets this key, or one below it.
     pub(super) fn file_of(&self, key: &str) -> &Document {
         match &self.user {
             Some(user) if !self.document.says(key) && user.says(key) => user,
@@ -151,7 +151,7 @@ impl Loaded {
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
     }
 
-    /// Numbers beyond what the schema says of them.
+    /// Returns the numbers outside the schema's bounds.
     fn out_of_bounds(&self) -> Vec<Problem> {
         if self.found.is_none() && self.overrides.is_empty() {
             // Nobody set any.
@@ -197,7 +197,7 @@ impl Loaded {
         problems
     }
 
-    /// A misspelt provider would be found out when somebody wants to talk.
+    /// Reports unknown providers, which would otherwise be noticed only at the first message.
     fn unknown_providers(&self) -> Vec<Problem> {
         let models = &self.config.models;
         let mut problems = Vec::new();
@@ -257,8 +257,8 @@ impl Loaded {
         }
     }
 
-    /// The directory of files that define custom tools, if one is configured. A relative path starts from the file that
-    /// holds it.
+    /// Returns the directory of files that define custom tools, if configured. A relative path starts from
+    /// the file that holds it.
     pub fn custom_tools_directory(&self, around: &Surroundings) -> Option<PathBuf> {
         let configured =
             self.config.custom_tools.directory.as_ref().filter(|path| !path.as_os_str().is_empty())?;
@@ -294,8 +294,8 @@ impl Override {
     }
 }
 
-/// Lays one file over another: tables key by key, other values whole. Lists that take something away are added to each
-/// other: a project's file must not give back what its user took.
+/// Merges one file over another: tables key by key, other values whole. Restricting lists are combined: a
+/// project's file must not allow what its user denied.
 fn layer(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {
@@ -329,7 +329,7 @@ fn put(table: &mut Table, path: &[String], value: Value) {
     }
 }
 
-/// An error of the reader in our words: one line, with the nearest of the expected names.
+/// Rewords an error of the parser: one line, with the nearest of the expected names.
 pub(super) fn reworded(message: &str) -> String {
     let message = message.trim().lines().collect::<Vec<_>>().join(", ");
     if let Some(rest) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))

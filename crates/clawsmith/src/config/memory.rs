@@ -1,4 +1,4 @@
-//! `[memory]`: how memory documents are found, and what is made of them.
+//! `[memory]`: search of memory documents, and extraction of facts from them.
 
 use claw_llm::EmbeddingsConfig;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// The model that makes vectors of what is remembered. Left out: words alone find.
+    /// The model that computes vectors of memory documents. Left out: only words are searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsConfig>,
     /// Extraction of facts from documents for the knowledge graph. Left out: none are extracted.

@@ -1,4 +1,4 @@
-//! `clawsmith.toml`: what it may hold, where it is found, and what is wrong with it.
+//! `clawsmith.toml`: its content, its location, and its problems.
 //!
 //! The types here are the reference: their doc comments become the JSON Schema, and a key that they do not
 //! have is refused with its line and the nearest name. Every key can be overridden by environment. Secrets do
@@ -55,7 +55,7 @@ pub use skills::SkillsConfig;
 pub use store::{StoreConfig, StoreUrl};
 pub use trust::Trust;
 
-/// A secret shorter than this cannot be told from ordinary text.
+/// The shortest secret, in bytes; a shorter one cannot be told from ordinary text.
 pub const SHORTEST_SECRET: usize = 6;
 
 /// The configuration of Clawsmith.
@@ -82,7 +82,7 @@ pub struct Config {
     pub shell: ShellConfig,
     /// The sandbox of shell commands.
     pub sandbox: SandboxConfig,
-    /// Models, and who provides them.
+    /// Models and their providers.
     pub models: ModelsConfig,
     /// Endpoints that `openai_compat_call` sends requests to, by name.
     pub endpoints: BTreeMap<String, EndpointConfig>,
@@ -100,11 +100,11 @@ pub struct Config {
     pub custom_tools: CustomToolsConfig,
     /// Secrets to redact.
     pub scrub: ScrubConfig,
-    /// Skills: where they come from, and how many stand in prompts.
+    /// Skills: their directories, and their share of prompts.
     pub skills: SkillsConfig,
     /// The address of `clawsmith serve`.
     pub gateway: GatewayConfig,
-    /// Settings of single tools, by the tool's name; each tool says what it takes.
+    /// Settings of single tools, by the tool's name; each tool defines its own.
     pub settings: BTreeMap<String, Map<String, Value>>,
 }
 
@@ -135,7 +135,7 @@ pub struct AgentConfig {
     pub also_allow: Vec<String>,
     /// Tool rules for this agent with a model of a provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
-    /// Paths that do not exist for this agent, besides those in `files.deny`.
+    /// Paths hidden from this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
     /// Directories that this agent's tools and commands may read, besides those in `files.read`.
     pub read_paths: Vec<PathBuf>,
@@ -154,7 +154,7 @@ pub struct AgentConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KindOfAgent {
-    /// Each user shapes their own.
+    /// Each user has their own.
     Open,
     /// The agent's creator; a user has `USER.md`, and tools only read the others.
     Predefined,
@@ -173,12 +173,12 @@ impl From<KindOfAgent> for AgentKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
-    /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
-    /// and `.clawsmith` are always denied.
+    /// Paths hidden from every tool; a relative one is denied in every workspace. The data directory and
+    /// `.clawsmith` are always denied.
     pub deny: Vec<PathBuf>,
-    /// Directories beside the workspace that tools and commands of every agent may read, such as those of toolchains:
-    /// `~/.cargo/bin`, `~/.rustup`. Commands find the programs in them. Files in them that hold secrets by their names
-    /// (`.npmrc`, `credentials.toml`, keys) do not exist for agents.
+    /// Directories beside the workspace that tools and commands of every agent may read, such as those of
+    /// toolchains: `~/.cargo/bin`, `~/.rustup`. Commands find the programs in them. Files in them whose names
+    /// mark secrets (`.npmrc`, `credentials.toml`, keys) are hidden from agents.
     pub read: Vec<PathBuf>,
     /// Directories beside the workspace that tools and commands of every agent may read and change.
     pub write: Vec<PathBuf>,
@@ -194,7 +194,7 @@ pub struct FilesConfig {
     /// repository's root; 0 for none.
     #[schemars(range(max = 1_048_576))]
     pub project_bytes: u32,
-    /// For how many days changes of files can be undone.
+    /// Days for which changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
     /// The most MiB of files kept for undo; beyond that the oldest are forgotten.
@@ -208,7 +208,7 @@ pub struct FilesConfig {
 pub enum ContextFiles {
     /// Those that Clawsmith made, below `workspaces` in the data directory. Elsewhere they are files.
     Managed,
-    /// All of them; files of those names are out of reach.
+    /// All workspaces; files of those names are out of reach.
     Store,
 }
 
@@ -235,13 +235,14 @@ pub struct GatewayConfig {
     /// The address and port that it listens on: a loopback address, unless `tls` is set or `proxies` are named.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// The names by which it is reached, besides loopback ones: a request with another `Host` or `Origin` is refused.
+    /// The host names of the gateway, besides loopback ones: a request with another `Host` or `Origin` is
+    /// refused.
     pub hosts: Vec<String>,
     /// The certificate to speak TLS with. Left out: plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
-    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to an address that is not a
-    /// loopback one are taken from these alone.
+    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to a
+    /// non-loopback address are accepted from these alone.
     #[schemars(with = "Vec<String>")]
     pub proxies: Vec<IpAddr>,
 }
@@ -250,7 +251,7 @@ pub struct GatewayConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// The certificate in PEM, and those that lead from it to its authority.
+    /// The certificate in PEM, followed by its chain.
     pub certificate: PathBuf,
     /// The private key in PEM.
     pub key: PathBuf,
@@ -276,7 +277,7 @@ pub struct LimitsConfig {
     /// The most tokens of all listed tools; tools beyond it are found with `tool_search`. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_tokens: Option<u32>,
-    /// For how many days whole results are kept.
+    /// Days for which whole results are kept.
     #[schemars(range(min = 1, max = 36500))]
     pub result_days: u32,
     /// The most MiB of whole results kept for a tenant; beyond that the oldest are forgotten.
@@ -296,8 +297,8 @@ pub struct LimitsConfig {
 pub struct ScrubConfig {
     /// Remove secrets from what models and users see. Logs, ledger and events stay scrubbed.
     pub output: bool,
-    /// Environment variables whose values are secret. A variable that is not set is skipped; a value shorter
-    /// than 6 bytes is refused, since it could not be told from ordinary text.
+    /// Environment variables whose values are secret. An unset variable is skipped; a value shorter than 6
+    /// bytes is refused, since it could not be told from ordinary text.
     pub values_from_env: Vec<String>,
 }
 
@@ -398,8 +399,8 @@ impl Config {
         }
     }
 
-    /// Settings of tools, by name; those of `openai_compat_call` say where each endpoint is, those of `web_search` where
-    /// each provider is.
+    /// Returns the settings of tools, by name; those of `openai_compat_call` include the address of each
+    /// endpoint, those of `web_search` the address of each provider.
     pub fn tool_settings(&self) -> Value {
         let settings = self.settings.clone().into_iter();
         let mut tools: Map<String, Value> =
@@ -459,7 +460,7 @@ impl AgentConfig {
 }
 
 impl LimitsConfig {
-    /// As the road takes them.
+    /// Converts the limits for the executor.
     pub fn for_calls(&self) -> Limits {
         Limits {
             timeout: Duration::from_secs(self.timeout_secs.into()),

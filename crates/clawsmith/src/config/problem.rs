@@ -20,7 +20,7 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Place {
-    /// In the file.
+    /// A place in the file.
     File {
         /// The file's path.
         file: PathBuf,
@@ -33,12 +33,12 @@ pub enum Place {
         /// The whole line.
         text: String,
     },
-    /// In the file as a whole.
+    /// The file as a whole.
     WholeFile {
         /// The file's path.
         file: PathBuf,
     },
-    /// In a variable.
+    /// A variable.
     Variable {
         /// The variable's name.
         variable: String,
@@ -94,13 +94,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration: nothing runs until it is mended.
+/// All problems of a configuration: nothing runs until they are fixed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
-    /// The same without the passwords that URLs hold; every character keeps its place.
+    /// Masks the passwords in URLs; every character keeps its place.
     pub(super) fn without_passwords(mut self) -> Self {
         for problem in &mut self.0 {
             problem.message = hidden(&problem.message);
@@ -115,8 +115,8 @@ impl Problems {
 /// The example after the scheme in a message about database URLs.
 const EXAMPLE: &str = "user@host/name";
 
-/// A text in which stars stand for what may be a password: all of a database's URL after its scheme, and what
-/// stands before the `@` of others.
+/// Replaces possible passwords by stars: all of a database's URL after its scheme, and the part before the
+/// `@` of others.
 fn hidden(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

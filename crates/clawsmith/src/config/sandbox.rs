@@ -1,4 +1,4 @@
-//! `sandbox`: what holds shell commands while they run.
+//! `sandbox`: the sandbox of shell commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,13 +18,13 @@ pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// The kind of sandbox.
     pub backend: SandboxBackend,
-    /// Layers of the kernel sandbox that commands may run without where this machine has none: what they hold is not held
-    /// then, and changes of commands cannot be undone.
+    /// Layers of the kernel sandbox that may be missing on this machine: then they protect nothing, and
+    /// changes of commands cannot be undone.
     pub allow_missing: Vec<OptionalLayer>,
-    /// Names of directories with generated files. Where git ignores one, commands write to it directly: its changes are
-    /// not held back and cannot be undone.
+    /// Names of directories with generated files. If git ignores one, commands write to it directly: its
+    /// changes are not held back and cannot be undone.
     pub direct: Vec<String>,
-    /// The containers, where `backend` is `docker`.
+    /// The containers, if `backend` is `docker`.
     pub docker: DockerConfig,
 }
 
@@ -86,7 +86,7 @@ pub enum SandboxBackend {
 pub struct DockerConfig {
     /// The engine's socket on this machine.
     pub socket: PathBuf,
-    /// The image. It must be there: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
+    /// The image. It must exist: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
     #[schemars(length(min = 1))]
     pub image: String,
     /// The commands that share a container.
@@ -117,11 +117,11 @@ pub struct DockerConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownWorkspace {
-    /// Not at all: the container has one of its own, which is gone with it.
+    /// None: the container has a workspace of its own, lost with it.
     None,
-    /// To be read.
+    /// Read only.
     Ro,
-    /// To be read and changed, by callers who may.
+    /// Read and write, for callers who may.
     #[default]
     Rw,
 }
@@ -144,7 +144,7 @@ impl Default for DockerConfig {
 }
 
 impl DockerConfig {
-    /// As the shell takes it, for the containers of this installation.
+    /// Converts the options for the containers of this installation.
     pub fn options(&self, installation: String) -> DockerOptions {
         DockerOptions {
             socket: self.socket.clone(),

@@ -17,7 +17,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The same without references, which is what keys are looked up in.
+/// The schema without references, in which keys are looked up.
 static INLINE: LazyLock<Value> = LazyLock::new(|| {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -32,9 +32,9 @@ pub(super) struct Node(&'static Value);
 pub(super) enum Child {
     /// A place that the schema describes.
     Known(Node),
-    /// No such key; these there are.
+    /// An unknown key; the list has the known ones.
     Unknown(Vec<&'static str>),
-    /// Below here anything goes.
+    /// Anything is valid below here.
     Anything,
 }
 
@@ -80,7 +80,7 @@ impl Node {
         is(self.0) || self.alternatives().any(is)
     }
 
-    /// The numbers below here that are too small or too large: each one's path, and what to use.
+    /// Returns the numbers below here that are out of bounds: each one's path, and the valid range.
     pub(super) fn out_of_bounds(self, path: &str, value: &Value) -> Vec<(String, String)> {
         match value {
             Value::Object(fields) => {

@@ -1,11 +1,11 @@
-//! Skills: the deployment's directories, and how many stand in a prompt.
+//! Skills: the deployment's directories, and their share of a prompt.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Skills: instructions that agents take up for one kind of job.
+/// Skills: instructions that agents load for one kind of task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillsConfig {

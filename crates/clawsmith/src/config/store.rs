@@ -1,4 +1,4 @@
-//! `[store]`: where everything is remembered, and how much of the machine that may take.
+//! `[store]`: the store's location, and its use of resources.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// `sqlite:PATH`, or `postgres://user@host/name` where several machines share it. Left out: the file
+    /// `sqlite:PATH`, or `postgres://user@host/name` if several machines share it. Left out: the file
     /// `clawsmith.db` in the data directory. A password belongs into `CLAWSMITH_STORE__URL` or `~/.pgpass`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<StoreUrl>,
-    /// SQLite: connections that read, beside the one that writes.
+    /// SQLite: reading connections, beside the writing one.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
     /// SQLite: how many KiB of pages each connection keeps in memory.
@@ -47,7 +47,7 @@ pub struct StoreConfig {
 pub struct StoreUrl(String);
 
 impl StoreUrl {
-    /// A store in memory, which is gone with the program.
+    /// Returns a store in memory, lost with the program.
     pub fn memory() -> Self {
         Self(Place::Memory.to_string())
     }
@@ -85,7 +85,7 @@ impl Serialize for StoreUrl {
 }
 
 impl StoreConfig {
-    /// As a store takes them.
+    /// Converts the options for a store.
     pub fn options(&self) -> StoreOptions {
         StoreOptions {
             readers: self.readers,

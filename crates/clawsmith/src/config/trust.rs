@@ -22,9 +22,9 @@ const MOST_LINES: usize = 400;
 pub enum Trust {
     /// A person named it or accepted it, or it is the user's own.
     Holds,
-    /// Nobody has accepted it.
+    /// Nobody has accepted the file.
     New,
-    /// It is not as it was when it was accepted.
+    /// The file has changed since it was accepted.
     Changed,
     /// An accepted file, here or above, is gone: without it other rules would hold.
     Gone,
@@ -47,7 +47,7 @@ impl Loaded {
         }
     }
 
-    /// The nearest file that was accepted and is gone, and that would hold instead of the one that was found.
+    /// Returns the nearest accepted file that is gone and would be used instead of the found one.
     pub fn gone(&self, around: &Surroundings) -> Option<PathBuf> {
         let found = match &self.found {
             Some(Found { by: FoundBy::Flag | FoundBy::Variable, .. }) => return None,
@@ -71,7 +71,7 @@ impl Loaded {
         Some(diff).filter(|diff| !diff.is_empty())
     }
 
-    /// Forgets what was accepted and is gone. Gives how many were forgotten.
+    /// Removes the records of accepted files that are gone. Returns how many.
     pub fn forget(&self, around: &Surroundings) -> io::Result<usize> {
         let mut count = 0;
         while let Some(accepted) = self.gone(around).and_then(|path| accepted(&path, around)) {
@@ -81,7 +81,7 @@ impl Loaded {
         Ok(count)
     }
 
-    /// Accepts the file as it was read. False where it needs no accepting.
+    /// Accepts the file as it was read. Returns false if it needs no acceptance.
     pub fn accept(&self, around: &Surroundings) -> io::Result<bool> {
         let Some(Found { path, by: FoundBy::Project }) = &self.found else { return Ok(false) };
         let Some(accepted) = accepted(path, around) else {
@@ -111,7 +111,8 @@ fn accepted(path: &Path, around: &Surroundings) -> Option<PathBuf> {
     Some(around.trusted()?.join(name.to_string()))
 }
 
-/// The file by its directory as it really is. A last link is not followed: it could be made to lead elsewhere.
+/// Returns the file's path with its directory resolved. A link at the end is not followed: it could be
+/// redirected.
 fn place(path: &Path, around: &Surroundings) -> PathBuf {
     let path = around.directory.join(path);
     match (path.parent().and_then(|directory| directory.canonicalize().ok()), path.file_name()) {

@@ -42,7 +42,7 @@ pub enum GraphFormat {
 }
 
 impl GraphFormat {
-    /// The format of a file's name or of a word; `None` where it is not known.
+    /// Returns the format of a file name or a word; `None` if it is unknown.
     pub fn named(name: &str) -> Option<Self> {
         match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
             "jsonl" | "ndjson" | "json" => Some(Self::JsonLines),
