@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// The model that computes vectors of memory documents. Left out: only words are searched.
+    /// The model that computes vectors. Left out: only words are searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsConfig>,
     /// Extraction of facts from documents for the knowledge graph. Left out: none are extracted.

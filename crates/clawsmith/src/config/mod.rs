@@ -62,9 +62,9 @@ pub const SHORTEST_SECRET: usize = 6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The tenant that owns the data; ledger and artifacts of tenants are kept apart.
+    /// The tenant of the data; each has its own ledger and artifacts.
     pub tenant: TenantId,
-    /// The name of this machine within the installation; each writes its own ledger chain.
+    /// The name of this machine; each machine writes its own ledger chain.
     pub node: NodeId,
     /// The directory of artifacts, and of the store by default. Left out: `$XDG_DATA_HOME/clawsmith`, or
     /// `~/.local/share/clawsmith`. Machines that share a store share this directory too.
@@ -72,7 +72,7 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// The store of all state.
     pub store: StoreConfig,
-    /// The tools that agents get.
+    /// The tools of agents.
     pub tools: ToolsPolicy,
     /// The agents, by id.
     pub agents: BTreeMap<String, AgentConfig>,
@@ -80,13 +80,13 @@ pub struct Config {
     pub approvals: ApprovalConfig,
     /// Rules for shell commands.
     pub shell: ShellConfig,
-    /// The sandbox of shell commands.
+    /// The sandbox of commands.
     pub sandbox: SandboxConfig,
     /// Models and their providers.
     pub models: ModelsConfig,
     /// Endpoints that `openai_compat_call` sends requests to, by name.
     pub endpoints: BTreeMap<String, EndpointConfig>,
-    /// Access of tools to the web.
+    /// Web access of tools.
     pub web: WebConfig,
     /// Search of memory documents.
     pub memory: MemoryConfig,
@@ -94,7 +94,7 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// Limits of one run of an agent: one message and all work to answer it.
     pub runs: RunLimits,
-    /// The files that tools may reach.
+    /// Files that tools may reach.
     pub files: FilesConfig,
     /// Custom tools: tools that are defined at run time.
     pub custom_tools: CustomToolsConfig,
@@ -115,12 +115,12 @@ pub struct AgentConfig {
     /// The display name. Left out: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The agent's purpose, in a sentence.
+    /// Purpose, in a sentence.
     pub about: String,
     /// The provider of its model. Left out: that of `models`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The agent's model. Left out: that of `models`, or the provider's.
+    /// Model. Left out: that of `models`, or the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The owner of its context files, unless the store says it. Left out: `open`.
@@ -150,7 +150,7 @@ pub struct AgentConfig {
     pub runs: Option<RunLimits>,
 }
 
-/// The owner of an agent's context files.
+/// Owner of an agent's context files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KindOfAgent {
@@ -208,7 +208,7 @@ pub struct FilesConfig {
 pub enum ContextFiles {
     /// Those that Clawsmith made, below `workspaces` in the data directory. Elsewhere they are files.
     Managed,
-    /// All workspaces; files of those names are out of reach.
+    /// All; files of those names are out of reach.
     Store,
 }
 
@@ -219,7 +219,7 @@ pub struct CustomToolsConfig {
     /// Administrators of tenants may define custom tools over HTTP. Such tools run programs on this host, so
     /// without this only the deployment's owner may.
     pub tenant_admins: bool,
-    /// A directory whose `*.json` files define custom tools of `tenant`. A writer of these files defines
+    /// A directory whose `*.json` files define custom tools of `tenant`. Its writers define
     /// programs that run on this host. Read at start. Left out: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// The callers whose commands are sandboxed.
+    /// The callers that are sandboxed.
     pub mode: SandboxMode,
     /// The kind of sandbox.
     pub backend: SandboxBackend,
@@ -89,7 +89,7 @@ pub struct DockerConfig {
     /// The image. It must exist: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
     #[schemars(length(min = 1))]
     pub image: String,
-    /// The commands that share a container.
+    /// Commands that share a container.
     pub scope: SandboxScope,
     /// Access to the workspace at `/workspace`.
     pub workspace: ShownWorkspace,

@@ -41,7 +41,7 @@ pub struct StoreConfig {
     pub tenant_blobs_mib: u32,
 }
 
-/// The location of a store. It may hold a password: it is shown, printed and written without it.
+/// A store's location. It may hold a password: it is shown, printed and written without it.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct StoreUrl(String);
