@@ -36,7 +36,7 @@ struct Show;
 struct Args {
     /// The file's path.
     path: String,
-    /// From which line on.
+    /// The first line.
     line: u64,
 }
 

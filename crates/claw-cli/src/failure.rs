@@ -19,17 +19,17 @@ pub(crate) struct Failure {
 /// The kind of failure; each has an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Something did not work: 1.
+    /// An operation failed: 1.
     Failed,
     /// The command line or the configuration is wrong: 2.
     Usage,
     /// A call was turned away: 3.
     Refused,
-    /// Nobody reads the output any more, which is not an error: 0.
+    /// The reader of the output is gone, which is not an error: 0.
     Unread,
 }
 
-/// A command's own exit code, where it ends without an error message.
+/// A command's own exit code, if it ends without an error message.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 impl Failure {
@@ -45,13 +45,13 @@ impl Failure {
         Self { kind, message: message.into(), hint: None, cause: None }
     }
 
-    /// The same as the refusal of a call: what could not be done was needed before it may run.
+    /// Marks the failure as the refusal of a call: it failed at a step required before the call may run.
     pub(crate) fn refusing(mut self) -> Self {
         self.kind = Kind::Refused;
         self
     }
 
-    /// Says what to try.
+    /// Adds a hint: what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

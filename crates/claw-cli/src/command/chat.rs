@@ -1,4 +1,4 @@
-//! `clawsmith chat`: talking to an agent, and seeing what it says and does.
+//! `clawsmith chat`: talking to an agent, and watching its answers and calls.
 //!
 //! The message goes into the queue like every other, in a lane of its session: this process takes it from
 //! there, and if it dies, the next chat in the session resumes where it stopped. The display reads the
@@ -36,7 +36,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{complain, tell, visible};
 
-/// No question is longer.
+/// The longest message, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
 /// A message to an agent, or an interactive chat.
@@ -72,7 +72,7 @@ pub(crate) struct Chat {
     /// The message [default: standard input; at a terminal, an interactive chat].
     #[arg(value_name = "MESSAGE", conflicts_with = "message")]
     words: Option<String>,
-    /// The same.
+    /// The message, as an option.
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
     /// Go on with the latest session of the directory.
@@ -144,7 +144,7 @@ impl Chat {
         })
     }
 
-    /// The session that is meant.
+    /// Returns the chosen session.
     async fn choice(
         &self,
         session: &mut Session,
@@ -231,13 +231,13 @@ impl Chat {
     }
 }
 
-/// A message, and what was piped in beside it.
+/// A message, and the input piped in with it.
 struct Message {
     text: String,
     piped: Option<String>,
 }
 
-/// A picture, where the model sees any.
+/// Attaches a picture, if the model accepts any.
 fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Failure> {
     let card = model.card();
     if !card.images {
@@ -309,7 +309,7 @@ impl Talk {
     }
 }
 
-/// Names the background commands that ended with a program that is gone.
+/// Lists the background commands of programs that died.
 fn tell_lost(lost: &[Process], caller: &Caller) {
     let (here, elsewhere): (Vec<_>, Vec<_>) = lost
         .iter()

@@ -1,4 +1,4 @@
-//! `clawsmith doctor`: the state of the deployment, what is wrong with it, and how to mend each.
+//! `clawsmith doctor`: the state of the deployment, its problems, and how to fix each.
 
 use std::process::ExitCode;
 

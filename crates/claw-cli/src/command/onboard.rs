@@ -1,7 +1,7 @@
-//! `clawsmith onboard`: a few questions, a test of the key, and the user's configuration is written.
+//! `clawsmith onboard`: asks a few questions, tests the key and writes the user's configuration.
 //!
-//! The key itself is never in the file and never shown: it is kept sealed in the store, or a variable holds it.
-//! Nothing is written before the test was made and the person agreed.
+//! The key itself is never in the file and never shown: it is sealed in the store, or in an environment
+//! variable. Nothing is written before the test was made and the person agreed.
 
 mod questions;
 
@@ -52,7 +52,7 @@ pub(crate) struct Onboard {
     /// The provider's address, if not the default; a provider not known by name must be OpenAI-compatible.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// The variable that holds the key.
+    /// The environment variable with the key.
     #[arg(long, value_name = "NAME", conflicts_with = "key_stdin")]
     key_env: Option<String>,
     /// Read the key from standard input, and keep it sealed.
@@ -61,13 +61,13 @@ pub(crate) struct Onboard {
     /// The file to write [default: the user's].
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Let agents' commands read the toolchains that are in `$PATH` [default: asked at a terminal].
+    /// Let agents' commands read the toolchains in `$PATH` [default: asked at a terminal].
     #[arg(long)]
     toolchains: bool,
     /// Do not test the key.
     #[arg(long)]
     no_test: bool,
-    /// Ask for no agreement, take what is usual, and write even where the test fails.
+    /// Do not ask for confirmation, use the defaults, and write even if the test fails.
     #[arg(long)]
     yes: bool,
 }
@@ -203,7 +203,7 @@ impl Onboard {
 }
 
 impl Onboard {
-    /// The text that lets agents' commands read the toolchains of this machine, where somebody wants that.
+    /// Returns the configuration that lets agents' commands read the toolchains of this machine, if wanted.
     fn toolchains(
         &self,
         ask: &Questions<'_>,
@@ -237,7 +237,7 @@ fn is_of_project(session: &Session, target: &Target) -> bool {
     found.is_some_and(|found| found.by == FoundBy::Project && is_same(&found.path, target, &session.around))
 }
 
-/// Says which file goes before the one that is written.
+/// Prints which file takes precedence over the written one.
 fn tell_of_others(session: &Session, target: &Target) {
     if let Some(found) = find(session.globals.config.as_deref(), &session.around)
         && found.by != FoundBy::User

@@ -1,4 +1,4 @@
-//! `clawsmith sandbox`: what holds commands here, whether it does, and running one in it.
+//! `clawsmith sandbox`: shows and tests the sandbox of commands, and runs one in it.
 
 mod docker;
 
@@ -26,19 +26,20 @@ use crate::output::{Cell, Table, tell, visible};
 /// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
-    /// Print what the sandbox is made of here, and what a command in it reaches.
+    /// Print the sandbox's layers here, and the reach of a command in it.
     #[command(after_help = "Examples:
   clawsmith sandbox status
   clawsmith sandbox status --json")]
     Status(Reaching),
-    /// Run commands that try to get out, and measure what running in it costs.
+    /// Run commands that try to escape, and measure the cost of the sandbox.
     #[command(after_help = "Exit code 1 where one of them got out.
 
 Examples:
   clawsmith sandbox probe
   clawsmith sandbox probe --json")]
     Probe,
-    /// Run a command in it. The exit code is the command's, 128 and the signal's number where one ended it.
+    /// Run a command in it. The exit code is the command's, or 128 plus the number of the signal that ended
+    /// it.
     #[command(after_help = "Examples:
   clawsmith sandbox run -- ls -la
   clawsmith sandbox run --discard -- make install DESTDIR=out
@@ -56,10 +57,10 @@ pub(crate) struct Reaching {
     /// The workspace cannot be changed.
     #[arg(long)]
     read_only: bool,
-    /// Another path that can be read; more than once for more.
+    /// Another readable path; may be repeated.
     #[arg(long, value_name = "PATH")]
     grant: Vec<PathBuf>,
-    /// Another path that can be changed; more than once for more.
+    /// Another writable path; may be repeated.
     #[arg(long, value_name = "PATH")]
     grant_write: Vec<PathBuf>,
     /// The network it reaches.
@@ -70,7 +71,7 @@ pub(crate) struct Reaching {
 /// The network that a command reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Talk {
-    /// Nothing.
+    /// No network.
     None,
     /// Itself.
     Loopback,
@@ -83,7 +84,7 @@ pub(crate) enum Talk {
 pub(crate) struct Run {
     #[command(flatten)]
     reaching: Reaching,
-    /// Show what it changed, and change nothing.
+    /// Show its changes, and discard them.
     #[arg(long, conflicts_with = "read_only")]
     discard: bool,
     /// Seconds until it is ended.

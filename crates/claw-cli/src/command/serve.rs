@@ -1,4 +1,4 @@
-//! `clawsmith serve`: agents and tools over HTTP, until it is told to stop.
+//! `clawsmith serve`: agents and tools over HTTP, until told to stop.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `clawsmith shell`: what the analysis says about a command. Nothing is run.
+//! `clawsmith shell`: the analysis of a command. Nothing is run.
 
 use std::io::{self, BufRead as _, Read as _};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::output::{Cell, Table, visible};
 /// The operations on shell commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Shell {
-    /// Say whether a command would be allowed, asked or denied, and why. Runs nothing.
+    /// Check whether a command would be allowed, asked or denied, and why. Runs nothing.
     Check(Check),
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Check {
     /// Read JSON lines `{\"cmd\": \"...\"}` and answer each with a line of JSON.
     #[arg(long)]
     batch: bool,
-    /// The agent whose rules hold.
+    /// The agent whose rules apply.
     #[arg(long, value_name = "ID", default_value = ANY_AGENT)]
     agent: String,
 }

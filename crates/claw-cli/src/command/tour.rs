@@ -1,4 +1,4 @@
-//! `clawsmith tour`: real calls in a temporary directory, each with the command and what it really printed.
+//! `clawsmith tour`: real calls in a temporary directory, each with its command and its real output.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::style;
 
-/// Nothing to choose.
+/// No options.
 #[derive(Debug, Args)]
 #[command(after_help = "Nothing outside of a temporary directory is read or changed, and that directory is \
 removed at the end.

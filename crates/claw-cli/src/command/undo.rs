@@ -1,4 +1,4 @@
-//! `clawsmith undo`: the changes that tools made in files, and taking them back.
+//! `clawsmith undo`: the changes that tools made in files, and reverting them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ Examples:
   clawsmith undo list --session cli:me --last 100 --json"
     )]
     List(List),
-    /// Show what a change did, as a unified diff without secrets.
+    /// Show a change as a unified diff, without secrets.
     #[command(after_help = "Examples:
   clawsmith undo show --last
   clawsmith undo show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
@@ -66,10 +66,10 @@ pub(crate) struct List {
     /// The number of last changes.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
-    /// Only changes of this conversation.
+    /// Only changes of this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Also who made each, in which call and run: those can be undone as a whole.
+    /// Show the agent, call and run of each: a call or run can be undone as a whole.
     #[arg(long)]
     wide: bool,
     /// Also commands that only read.
@@ -80,7 +80,7 @@ pub(crate) struct List {
 /// A change, or the changes of a call.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The id of a change, or of a call or an agent's run: then all changes that it made.
+    /// The id of a change, or of a call or a run for all its changes.
     #[arg(conflicts_with = "last")]
     id: Option<String>,
     /// The last call that changed something in the workspace of the current directory and can be undone.
@@ -93,12 +93,12 @@ pub(crate) struct Which {
 pub(crate) struct Apply {
     #[command(flatten)]
     which: Which,
-    /// Also where somebody else changed the file since; what it holds now is kept.
+    /// Also undo if somebody else changed the file since; its current content is kept.
     #[arg(long)]
     force: bool,
 }
 
-/// The journal, and where the person is.
+/// The journal, and the person's directory.
 struct Work {
     log: UndoLog,
     directory: PathBuf,
@@ -131,7 +131,7 @@ impl Undo {
     }
 }
 
-/// Takes back the changes of the last call of a session.
+/// Undoes the changes of the last call of a session.
 pub(crate) async fn last_of(session: &mut Session, app: &App, key: &SessionKey) -> Result<(), Failure> {
     let work = Work::new(session, app)?;
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
@@ -300,7 +300,7 @@ impl Work {
         }
     }
 
-    /// The changes of the last call that can be undone; those passed over are named.
+    /// Returns the changes of the last call that can be undone; prints the skipped ones.
     async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Vec<Change>, Failure> {
         let LastChanges { changes, skipped } = self.log.last(filter, within).await?;
         for Change { new, .. } in skipped.iter().take(SKIPPED) {

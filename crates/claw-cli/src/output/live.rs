@@ -10,7 +10,7 @@ use super::visible;
 enum To {
     /// The destination of the result too, which then need not be printed again.
     Stdout,
-    /// Beside a result that goes elsewhere.
+    /// Standard error, beside a result that goes elsewhere.
     Stderr,
     Nobody,
 }

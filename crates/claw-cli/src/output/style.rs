@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-/// Something went wrong.
+/// A failure.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// The title of a part.
 pub(crate) const HEADING: Style = Style::new().bold();
@@ -18,9 +18,9 @@ pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const ADDED: Style = AnsiColor::Green.on_default();
 /// A line that a change took out.
 pub(crate) const TAKEN: Style = AnsiColor::Red.on_default();
-/// It is as it should be.
+/// A good state.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// It may not be meant so.
+/// A warning.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
-/// It is not as it should be.
+/// A bad state.
 pub(crate) const WRONG: Style = AnsiColor::Red.on_default();

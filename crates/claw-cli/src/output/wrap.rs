@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// After these a word that has no room may be broken.
+/// Characters after which a word that is too long may be broken.
 const JOINTS: &[char] = &['/', ',', ';', ':', '&', '?', '='];
 
 /// Returns the number of columns of a text; styles take none.
@@ -65,8 +65,8 @@ fn is_command(line: &str) -> bool {
     text.starts_with("clawsmith ") || text.starts_with("$ ")
 }
 
-/// The rows of a line, the first of which begins at one column and the others at another. A word that is too long for
-/// a row has one of its own.
+/// Wraps a line into rows, the first beginning at one column and the others at another. A word too long for a
+/// row gets one of its own.
 fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<String> {
     let mut rows = Vec::new();
     let (mut row, mut taken) = (String::new(), first);
@@ -86,7 +86,7 @@ fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<S
     rows
 }
 
-/// The rows of a cell: none is wider than so many columns, whatever its words.
+/// Wraps a cell into rows of at most so many columns, breaking words if necessary.
 pub(super) fn cell(text: &str, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.split('\n').map(|line| line.replace('\t', " ")) {

@@ -46,7 +46,7 @@ impl<'a> Gateway<'a> {
         Self::start_with(home, script, &[])
     }
 
-    /// Starts one with more arguments.
+    /// Starts a gateway with more arguments.
     pub(crate) fn start_with(home: &'a Home, script: &str, more: &[&str]) -> Self {
         let script = home.write("script.toml", script);
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
@@ -60,7 +60,7 @@ impl<'a> Gateway<'a> {
         Self { home, child, address }
     }
 
-    /// A key of this user, with these scopes; the usual ones where none are given.
+    /// Creates a key of this user, with these scopes or the default ones.
     pub(crate) fn key(&self, user: &str, more: &[&str]) -> String {
         let ran = self.home.run(&[&["api-keys", "create", "--user", user], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.shown());
@@ -542,7 +542,7 @@ fn sigterm_ends_it_and_the_next_one_finds_everything() {
     gateway.chat(&key, "two", Some(&session)).check(200, "You said: two");
 }
 
-/// Runs a client of somebody else's against the gateway; `make test` brings them.
+/// Runs a third-party client against the gateway; `make test` brings them.
 pub(crate) fn client(gateway: &Gateway<'_>, script: &str, key: &str, more: &[&str]) {
     let Some(python) = std::env::var_os("CLAWSMITH_TEST_PYTHON") else {
         eprintln!("skipped: CLAWSMITH_TEST_PYTHON names no Python with the clients; run `make test`");

@@ -1,4 +1,4 @@
-//! Runs `clawsmith` where nothing of the machine shows.
+//! Runs `clawsmith` isolated from the machine's own configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -30,7 +30,7 @@ impl Home {
         home
     }
 
-    /// Gives the project this configuration, and accepts it. One that cannot be used is for the test to find.
+    /// Writes the project's configuration, and accepts it. An unusable one is for the test to notice.
     pub(crate) fn configure(&self, text: &str) {
         self.write("project/clawsmith.toml", text);
         self.run(&["config", "trust"]);
@@ -65,7 +65,7 @@ impl Home {
         self.ran(self.command(words).envs(variables.iter().copied()))
     }
 
-    /// Runs it and takes the temporary path out of what it says. A panic is never an answer.
+    /// Runs it and removes the temporary path from its output. A panic is never an answer.
     #[track_caller]
     pub(crate) fn ran(&self, command: &mut Command) -> Ran {
         let Output { status, stdout, stderr } = command.output().unwrap();

@@ -1,4 +1,5 @@
-//! `clawsmith mcp`: servers of other people behind grants and accepted definitions, and our tools for their clients.
+//! `clawsmith mcp`: third-party servers behind grants and accepted definitions, and our tools for their
+//! clients.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -77,7 +78,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts the reference server with this transport, on a free port; gives its port.
+/// Starts the reference server with this transport, on a free port; returns its port.
 fn everything(modules: &Path, transport: &str) -> (Running, u16) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
@@ -371,7 +372,7 @@ fn an_administrator_defines_no_programs_over_the_network() {
     gateway.get("/v1/mcp/servers", &admin).check(200, "[]");
 }
 
-/// Runs an official client; what it prints is `ok`.
+/// Runs an official client, which must print `ok`.
 #[track_caller]
 fn run_client(command: &mut Command) {
     let ran = command.output().unwrap();

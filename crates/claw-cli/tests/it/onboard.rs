@@ -1,4 +1,4 @@
-//! Setting a model up: what is asked, tested and written, and where the key never is.
+//! Setting a model up: the questions, the test, the written file, and that the key is never in it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use claw_testkit::models::{Manners, ModelServer};
 use crate::harness::{Home, Ran};
 use crate::terminal::Terminal;
 
-/// No form by which a key is recognised: only whoever knows it can keep it from being shown.
+/// A key without a recognizable form: only code that knows it can redact it.
 const KEY: &str = "plain-words-that-open-a-door";
 const SCRIPT: &str = "[[turn]]\ndo = [{ say = \"ready\" }]\n";
 

@@ -1,4 +1,4 @@
-//! Skills by the real road: found, accepted, used, run in the sandbox, published; and hostile ones.
+//! Skills end to end: found, accepted, used, run in the sandbox, published; and hostile ones.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -55,7 +55,7 @@ fn grant(home: &Home, directories: &[String], more: &str) {
     home.write(".config/clawsmith/clawsmith.toml", format!("[files]\nread = {read}\n{more}"));
 }
 
-/// The agent runs these commands one after the other, and says what the last one printed.
+/// Runs these commands by an agent one after the other, which then prints the output of the last one.
 fn works(home: &Home, path: &str, commands: &[&str]) -> Ran {
     let mut script = String::new();
     for (round, command) in commands.iter().enumerate() {

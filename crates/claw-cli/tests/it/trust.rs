@@ -1,4 +1,4 @@
-//! A configuration that nobody named holds only as a person accepted it.
+//! A configuration that nobody named is used only as a person accepted it.
 
 use serde_json::json;
 

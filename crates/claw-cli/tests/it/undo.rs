@@ -1,4 +1,4 @@
-//! Changes are kept and undone: by hand, and as a law.
+//! Changes are recorded and undone: in examples, and as a property.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -165,7 +165,7 @@ fn the_last_change_of_a_workspace_that_clawsmith_made_is_none_of_another_directo
     assert!(!made.join("notes").exists());
 }
 
-/// A chat takes back what its conversation changed, whichever directory it was started in.
+/// A chat undoes the changes of its session, whichever directory it was started in.
 #[test]
 fn a_conversation_undoes_its_own_changes_and_passes_over_what_is_gone() {
     let home = Home::new();

@@ -29,15 +29,15 @@ pub(crate) enum Files {
   clawsmith agent files list researcher
   clawsmith agent files list researcher --user ada")]
     List(Whose),
-    /// Print one.
+    /// Print a context file.
     #[command(after_help = "Examples:
   clawsmith agent files get researcher SOUL.md")]
     Get(Named),
-    /// Write one: its text is read from standard input.
+    /// Write a context file: its text is read from standard input.
     #[command(after_help = "Examples:
   clawsmith agent files set researcher SOUL.md < soul.md")]
     Set(Named),
-    /// Remove one.
+    /// Remove a context file.
     #[command(after_help = "Examples:
   clawsmith agent files remove researcher BOOTSTRAP.md")]
     Remove(Named),
@@ -48,7 +48,7 @@ pub(crate) enum Files {
 pub(crate) struct Whose {
     #[command(flatten)]
     which: Which,
-    /// The user whose they are [default: the agent's own, for all users].
+    /// The user who owns the files [default: the agent's own, for all users].
     #[arg(long, value_name = "ID")]
     user: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Files {
     }
 }
 
-/// The context files of an agent, and a user's beside them.
+/// Returns the context files of an agent, and a user's beside them.
 pub(super) async fn cards(
     store: &Arc<dyn Backend>,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! `clawsmith approvals watch`: questions as they come, answered here.
+//! `clawsmith approvals watch`: approvals as they come, answered here.
 
 use std::collections::HashSet;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Reading what a person types: lines with history, several at once, completed with Tab.
+//! Reads a person's input: lines with history, several at once, completed with Tab.
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
@@ -31,7 +31,7 @@ pub(super) enum Heard {
     End,
 }
 
-/// Reads lines, with those of earlier chats behind the arrow keys.
+/// Reads lines, with those of earlier chats in the history.
 pub(super) struct Lines {
     editor: Option<Reedline>,
     known: Arc<Mutex<Known>>,
@@ -76,7 +76,7 @@ impl Lines {
         Ok(Self { editor: Some(editor), known })
     }
 
-    /// Says what can be completed from now on.
+    /// Sets the names and files to complete.
     pub(super) fn know(&self, names: Names, workspace: PathBuf) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known { names, workspace };
     }
@@ -108,7 +108,7 @@ impl Lines {
     }
 }
 
-/// A line that ends with a backslash goes on in the next.
+/// Continues a line that ends with a backslash in the next.
 struct Continued;
 
 impl Validator for Continued {

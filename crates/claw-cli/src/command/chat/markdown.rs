@@ -1,4 +1,4 @@
-//! Markdown on a terminal, a line at a time: what is said shows as it comes, and a line that is whole is dressed.
+//! Markdown on a terminal, a line at a time: text shows as it streams, and a complete line is styled.
 
 use anstyle::Style;
 
@@ -17,7 +17,7 @@ impl Markdown {
         self.code.is_some()
     }
 
-    /// The line as a terminal shows it; `None` where it is shown as it is.
+    /// Returns the styled line; `None` if it is shown as it is.
     pub(super) fn line(&mut self, line: &str) -> Option<String> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
             self.code = match self.code {
@@ -52,7 +52,7 @@ impl Markdown {
     }
 }
 
-/// Bold and slanted words, code and links within a line.
+/// Styles bold and italic words, code and links within a line.
 fn spans(line: &str) -> String {
     let mut shown = String::new();
     let mut rest = line;
@@ -107,7 +107,7 @@ fn span(from: &str, is_word_start: bool) -> Option<(String, &str)> {
     is_span.then(|| (dressed(style, &inner), after))
 }
 
-/// A table with its columns aligned, as wide as the terminal is; `None` where the lines are no table.
+/// Aligns the columns of a table within the terminal's width; `None` if the lines are not a table.
 pub(super) fn table(lines: &[String], columns: usize) -> Option<String> {
     let cells = |line: &String| -> Vec<String> {
         let line = line.trim().trim_start_matches('|');

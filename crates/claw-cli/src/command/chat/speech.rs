@@ -1,30 +1,31 @@
-//! Words on a terminal as they come, lines broken between them. Once a line is whole it is written again, dressed.
+//! Text on a terminal as it streams, with lines broken between words. A complete line is written again,
+//! styled.
 
 use super::markdown::{Markdown, table};
 use crate::failure::Failure;
 use crate::output::{Out, indent, prose, visible, width};
 
-/// More rows than this may have left the screen, where they cannot be written again.
+/// The most rows of a line that are rewritten: more may have left the screen.
 const MOST_ROWS: usize = 20;
 
 /// The answer that is being printed.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     markdown: Markdown,
-    /// The line that is not whole yet, the word that waits too.
+    /// The incomplete line, including the pending word.
     line: String,
-    /// A word that may go on, and may have to go to the next row; with the blanks before it.
+    /// The pending word, which may continue and may have to go to the next row; with the blanks before it.
     word: String,
     /// The number of columns used in the row.
     taken: usize,
     /// The number of rows of the line above this one.
     rows: usize,
-    /// The lines of a table that has not ended, which stand above.
+    /// The lines of an unfinished table, already printed above.
     table: Vec<String>,
 }
 
 impl Speech {
-    /// Says more.
+    /// Prints more text.
     pub(super) fn say(&mut self, out: &mut Out, text: &str) -> Result<(), Failure> {
         let Some(columns) = out.columns() else { return out.piece(text) };
         // The last column stays free: terminals differ in where the next character goes.
@@ -52,7 +53,7 @@ impl Speech {
         self.line.is_empty() && self.taken == 0
     }
 
-    /// Writes the word that waits, on the next row where it has no room on this one.
+    /// Writes the pending word, on the next row if it does not fit on this one.
     fn flush(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
         let word = std::mem::take(&mut self.word);
         let (wide, text) = (width(&word), word.trim_start());

@@ -34,20 +34,20 @@ pub(crate) struct Add {
     /// The program's file [default: the one in `$PATH`].
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// A variable that it is given, whose value is asked for; more than once for more [default: what is usual for a
-    /// known program].
+    /// A variable to set, whose value is asked for; may be repeated [default: the usual ones of a known
+    /// program].
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
-    /// A variable that it is given, with the value it has here; more than once for more.
+    /// A variable to set, with the value it has here; may be repeated.
     #[arg(long, value_name = "NAME")]
     from_env: Vec<String>,
-    /// Arguments that it is never given, as a pattern; more than once for more.
+    /// A pattern of forbidden arguments; may be repeated.
     #[arg(long, value_name = "PATTERN")]
     deny_args: Vec<String>,
     /// Arguments that would make it tell its credentials; more than once for more.
     #[arg(long, value_name = "PATTERN")]
     deny_verbose: Vec<String>,
-    /// A program that it may run beside itself, by name or path, or a directory of them; more than once for more.
+    /// A program that it may run, by name or path, or a directory of them; may be repeated.
     #[arg(long, value_name = "PROGRAM")]
     helper: Vec<String>,
     /// The timeout, in seconds.
@@ -56,7 +56,7 @@ pub(crate) struct Add {
     /// Advice for agents about it.
     #[arg(long, value_name = "TEXT")]
     tips: Option<String>,
-    /// Leave out what is known of a program of this name.
+    /// Ignore the built-in settings for a program of this name.
     #[arg(long)]
     bare: bool,
     /// Load programs from a JSON file, in which `encrypted_env` is plain and sealed when it is loaded.
@@ -100,12 +100,12 @@ impl Add {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The current directory, where it can be a workspace.
+    /// Returns the current directory, if it can be a workspace.
     fn workspace_here(&self, session: &Session) -> Option<PathBuf> {
         tools::workspace(None, &session.around).ok()
     }
 
-    /// The program that the command line names; `None` where the person gave up.
+    /// Returns the program that the command line names; `None` if the person gave up.
     fn given(&self, name: &str, session: &Session, setup: &Setup) -> Result<Option<NewProgram>, Failure> {
         let place = self.whose.place(setup.config(), name)?;
         let known = preset(name).filter(|_| !self.bare);
@@ -192,7 +192,8 @@ impl Add {
     }
 }
 
-/// A value that cannot be told from ordinary text cannot be taken out of what the program prints.
+/// Warns of short values: they cannot be told from ordinary text, and so not removed from the program's
+/// output.
 fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
     let short = |(name, value): &(&str, &SecretString)| {
         !OPEN_VARIABLES.contains(name) && value.expose_secret().len() < SHORTEST_SECRET
@@ -206,7 +207,7 @@ fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
     }
 }
 
-/// Puts patterns in front of those that are known.
+/// Puts patterns before the known ones.
 fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbose: &[String]) {
     let lists = [(&mut settings.deny_args, deny_args), (&mut settings.deny_verbose, deny_verbose)];
     for (list, own) in lists {
@@ -215,7 +216,7 @@ fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbo
     }
 }
 
-/// `NAME=VALUE`, a line for each name that is asked for.
+/// Reads `NAME=VALUE`, a line for each requested name.
 fn of_lines(names: &[String], text: &SecretString) -> Result<Vec<(String, SecretString)>, Failure> {
     let mut values = Vec::new();
     for name in names {

@@ -22,7 +22,7 @@ use crate::output::{Cell, Table};
 /// The operations on credentialed programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Credentials {
-    /// Give a program credentials, in place of those it had.
+    /// Give a program credentials, replacing those it had.
     #[command(
         after_help = "Values are read from standard input: one value, or a line NAME=VALUE for each; on a \
 terminal you are asked for each, and it does not show. They are never arguments: others can read those.
@@ -166,7 +166,7 @@ fn list(session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store says itself what happened and what to try.
+/// Converts a store's error, which says itself what happened and what to try.
 fn failed(error: StoreError) -> Failure {
     Failure::failed(error.to_string())
 }

@@ -36,7 +36,7 @@ const fn enabled() -> bool {
     true
 }
 
-/// The rows of a file: one, or a list of them.
+/// Reads the rows of a file: one, or a list of them.
 pub(super) fn read(path: &Path) -> Result<Vec<Row>, Failure> {
     let unread = || format!("`{}` cannot be read", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(unread()).because(error))?;

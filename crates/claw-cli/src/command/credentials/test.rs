@@ -19,7 +19,7 @@ pub(crate) struct Test {
     /// Run it too, in the current directory.
     #[arg(long)]
     run: bool,
-    /// Arguments that it would be given.
+    /// The arguments to check.
     #[arg(last = true, value_name = "ARG")]
     arguments: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `clawsmith db backup`: everything in one file, while the store is used.
+//! `clawsmith db backup`: everything in one file, while the store is in use.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -23,8 +23,8 @@ impl Bar {
         Self { bar, lines: !terminal && !session.out.json, at: String::new() }
     }
 
-    /// Shows a step. A line tells where something begins and that it is done, not every step between; what is
-    /// empty has none.
+    /// Shows a step. Lines are printed only for the beginning and the end of a part, and none for an empty
+    /// part.
     pub(super) fn show(&mut self, progress: Progress<'_>) {
         let (what, unit, done, of) = match progress {
             Progress::Copied { table, rows, of } => (format!("copying {table}"), "rows", rows, of),

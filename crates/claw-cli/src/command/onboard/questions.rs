@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 3;
 pub(super) enum Stop {
     /// The person gave up.
     GaveUp,
-    /// There is no key, or none is wanted.
+    /// There is no key, and the person wants none.
     Demo,
     Failed(Failure),
 }
@@ -71,7 +71,7 @@ impl Questions<'_> {
         Ok(NewModel { provider, kind, base_url, model, key })
     }
 
-    /// A question with a yes or a no; `usual` where nothing is typed.
+    /// Asks for yes or no; an empty answer means `usual`.
     pub(super) fn confirm(&self, question: &str, usual: bool) -> Result<bool, Stop> {
         let choice = if usual { "[Y/n]" } else { "[y/N]" };
         self.repeat(&format!("{question} {choice} "), |text| match text.to_lowercase().as_str() {
@@ -249,7 +249,7 @@ impl Questions<'_> {
         Err(Failure::usage("none of these answers will do").hint("clawsmith onboard --help").into())
     }
 
-    /// Refuses what looks like a key: it would be shown, and written to the file.
+    /// Refuses text that looks like a key: it would be shown, and written to the file.
     fn harmless(&self, text: &str) -> Result<(), String> {
         match self.scrubber.scrub(text) {
             Cow::Borrowed(_) => Ok(()),
@@ -260,7 +260,7 @@ impl Questions<'_> {
         }
     }
 
-    /// The variable of a provider that holds a key.
+    /// Returns the variable of a provider that has a value.
     fn variable_of(&self, known: &KnownProvider) -> Option<&'static str> {
         let holds = |name: &&&str| {
             self.around.variable(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty())

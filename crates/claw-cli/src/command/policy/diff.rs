@@ -1,4 +1,4 @@
-//! `clawsmith policy diff`: what a change of configuration gives each agent, and takes from it.
+//! `clawsmith policy diff`: the tools that each agent gains and loses by a change of configuration.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

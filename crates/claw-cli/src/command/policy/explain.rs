@@ -20,7 +20,7 @@ use crate::output::{Cell, Table};
   clawsmith policy explain exec --agent researcher --provider openai
   clawsmith policy explain cron --subagent leaf --json")]
 pub(crate) struct Explain {
-    /// The tool; all of this build where none is named.
+    /// The tool [default: all of this build].
     tool: Option<String>,
     #[command(flatten)]
     caller: CallerArgs,

@@ -1,4 +1,4 @@
-//! `clawsmith policy lint`: rules that probably do not do what they were written for.
+//! `clawsmith policy lint`: rules that probably do not work as intended.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The sandbox where it is made of containers.
+//! The sandbox of containers.
 
 use std::process::ExitCode;
 

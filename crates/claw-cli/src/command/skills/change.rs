@@ -94,10 +94,10 @@ fn published(session: &mut Session, stored: &StoredSkill) -> Outcome {
 pub(crate) struct GrantSkill {
     /// The skill's name.
     name: String,
-    /// Grant it to this agent, whoever it acts for.
+    /// Grant it to this agent, for any user.
     #[arg(long, value_name = "ID", conflicts_with = "to_user")]
     to_agent: Option<String>,
-    /// Grant it to this user, whichever agent acts.
+    /// Grant it to this user, with any agent.
     #[arg(long, value_name = "ID")]
     to_user: Option<String>,
     /// Grant this version alone [default: the newest].
@@ -109,7 +109,7 @@ pub(crate) struct GrantSkill {
     /// The others who may use it.
     #[arg(long, value_enum)]
     visibility: Option<VisibilityName>,
-    /// Everyone without a version of their own gets this one.
+    /// The version for everyone without one of their own.
     #[arg(long, value_name = "N", conflicts_with = "unpin")]
     pin: Option<u64>,
     /// Everyone without a version of their own gets the newest.

@@ -21,7 +21,7 @@ use crate::output::{beside, tell, told_columns, visible};
 
 /// The number of attempts to get an answer that is yes or no.
 const ATTEMPTS: usize = 3;
-/// The most lines of a question that are shown at once, and how many of them are its last ones.
+/// The most lines of an approval shown at once, and how many of them are its last.
 const SCREEN: usize = 60;
 const TAIL: usize = 10;
 /// The interval between checks whether an approval is still pending.
@@ -34,7 +34,7 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Hears the questions of calls.
+/// Receives the approvals of calls.
 pub(crate) struct Questions(mpsc::UnboundedSender<Approval>);
 
 impl Questions {
@@ -63,7 +63,7 @@ pub(crate) fn is_unasked(reason: &str) -> bool {
     reason.contains("nobody can be asked")
 }
 
-/// Says where a question can be answered that nobody here can.
+/// Prints where an approval can be answered that nobody here can answer.
 pub(crate) fn announce(approval: &Approval) {
     let (id, request) = (approval.id, &approval.request);
     let wait = request.expires.since(request.asked).as_secs();
@@ -72,8 +72,8 @@ pub(crate) fn announce(approval: &Approval) {
     tell(format_args!("  and: clawsmith approvals approve {id}"));
 }
 
-/// Puts a question; the store gets the answer. A question that is over before there is one (answered elsewhere,
-/// expired, withdrawn) gives the terminal back at once, with what was typed and not yet read.
+/// Asks for an approval; the store gets the answer. If the approval is over before that (answered elsewhere,
+/// expired, withdrawn), the terminal is released at once, with the input not yet read.
 pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
     let (shown, over) = (approval.clone(), Over::default());
@@ -141,7 +141,7 @@ fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     })
 }
 
-/// Tells whoever reads the answer, when it is dropped, that none is wanted any more.
+/// Tells the reader of the answer, on drop, that none is wanted any more.
 #[derive(Default)]
 struct Over(Arc<AtomicBool>);
 
@@ -151,8 +151,8 @@ impl Drop for Over {
     }
 }
 
-/// Standard input until a question is over: a read that blocks could not be taken back, and would swallow what is
-/// typed next.
+/// Standard input until an approval is over: a blocking read could not be undone, and would swallow the next
+/// input.
 struct Watched {
     over: Arc<AtomicBool>,
 }
@@ -180,10 +180,10 @@ impl Read for Watched {
 /// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Said {
-    /// No, and why.
+    /// No, with the reason.
     No(Option<String>),
     Once,
-    /// Yes, and in this conversation without asking from now on.
+    /// Yes, and without asking again in this session.
     Always,
 }
 
@@ -195,7 +195,7 @@ fn because(line: &str) -> Option<String> {
     (["n", "no"].contains(&word.to_lowercase().as_str()) && !rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// Asks; only a clear yes is one.
+/// Asks; only a clear yes counts as one.
 fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Said> {
     let request = &approval.request;
     let wait = request.expires.since(request.asked).as_secs();

@@ -54,7 +54,7 @@ pub(crate) struct CallTool {
     /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input [default: `{}`].
     #[arg(value_name = "JSON", conflicts_with = "args")]
     pub(super) given: Option<String>,
-    /// The same, by name.
+    /// The arguments, as an option.
     #[arg(long, value_name = "JSON")]
     pub(super) args: Option<String>,
     /// The directory that the tool's files are in; not `/` and not the home directory itself [default: the
@@ -102,7 +102,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl CallTool {
-    /// A call of one tool by a command of its own, which people read.
+    /// Creates a call for a command of its own, with output for people.
     pub(crate) fn of(name: &str, args: &Value, options: CallOptions) -> Self {
         Self {
             name: name.to_owned(),
@@ -275,7 +275,7 @@ async fn lacking(app: &App, offer: &Offer, reply: &Reply) -> Result<Vec<String>,
     Ok(app.missing_grants(offer.caller(), &reply.tool, exit, &output.model_text()).await?)
 }
 
-/// Ctrl-C tells the call to stop; a second one ends the program.
+/// Stops the call on Ctrl-C; a second one ends the program.
 async fn interrupt(cancel: CancellationToken) -> Infallible {
     if tokio::signal::ctrl_c().await.is_err() {
         return std::future::pending().await;

@@ -33,7 +33,7 @@ pub(crate) struct List {
     caller: CallerArgs,
 }
 
-/// A listed tool and what the policy says of it; nothing of one that this build lacks.
+/// A listed tool and the policy's verdict; `None` for a tool that this build lacks.
 type Line = (Listing, Option<Verdict>);
 
 impl List {

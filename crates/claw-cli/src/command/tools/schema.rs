@@ -1,4 +1,4 @@
-//! `clawsmith tools schema`: definitions as a provider's API takes them.
+//! `clawsmith tools schema`: definitions in the form of a provider's API.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ Examples:
   clawsmith tools schema --provider anthropic
   clawsmith tools schema datetime agents_list --provider openai-strict")]
 pub(crate) struct SchemaOf {
-    /// The tools; all of this build where none is named.
+    /// The tools [default: all of this build].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The provider whose form to print.

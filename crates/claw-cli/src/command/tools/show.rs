@@ -116,7 +116,7 @@ fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
     session.out.table(&table)
 }
 
-/// The type of an argument in a few words.
+/// Describes the type of an argument.
 fn kind(schema: &Value) -> String {
     if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
         return choices.iter().filter(|choice| !choice.is_null()).map(bare).collect::<Vec<_>>().join(" | ");
