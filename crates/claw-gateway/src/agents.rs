@@ -23,7 +23,7 @@ pub(crate) struct Agents {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentCard {
     id: AgentId,
-    /// The name that people use.
+    /// The display name.
     name: String,
     /// The agent's purpose, in a sentence.
     about: String,
@@ -60,7 +60,7 @@ pub(crate) struct NewAgent {
 /// A change of an agent; a field that is left out stays.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct AgentChange {
-    /// The name that people use.
+    /// The display name.
     name: Option<String>,
     /// The agent's purpose, in a sentence.
     about: Option<String>,
@@ -77,11 +77,11 @@ pub(crate) struct AgentChange {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentWritten {
     agent: AgentShown,
-    /// Rules that may not do what was meant.
+    /// Findings about rules that may not do what was meant.
     findings: Vec<PolicyFinding>,
 }
 
-/// The user whose context files are meant.
+/// The user whose context files are listed or changed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ContextQuery {
@@ -100,7 +100,7 @@ pub(crate) struct ContextFiles {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContextCard {
     name: String,
-    /// The user whose it is; `null` for all users.
+    /// The user who owns it; `null` for all users.
     user_id: Option<UserId>,
     version: u64,
     bytes: u64,

@@ -37,7 +37,7 @@ pub(crate) struct ApprovalView {
     state: ApprovalState,
     /// The person or key that answered; `null` while it is pending.
     answered_by: Option<String>,
-    /// The reason that was given with a no.
+    /// The reason given with a denial.
     answer: Option<String>,
     tool: ToolName,
     effects: Effects,
@@ -126,8 +126,8 @@ pub(crate) async fn answer(
     give(&visit, id, given).await.map(Json)
 }
 
-/// Answers an approval that the visitor sees. Only a whole id is taken: a beginning could name another approval than the
-/// one that was seen.
+/// Answers an approval that the visitor can see. Only a whole id is accepted: a beginning could match another
+/// approval than the one that was seen.
 pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<ApprovalView, ApiError> {
     visit.may(Permission::AnswerApprovals)?;
     let app = visit.app();

@@ -1,4 +1,4 @@
-//! Clawsmith over HTTP: agents and tools for programs, under the same road.
+//! Clawsmith over HTTP: agents and tools for programs, with the same checks on every call.
 //!
 //! ```text
 //!  request ──▶ guard: host, origin, key ──▶ route: one permission ──▶ handler ──▶ application ──▶ JSON or events
@@ -82,11 +82,11 @@ const LONGEST_BODY: usize = 8 * 1024 * 1024;
 /// The options of the gateway.
 #[derive(Debug, Clone, Default)]
 pub struct GatewayOptions {
-    /// Names, besides loopback ones and the address itself, that a `Host` header may have.
+    /// Additional valid `Host` names, besides loopback ones and the address itself.
     pub hosts: Vec<String>,
     /// The certificate to speak TLS with; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// The only addresses that connections are taken from; `None` for all.
+    /// The only addresses from which connections are accepted; `None` means all.
     pub peers: Option<Vec<IpAddr>>,
     /// A script that is played instead of every model.
     pub script: Option<std::path::PathBuf>,
@@ -119,7 +119,7 @@ impl Gateway {
         &self.0.ending
     }
 
-    /// Refuses another run of a user who has many open: they would take the turns of all others.
+    /// Refuses another run of a user who has many open: they would starve all others.
     async fn check_open_runs(&self, visitor: &Visitor) -> Result<(), error::ApiError> {
         let own = self.app().store().open_jobs_of(&visitor.tenant, visitor.user.as_ref()).await;
         let own = own.map_err(Error::from)?;
@@ -177,7 +177,7 @@ struct Entrance {
 }
 
 impl Entrance {
-    /// Takes connections until `stop` is ready, and lets those that are open come to an end.
+    /// Accepts connections until `stop` is ready, then lets the open ones end.
     async fn accept(
         self,
         router: Router,

@@ -16,7 +16,7 @@ pub(crate) struct ToolSettingsList {
     settings: Vec<ToolSettingsView>,
 }
 
-/// Settings of one built-in tool, over those of the deployment.
+/// The settings of one built-in tool, which override those of the deployment.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToolSettingsView {
     tool: ToolName,
