@@ -1,4 +1,4 @@
-//! A listener that keeps what it heard.
+//! A listener that records events.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ impl Recorder {
         self.0.lock().unwrap().clone()
     }
 
-    /// The names of what was heard: `call_started`, `call_finished`, ...
+    /// Returns the names of the recorded events: `call_started`, `call_finished`, ...
     pub fn names(&self) -> Vec<String> {
         let name = |event: &Event| {
             let event = serde_json::to_value(event).expect("events serialise");

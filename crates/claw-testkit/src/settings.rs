@@ -25,12 +25,12 @@ pub struct MemorySettings {
 }
 
 impl MemorySettings {
-    /// No settings.
+    /// Creates a store without settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on nothing can be read, or everything again; whoever waits is woken.
+    /// Makes all reads fail, or succeed again; wakes all waiters.
     pub fn fail(&self, failing: bool) {
         self.failing.store(failing, Ordering::SeqCst);
         self.bells.ring(Topic::Settings);

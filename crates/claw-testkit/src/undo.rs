@@ -1,4 +1,4 @@
-//! Changes of files, and what was seen of them, remembered in memory.
+//! Changes of files, and the versions seen of them, in memory.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct Kept {
     pub tenant: TenantId,
     /// The call that made it.
     pub call: CallId,
-    /// With which tool.
+    /// The tool that made it.
     pub tool: ToolName,
     /// The file's place.
     pub place: String,
@@ -44,7 +44,7 @@ impl MemoryJournal {
         self.0.lock().unwrap().changes.clone()
     }
 
-    /// From now on nothing can be recorded, as on a full disk.
+    /// Makes recording fail from now on, as on a full disk.
     pub fn fill(&self) {
         self.0.lock().unwrap().full = true;
     }

@@ -1,4 +1,4 @@
-//! Work and conversations in memory: the plainest thing that passes the suites.
+//! Work and sessions in memory: the simplest implementation that passes the suites.
 
 mod log;
 mod runs;
@@ -28,7 +28,7 @@ pub struct MemoryWork {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order they were accepted.
+    /// The jobs in the order of acceptance.
     jobs: Vec<Job>,
     accepted: HashMap<(TenantId, MessageId), Accepted>,
     talks: HashMap<(TenantId, SessionKey), Talk>,
@@ -51,7 +51,7 @@ impl MemoryWork {
         self.state.lock().unwrap()
     }
 
-    /// The calls and approvals beside the queue.
+    /// Returns the calls and approvals beside the queue.
     pub fn calls(&self) -> &MemoryStore {
         &self.calls
     }

@@ -1,5 +1,5 @@
-//! A program that does nothing but note how it was started, under whatever name; as `cat` and `tee` it also
-//! passes on what it reads, and as `mktemp` it prints a name, which the analysis counts on.
+//! A program that only records how it was started, under any name; as `cat` and `tee` it also passes its
+//! input on, and as `mktemp` it prints a name, which the analysis relies on.
 //!
 //! Appends a record to `/log`: the number of words, then the path it was started by and its arguments, each
 //! ended by NUL. A record is written at once, so that records of concurrent programs do not mix.

@@ -30,7 +30,7 @@ pub enum Operation {
     Refuse { call: CallId },
 }
 
-/// The right to finish a job, of the player that says so.
+/// A player's right to finish a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Right {
     /// The id of the job.
@@ -42,7 +42,7 @@ pub struct Right {
 }
 
 impl Right {
-    /// The lease it stands for in the hands of `worker`.
+    /// Returns the lease in the hands of `worker`.
     pub fn of(self, worker: &Worker) -> Lease {
         Lease { job: self.job, worker: worker.clone(), attempt: self.attempt, until: self.until }
     }
@@ -58,7 +58,7 @@ impl From<&Lease> for Right {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "got", rename_all = "snake_case")]
 pub enum Reply {
-    /// It happened.
+    /// The operation happened.
     Done,
     /// A message was accepted, now or before.
     Accepted {
@@ -67,7 +67,7 @@ pub enum Reply {
         /// The message's job.
         job: JobId,
     },
-    /// A job was leased, or none is there to be.
+    /// A job was leased, or there was none.
     Claimed {
         /// The lease.
         right: Option<Right>,
@@ -84,19 +84,19 @@ pub enum Reply {
         /// Jobs that have a request.
         told: Vec<JobId>,
     },
-    /// Something was given these places.
+    /// Messages were given these numbers.
     Places {
-        /// In order.
+        /// The numbers, in order.
         seqs: Vec<u64>,
     },
-    /// A question stands.
+    /// An approval exists.
     Asked {
         /// The id of the approval.
         approval: ApprovalId,
         /// The approval's state.
         state: ApprovalState,
     },
-    /// It was refused for a reason that the promise knows, and has not happened.
+    /// The operation was refused for a documented reason, and has not happened.
     Refused {
         /// The reason.
         why: String,
@@ -110,7 +110,7 @@ pub enum Reply {
     },
 }
 
-/// An operation and, where its player lived to hear it, the answer.
+/// An operation and its reply, if its player lived to get it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The attempted operation.
@@ -120,7 +120,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The answer of one that has certainly happened.
+    /// Returns the reply if the operation has certainly happened.
     pub fn happened(&self) -> Option<&Reply> {
         self.reply.as_ref().filter(|reply| !matches!(reply, Reply::Refused { .. } | Reply::Error { .. }))
     }

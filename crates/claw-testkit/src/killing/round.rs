@@ -1,4 +1,4 @@
-//! Players as processes: started, killed, started again, and their words collected.
+//! Players as processes: started, killed, started again, and their steps collected.
 
 use std::fmt;
 use std::fs::File;
@@ -63,12 +63,12 @@ enum Line {
 }
 
 impl Round {
-    /// The round that this seed stands for.
+    /// Creates the round of this seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, world: World::new(seed) }
     }
 
-    /// Starts players with `command`, kills them and starts some again; gives what they said. The program must
+    /// Starts players with `command`, kills them and starts some again; returns their steps. The program must
     /// call [`play_if_briefed`].
     pub fn run(&self, command: impl Fn() -> Command + Sync, report: &mut Report) -> Model<'_> {
         let lives: Vec<(Vec<Step>, Report)> = thread::scope(|scope| {
@@ -92,7 +92,7 @@ impl Round {
         model
     }
 
-    /// Compares the store with what was said, does the work that is left, and compares again.
+    /// Compares the store with the steps, does the remaining work, and compares again.
     pub async fn check(&self, store: &impl Played, model: &mut Model<'_>) -> Vec<String> {
         let mut findings = model.check(&model.look(store).await.expect("the store can be read"));
         let worker = fixture::worker("drain");
@@ -104,7 +104,7 @@ impl Round {
         findings
     }
 
-    /// The boots of one player, one after the other.
+    /// Runs the boots of one player, one after the other.
     fn live(&self, n: u64, command: impl Fn() -> Command) -> (Vec<Step>, Report) {
         let mut random = Random::part(self.seed, n);
         let (mut steps, mut report) = (Vec::new(), Report::default());
@@ -177,7 +177,7 @@ fn listen(mut child: Child, kill: Option<Kill>) -> (Vec<Step>, bool) {
     (steps, killed)
 }
 
-/// Plays, where this process was started as a player; `open` opens the store. Otherwise does nothing.
+/// Plays, if this process was started as a player; `open` opens the store. Otherwise does nothing.
 pub async fn play_if_briefed<S: Played>(open: impl AsyncFnOnce(&Brief) -> S) {
     let Ok(brief) = std::env::var(BRIEF) else { return };
     let brief: Brief = serde_json::from_str(&brief).expect("a brief");

@@ -131,7 +131,7 @@ async fn lets_a_run_that_is_unclear_have_ended_or_not_but_not_half() {
     check_unclear(&store, &world, &unclear, None).await;
 }
 
-/// Expects a store to look like one on which nobody heard what became of these, or one finding.
+/// Asserts that a store fits these operations without replies, or gives one finding.
 async fn check_unclear(store: &Liar, world: &World, unclear: &[Operation], expected: Option<&str>) {
     let mut model = Model::new(world);
     model.add(unclear.iter().map(|operation| Step { operation: operation.clone(), reply: None }));

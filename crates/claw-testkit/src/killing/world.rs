@@ -29,12 +29,12 @@ pub struct World {
     pub jobs: Vec<NewJob>,
     /// Messages that anyone may send.
     pub messages: Vec<NewMessage>,
-    /// Calls that anyone may begin; every other one needs an approval.
+    /// The calls that any player may begin; every other one needs an approval.
     pub calls: Vec<CallId>,
 }
 
 impl World {
-    /// The world that this seed stands for.
+    /// Creates the world of this seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::part(seed, 0);
         let name = format!("round-{seed:016x}");
@@ -83,7 +83,8 @@ impl World {
         NewMessage { id, tenant, session, role, content, at: UnixMillis(7) }
     }
 
-    /// The question that a call puts at this time. However often it is put, its time is over at [`EXPIRY`].
+    /// Returns the approval request of a call at this time. However often it is made, it expires at
+    /// [`EXPIRY`].
     pub fn question(&self, call: CallId, asked: UnixMillis) -> NewApproval {
         let tenant = self.tenant.clone();
         NewApproval { tenant, asked, expires: EXPIRY, ..fixture::question(call, "ls") }

@@ -5,7 +5,7 @@ use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 
 use super::*;
 
-/// Takes what stands between `<` and `>` to be secret.
+/// Treats text between `<` and `>` as secret.
 struct Angles;
 
 impl Redactor for Angles {
@@ -62,7 +62,7 @@ impl<B: FsBridge> World<B> {
         self.files.search(&self.place(), search, &redactor()).await.unwrap()
     }
 
-    /// The paths of what is found.
+    /// Returns the paths found.
     async fn paths(&self, walk: &Walk) -> Vec<String> {
         self.walked(walk).await.entries.into_iter().map(|entry| entry.path).collect()
     }

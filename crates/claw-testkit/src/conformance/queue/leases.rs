@@ -1,4 +1,4 @@
-//! Leases: only the holder's counts, and nobody's work is lost with them.
+//! Leases: only the holder's counts, and no work is lost with them.
 
 use claw_core::BootId;
 

@@ -1,4 +1,4 @@
-//! Calls and approvals: begun once, answered once, used once, and used exactly by what began.
+//! Calls and approvals: begun once, answered once, used once, and used exactly by the call that began.
 
 use std::collections::{HashMap, HashSet};
 
@@ -60,7 +60,7 @@ impl Model<'_> {
         }
     }
 
-    /// A call puts one question, however often it asks.
+    /// Checks that a call has one approval, however often it asks.
     fn check_questions(&self, seen: &Seen, findings: &mut Vec<String>) {
         let mut ids: HashMap<CallId, HashSet<ApprovalId>> = HashMap::new();
         for approval in seen.approvals.values() {

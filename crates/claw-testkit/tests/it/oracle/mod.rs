@@ -1,7 +1,7 @@
 //! The analysis of shell commands against a real bash.
 //!
-//! Commands of both corpora are mutated and judged; what the judgement does not refuse is run by bash in a
-//! throw-away root, where every program only notes how it was started. Each vector of arguments that ran must
+//! Commands of both corpora are mutated and judged; those that are not refused are run by bash in a
+//! throw-away root, where every program only records how it was started. Each argument vector that ran must
 //! be in the analysis, or the verdict must not have been "allow".
 //!
 //! Every mutant is judged twice: by the rules as they are, which is the promise, and with every rule off that
@@ -33,7 +33,7 @@ const STEP: usize = 50_000;
 struct Subject {
     command: String,
     verdict: Verdict,
-    /// With the rules as they are.
+    /// True if the default rules allow it.
     allowed: bool,
 }
 
@@ -148,8 +148,8 @@ fn judge_batch(root: &Root, mutants: Vec<String>) -> Tally {
     tally
 }
 
-/// Rules that hold nothing back but what cannot be understood, what would not end, and variables that make a
-/// shell run their values.
+/// Returns rules that hold nothing back but unintelligible commands, endless ones, and variables whose values
+/// a shell runs.
 fn everything_off() -> Rules {
     let mut config = ShellConfig::default();
     let groups: BTreeMap<&str, bool> = RULES.iter().map(|rule| (rule.group(), rule.can_be_off())).collect();

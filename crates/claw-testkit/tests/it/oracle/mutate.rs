@@ -12,7 +12,7 @@ impl Mutator {
         Self { state: seed | 1, corpus }
     }
 
-    /// The next mutant. The commands take turns; the first time each comes as it is.
+    /// Returns the next mutant. The commands take turns; the first time each comes unchanged.
     pub(super) fn next(&mut self, turn: usize) -> String {
         let mut command = self.corpus[turn % self.corpus.len()].clone();
         if turn < self.corpus.len() {
