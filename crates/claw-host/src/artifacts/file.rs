@@ -126,7 +126,7 @@ fn write(place: &Path, call: CallId, text: &str) -> io::Result<Artifact> {
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&unfinished, place.join(name(&artifact))));
     if let Err(error) = written {
-        // What could not be written takes no room; that this may fail too changes nothing.
+        // A partly written file must not take room; a failure to remove it changes nothing.
         let _ = fs::remove_file(&unfinished);
         return Err(naming(&unfinished)(error));
     }

@@ -305,7 +305,7 @@ impl<'a> Walker<'a> {
             Err(error) => return Err(error.into()),
         }
         if self.reach.denied.leads(within.id, name) {
-            // What is denied has to be looked up again.
+            // The denied paths must be looked up again.
             return Err(Failure::Stale);
         }
         within.step(name).map_err(|_| Failure::Moved)

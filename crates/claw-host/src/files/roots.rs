@@ -205,7 +205,7 @@ impl Reach {
         }
         let directory = from.step(name)?;
         let mut entered = self.entered.write().unwrap_or_else(PoisonError::into_inner);
-        // What is mounted below is not held: nobody could unmount it.
+        // Handles on other mounts are not kept: they would prevent unmounting.
         if entered.len() < ENTERED
             && directory.id.device == from.id.device
             && !entered.iter().any(|one| is_it(&one))

@@ -85,7 +85,7 @@ impl StoreFiles {
         if walk.ignored {
             return Ok(seen);
         }
-        // What is said above the path holds below it.
+        // Ignore rules above the path apply below it.
         for directory in seen.above() {
             for name in [ignored::GITIGNORE, ignored::IGNORE, ignored::REPOSITORY] {
                 let path = directory.join(name);

@@ -57,7 +57,7 @@ fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Res
     let (size, version) = (size(raw), handle::version(raw));
     let head = read_at(file, 0, HEAD)?;
     let binary = |mime| Reading::Binary(Binary { mime, size, version: version.clone() });
-    // What begins with a hole may end with text, as logs do that were cut while they were written.
+    // A file that begins with a hole may end with text, as logs do that were cut while they were written.
     let hole = matches!(window.from, From::End(_)) && is_hole(&head);
     let (encoding, bom) = match look(&head) {
         _ if hole => (Encoding::Utf8, false),

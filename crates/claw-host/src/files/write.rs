@@ -84,7 +84,7 @@ fn check_writable(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(),
     let may = rustix::fs::accessat(directory, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
     match may {
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(Failure::ReadOnly),
-        // Whoever cannot be asked, or finds it gone, is told by what comes next.
+        // If the file cannot be checked or is gone, the next step reports it.
         _ => Ok(()),
     }
 }
@@ -198,8 +198,8 @@ impl Place<'_> {
             },
             (Expectation::Version(_), None) => Err(Failure::Changed),
             (Expectation::Version(_), Some(old)) => {
-                // What is put in place and taken back again must not be taken for the file by another program of
-                // ours. Whoever keeps the lock for long does not keep us from writing.
+                // A file put in place and taken back again must not be seen by another program of ours. If
+                // the lock is held for long, the write goes on without it.
                 let lock = self.lock().ok();
                 compare(expect, there(self.directory, self.name)?.as_ref())?;
                 match self.rename_with(&new.name, RenameFlags::EXCHANGE) {

@@ -135,7 +135,7 @@ impl Extractor {
                 () = stop.cancelled() => return,
                 _ = changes.changed() => tokio::select! {
                     () = stop.cancelled() => return,
-                    // What was written now is quiet by then.
+                    // Documents written now are quiet by then.
                     () = tokio::time::sleep(self.options.quiet) => {}
                 },
                 () = tokio::time::sleep(LOOK) => {}

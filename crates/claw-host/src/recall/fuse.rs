@@ -48,7 +48,7 @@ pub(super) fn hits(
         MemoryMode::Hybrid => 2.0,
         MemoryMode::Words => 1.0,
     };
-    // What is first in every list and the user's own has a score of 1.
+    // The score is scaled so that a user's passage that is first in every list has 1.
     let best = lists / (SOFT + 1.0) * weight(MemoryOwner::User);
     let mut groups: Vec<Group> = Vec::new();
     for candidate in different(fused(by_words, similar)) {

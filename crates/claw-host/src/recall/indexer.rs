@@ -153,7 +153,7 @@ impl Indexer {
     async fn fail(&self, work: &EmbeddingWork, error: &EmbedError) -> Result<(), StoreError> {
         let doubled = WAIT
             .saturating_mul(1_u32.checked_shl(u32::try_from(work.tries).unwrap_or(31)).unwrap_or(u32::MAX));
-        // What will not work tomorrow either is still looked at now and then: somebody may have seen to it.
+        // A permanent failure is still retried now and then: somebody may have fixed it.
         let wait = if error.transient { doubled.min(LONGEST_WAIT) } else { LONGEST_WAIT };
         let wait = error.retry_after.unwrap_or_default().max(wait);
         let next = SystemClock.now().0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));

@@ -195,7 +195,7 @@ impl Reach {
     pub(super) fn resolved_around(&self, workspace: PathBuf) -> Result<Self, SandboxError> {
         let grant = |grant: &Grant| Ok(Grant { path: resolve(&grant.path)?, write: grant.write });
         let mut grants = self.grants.iter().map(grant).collect::<Result<Vec<_>, SandboxError>>()?;
-        // What lies deeper is laid over what it lies in.
+        // A deeper path is mounted over the one it lies in.
         grants.sort_by_key(|grant| grant.path.components().count());
         let shown = |path: &Path| {
             path.starts_with(&workspace) || grants.iter().any(|grant| path.starts_with(&grant.path))
@@ -215,7 +215,8 @@ impl Reach {
             }
         }
         let Self { write, network, processes, .. } = *self;
-        // What a command leaves in a `/tmp` that lasts must not decide where something is shown to the next one.
+        // Files that a command leaves in a lasting `/tmp` must not decide where something is shown to the
+        // next one.
         let in_tmp = |path: &Path| path.starts_with("/tmp") || path.starts_with("/var/tmp");
         let is_clear = !in_tmp(&workspace) && !grants.iter().any(|grant| in_tmp(&grant.path));
         let home = self.home.as_ref().map(grant).transpose()?;

@@ -206,7 +206,7 @@ impl LocalShell {
             !inside || granted(path)
         };
         let mut hidden: Vec<PathBuf> = self.options.hidden.iter().filter(shown).cloned().collect();
-        // What is not there cannot be read; what must not be made either is in the options.
+        // A missing path cannot be read; paths that must not be created either are in the options.
         let is_granted = |path: &Path| context.granted.iter().any(|granted| path.starts_with(&granted.path));
         let is_shown = |path: &&PathBuf| path.starts_with(&context.workspace) || is_granted(path);
         let inside = context.hidden.iter().filter(is_shown).cloned();
@@ -450,7 +450,7 @@ impl ShellHost for LocalShell {
         for (target, seen) in targets.iter().zip(seen) {
             let (path, identity) = match target {
                 Target::Sandbox => (Some(self.described(context)), Some(self.place(context).await?)),
-                // Whoever keeps a process looks at it.
+                // The keeper of a process looks at it.
                 Target::Program { .. }
                 | Target::File { .. }
                 | Target::Skill { .. }

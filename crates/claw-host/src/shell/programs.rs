@@ -288,7 +288,7 @@ fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
             }
             continue;
         }
-        // What says where may lead to a file that says who.
+        // An open variable may name a file that holds a secret.
         let path = Path::new(value);
         let small =
             path.is_absolute() && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST);

@@ -62,7 +62,7 @@ fn lasting(root: &Path, (key, name): (&str, &str), kept: Duration) -> io::Result
         DirBuilder::new().mode(0o700).recursive(true).create(&directory)?;
         prune(root, SystemTime::now(), kept);
     }
-    // Whoever removes old ones looks at this.
+    // The removal of old directories checks this file's time.
     fs::write(own.join("used"), "")?;
     Ok((directory, is_new))
 }

@@ -43,7 +43,7 @@ impl SearchPath {
     /// Searches the granted directories; `None` means the host, where everything is in reach. Asks the file
     /// system.
     pub(super) fn find(variable: impl Fn(&str) -> Option<String>, granted: Option<&[Allowed]>) -> Self {
-        // What a command can write to is no place for programs that others find by their names.
+        // A directory that commands can write to must not provide programs found by name.
         let readable = granted.map(|granted| {
             let readable = granted.iter().filter(|granted| !granted.write);
             readable.filter_map(|granted| granted.path.canonicalize().ok()).collect::<Vec<PathBuf>>()

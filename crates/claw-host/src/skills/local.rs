@@ -139,7 +139,7 @@ impl LocalSkills {
         let read = package::read(directory, &origin.name);
         let summary = match read {
             Ok(package) => Ok(Summary { digest: package.digest(), manifest: package.manifest }),
-            // What could not be read may be readable the next time.
+            // An unreadable skill may be readable the next time.
             Err(SkillError::Failed(why)) => return Err(why),
             Err(error) => Err(error.to_string()),
         };

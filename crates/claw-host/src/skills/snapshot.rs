@@ -142,7 +142,7 @@ mod tests {
         let package = package(&[("scripts/run.sh", "echo hi")]);
         let place = show(base.path(), &package).unwrap();
         assert_eq!(fs::read_to_string(place.join("scripts/run.sh")).unwrap(), "echo hi");
-        // What was changed or added behind our back is not shown again.
+        // Files changed or added behind our back are not shown again.
         fs::remove_file(place.join("scripts/run.sh")).unwrap();
         fs::write(place.join("scripts/run.sh"), "echo evil").unwrap();
         fs::write(place.join("more"), "evil").unwrap();

@@ -119,7 +119,7 @@ impl Scan<'_> {
             self.discard_hidden(upper, name, path)?;
         }
         let new = match Entry::read(upper, name, true) {
-            // What cannot be looked at cannot be checked; the rest is applied.
+            // An unreadable entry cannot be checked; the rest is applied.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.found.refused.push(path.to_owned());
                 return Ok(());

@@ -381,7 +381,7 @@ fn operation() -> impl Strategy<Value = String> {
         5 => format!("rm -f {one}"),
         6 => format!("rm -rf {one}"),
         7 | 8 => format!("mv -T {one} {two}"),
-        // What becomes of a directory that is copied into itself depends on the order in which it is read.
+        // The result of copying a directory into itself depends on the order in which it is read.
         9 if two.starts_with(&format!("{one}/")) => "true".to_owned(),
         9 => format!("cp -a -T {one} {two}"),
         10 => format!("ln -s {number} {one}"),

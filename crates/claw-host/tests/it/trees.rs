@@ -242,7 +242,7 @@ async fn what_cannot_be_read_is_counted() {
     }
     let closed = world.root().join("closed");
     if rustix::process::geteuid().is_root() {
-        // Whoever may read everything is still refused a file of somebody else that has other names.
+        // Even root is refused another user's file that has several names.
         fs::hard_link(&closed, world.root().join(".clawsmith-tmp-other")).unwrap();
         std::os::unix::fs::chown(&closed, Some(12_345), None).unwrap();
     } else {

@@ -119,7 +119,7 @@ impl RoutedFiles {
     /// Decides which source serves a path.
     async fn route(&self, place: &Place<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
         let is_routed = self.is_routed(place.caller);
-        // What is out of reach is not judged here: it is told as of any file.
+        // A path out of reach is not judged here: it gets the error of any file.
         let Ok(full) = place.scope.resolve_text(place.directory, path, access) else {
             return Ok(Route::Elsewhere);
         };

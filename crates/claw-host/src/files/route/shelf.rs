@@ -131,7 +131,7 @@ impl Shelves {
             };
             match written {
                 Ok(version) => return Ok(stat(&both.key, version, text.len() as u64, at)),
-                // Whoever expects nothing in particular writes over what came between.
+                // A writer without an expectation overwrites the change in between.
                 Err(StoreError::Stale { .. }) if expect == Expect::Anything => {}
                 Err(StoreError::Stale { .. }) if expect == Expect::Absent => return Err(exists(spot.shown)),
                 Err(StoreError::Stale { .. }) => return Err(changed(spot.shown)),

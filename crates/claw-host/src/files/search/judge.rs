@@ -218,7 +218,7 @@ impl<'a> Judge<'a> {
             kept.hit |= hit;
             return;
         }
-        // What is all part of a secret that began before is not shown again.
+        // A line entirely within a secret that began before is not shown again.
         let inside = |secret: &Range<usize>| secret.start < line.range.start && secret.end >= line.range.end;
         if secrets.iter().any(inside) {
             return;

@@ -70,7 +70,7 @@ impl Blobs {
         let unfinished = self.directory.join(format!("{}.part", UndoId::new()));
         let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path));
         if let Err(error) = written {
-            // What could not be written takes no room; that this may fail too changes nothing.
+            // A partly written file must not take room; a failure to remove it changes nothing.
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
@@ -109,7 +109,7 @@ impl Blobs {
                 let names = fs::read_dir(path)?.map(|entry| Ok::<_, io::Error>(entry?.file_name()));
                 for name in names {
                     let hex = [shard.as_encoded_bytes(), name?.as_encoded_bytes()].concat();
-                    // What has another name is not ours.
+                    // A file with another name is not ours.
                     let name = str::from_utf8(&hex).map(|hex| format!("sha256:{hex}")).unwrap_or_default();
                     all.extend(serde_json::from_value::<Digest>(name.into()).ok());
                 }

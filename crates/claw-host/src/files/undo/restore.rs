@@ -218,7 +218,7 @@ impl Restoring<'_> {
             let message = "somebody else changed a file since; nothing was undone";
             return Err(ToolError::new(ErrorKind::Conflict, message));
         }
-        // What is to be written is read first: what is not kept any more undoes nothing.
+        // The bytes to write are read first: if some are no longer kept, nothing is undone.
         let mut work = Vec::new();
         for step in steps.into_iter().filter(wanted) {
             let bytes = match &step.target {

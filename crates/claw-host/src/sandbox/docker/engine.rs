@@ -177,7 +177,7 @@ impl Listed {
         use ContainerSummaryStateEnum as State;
         let left = match found.state {
             Some(State::EXITED | State::DEAD) => true,
-            // Whoever made it may be about to start it.
+            // Its creator may be about to start it.
             Some(State::CREATED) => age > FORGOTTEN,
             _ => false,
         };

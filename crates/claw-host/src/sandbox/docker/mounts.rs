@@ -45,7 +45,7 @@ impl Mounts {
         hidden.sort_by_key(|path| path.components().count());
         let mut covered: Vec<&PathBuf> = Vec::new();
         for path in hidden {
-            // What lies in something that is hidden is, and twice is not possible.
+            // A path within a hidden one is hidden already, and cannot be covered twice.
             if covered.iter().any(|above| path.starts_with(above)) {
                 continue;
             }

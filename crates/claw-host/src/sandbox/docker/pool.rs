@@ -59,7 +59,7 @@ impl Pool {
                 // Somebody removes it at this moment; its name is free soon.
                 Ok(false) => tokio::time::sleep(PAUSE).await,
                 Err(error) => {
-                    // What cannot be started must not keep its name.
+                    // A container that cannot be started must not keep its name.
                     let _ = self.engine.remove(&container.name).await;
                     return Err(error);
                 }

@@ -126,7 +126,7 @@ impl DockerShell {
         reach.grants.extend(beside.iter().map(grant));
         reach.write &= self.options.workspace == WorkspaceAccess::Rw;
         if self.options.workspace == WorkspaceAccess::None {
-            // What is not shown need not be hidden.
+            // Paths that are not shown need not be hidden.
             reach.hidden.retain(|path| reach.grants.iter().any(|grant| path.starts_with(&grant.path)));
         }
         reach
@@ -195,7 +195,7 @@ impl DockerShell {
         let order = Order::Run(Box::new(running));
         let (ear, mouth) = tokio::select! {
             talk = self.pool.order(own, container, &order) => talk?,
-            // Who is not there any more when the order is read, is not obeyed.
+            // An order whose sender is gone when it is read is ignored.
             () = context.cancel.cancelled() => return Ok(never_begun()),
         };
         let watched = watch::watch(ear, mouth, &watch).await?;
@@ -228,7 +228,7 @@ impl DockerShell {
         let mut env = environment(|name| std::env::var(name).ok(), Path::new(WORKSPACE), added);
         // Where programs are is the image's to say.
         env.retain(|(name, _)| name != "PATH" || added.iter().any(|(added, _)| added == name));
-        // What all commands of a container use together is counted for it.
+        // Limits shared by all commands of a container are set on the container.
         let limits = Limits { memory: None, processes: None, ..self.local.options().limits.clone() };
         let (write, network) = (container.reach.write, container.reach.network);
         let reach = Reach { write, network, ..Reach::workspace(WORKSPACE) };
@@ -361,7 +361,7 @@ impl DockerShell {
                 Target::Sandbox => (Some(self.described(&container)), Some(self.place(&container))),
                 _ => {
                     let Seen { path, identity } = seen.next().unwrap_or_default();
-                    // What the image holds cannot be changed: it is known by the image and its name there.
+                    // Files of the image cannot change: the image and the path identify them.
                     let identity = path
                         .as_ref()
                         .map(|path| identity.unwrap_or_else(|| format!("{}:{path}", container.image)));

@@ -46,7 +46,7 @@ pub(crate) fn limit(limits: &Limits, memory_counted: bool, processes_counted: bo
         (Resource::Nproc, processes),
     ] {
         let Some(most) = most else { continue };
-        // What is limited already is not widened; that would need a privilege.
+        // An existing limit is not raised; that would need a privilege.
         let most = getrlimit(resource).maximum.map_or(most, |held| held.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }

@@ -104,7 +104,7 @@ fn skeleton(reach: &Reach) -> io::Result<()> {
     for path in ["tmp", "proc", "dev", "etc", "run", "var", ".hidden"] {
         public.create(path)?;
     }
-    // What is shown below it needs a directory; a link would lead elsewhere while the tree is made.
+    // Paths shown below it need a directory; a link would lead elsewhere while the tree is made.
     let mut shown = reach.grants.iter().map(|grant| &grant.path).chain([&reach.workspace]);
     match shown.any(|path| path.starts_with("/var/tmp")) {
         true => public.create("var/tmp")?,

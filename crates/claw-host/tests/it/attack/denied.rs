@@ -149,7 +149,7 @@ async fn what_is_denied_cannot_be_made_where_it_is_missing() {
         }
         assert!(!target.root.join("later").exists());
         assert!(!target.root.join("dir/missing/own").exists());
-        // What only leads there may be made.
+        // Directories on the way may be made.
         target.files.write(&target.place(), "dir/missing/other/x", b"x").await.unwrap();
         target.refused("alias/missing/own", ABSENT).await;
     }

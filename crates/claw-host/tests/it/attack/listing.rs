@@ -103,7 +103,7 @@ fn prepare(root: &Path, outside: &Path) {
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("inner"), "inside").unwrap();
         fs::write(directory.parent().unwrap().join("inner"), "inside").unwrap();
-        // What a directory is swapped for: a link out, a link to what is denied, a file that is a link.
+        // The replacements of a directory: a link out, a link to denied files, a file that is a link.
         let target = if index % 2 == 0 { outside.to_owned() } else { root.join("own") };
         symlink(&target, root.join(format!(".link{index}"))).unwrap();
         symlink(target.join("deep/canary"), root.join(format!(".file{index}"))).unwrap();

@@ -183,7 +183,7 @@ async fn operate(target: &Target, place: &Place<'_>, dice: &mut Dice) -> Result<
         }
         70..=84 => target.files.stat(place, path).await.map(|_| ()),
         85..=89 => target.files.look(place, path).await.map(|_| ()),
-        // What is written goes where `own` cannot be: it must stay as it is.
+        // Writes go only where `own` cannot be: its content must stay.
         90..=95 if hides => target.files.write(place, path, b"worker").await.map(|_| ()),
         96..=97 if hides => {
             let stat = target.files.stat(place, path).await?;

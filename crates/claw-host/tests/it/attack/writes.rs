@@ -39,7 +39,7 @@ async fn a_killed_writer_leaves_the_old_or_the_new() {
         assert!(found.iter().all(|byte| *byte == letter), "it is one of them");
     }
     assert!(written >= ROUNDS, "the writers got somewhere: {written}");
-    // What they left has names that nobody sees, and is in nobody's way.
+    // The files they left have hidden names, and disturb nobody.
     for entry in fs::read_dir(directory.path()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(name == "file" || name.starts_with(".clawsmith-tmp-"), "{name}");
@@ -77,7 +77,7 @@ fn without_room_the_old_content_stays() {
         .arg(inner.get_program())
         .args(inner.get_args())
         .env(ROOT, directory.path())
-        // What it says may go to a file too, which the limit would hold for.
+        // Output may go to a file too, to which the limit would apply.
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()

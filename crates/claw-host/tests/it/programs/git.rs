@@ -324,7 +324,7 @@ async fn a_repository_is_fetched_cloned_and_used() {
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     assert_eq!(fs::read_to_string(program.workspace().join("a.txt")).unwrap(), "a\n");
     assert_eq!(git(program.workspace(), &["log", "--format=%s"]), "first\n");
-    // What talks to nobody works as ever, and can be configured.
+    // Commands without network use work as before, and can be configured.
     for words in [
         &["remote", "add", "more", &url][..],
         &["checkout", "-q", "-b", "new"],

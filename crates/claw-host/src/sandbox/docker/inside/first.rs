@@ -39,7 +39,7 @@ pub(super) fn stay(idle: Duration, age: Duration) -> io::Result<()> {
         let now = newest();
         let all: Vec<Process> =
             processes().filter(|process| !process.ended && !process.pid.is_init()).collect();
-        // Whoever has no parent here came from outside: a keeper. Nobody but a command stops it.
+        // A process without a parent here came from outside: a keeper. Only a command stops it.
         if all.iter().any(|process| process.stopped && process.parent.is_none()) {
             return Ok(());
         }

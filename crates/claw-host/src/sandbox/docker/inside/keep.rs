@@ -49,7 +49,7 @@ pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::R
     let before = memory_kills();
     let mut keeper = Keeper::start(&running, input, output)?;
     let talked = keeper.talk();
-    // Whatever became of its supervisor, nothing stays.
+    // In any state of the supervisor, nothing stays.
     end_descendants();
     talked?;
     let mut ending = keeper.ended.take().unwrap_or(Ok(killed()));
