@@ -70,7 +70,7 @@ impl Hub {
         else {
             return false;
         };
-        // What was heard before is not told again.
+        // Text already received is not sent again.
         let Some(text) = delta.text.get(new..).filter(|text| !text.is_empty()) else { return true };
         draft.add(text);
         let text = text.to_owned();

@@ -227,7 +227,7 @@ pub(crate) struct Below {
 impl Below {
     pub(crate) fn new(directory: &str) -> Self {
         let top = directory.trim_end_matches('/');
-        // What follows a slash comes before what follows the character after it.
+        // Paths below sort after the slash and before the character that follows it.
         let (after, before) = (format!("{top}/"), format!("{top}0"));
         let head = |path: &str| path.chars().take(HEAD).collect();
         Self { first: head(&after), last: head(&before), after, before }

@@ -130,7 +130,7 @@ async fn restore_file(
     force: bool,
     tell: Tell<'_>,
 ) -> Result<(Option<PathBuf>, Vec<ChainReport>), StoreError> {
-    // What is moved and replaced is the file itself, not a link to it.
+    // The file itself is moved and replaced, not a link to it.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if file.canonicalize().is_ok_and(|file| file == target) {
         return Err(refused(RESTORE, "the backup and the store are the same file".to_owned()));

@@ -69,7 +69,7 @@ impl SqliteSide {
         let options = StoreOptions::default();
         make_file(path, &options)?;
         let side = async {
-            // What is copied is safe when the copy is finished; a power cut before costs the last batches.
+            // Rows are durable when the copy is finished; a power cut before costs the last batches.
             let options = connect(&options)
                 .filename(path)
                 .foreign_keys(false)

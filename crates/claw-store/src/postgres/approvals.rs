@@ -264,7 +264,7 @@ pub(super) async fn cancel_of_runs(
 /// nothing if it has expired.
 pub(super) async fn spend(transaction: &mut Transaction, intent: &Record) -> Result<bool, StoreError> {
     let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(true) };
-    // What is about something else is as good as not there.
+    // An approval of another action counts as missing.
     let found = query(
         "SELECT id, state, answered_by, reason, request FROM approvals
          WHERE tenant = $1 AND id = $2 AND session = $3 AND agent = $4 AND call = $5 AND digest = $6

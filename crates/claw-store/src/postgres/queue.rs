@@ -107,7 +107,7 @@ impl Queue for PostgresStore {
     }
 
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
-        // What is locked is being finished, extended or reclaimed right now.
+        // A locked job is being finished, extended or reclaimed right now.
         let ids: Vec<Uuid> = query_scalar(
             "UPDATE jobs SET state = 'pending', node = NULL, boot = NULL, until = NULL
              WHERE id IN (

@@ -92,7 +92,7 @@ pub(super) fn replace(path: &Path, ring: &Ring) -> Result<(), StoreError> {
     let writing = |error| failed("could not write the keys in", path, error);
     let beside = write_beside(path, ring).map_err(writing)?;
     fs::rename(&beside, path).map_err(|error| {
-        // What is left of it holds keys.
+        // The leftover file holds keys.
         let _ = fs::remove_file(&beside);
         writing(error)
     })?;

@@ -172,7 +172,7 @@ impl Connections {
 
     async fn synced(&self, log: &Arc<Log>, ticket: Ticket) -> Result<(), Error> {
         while log.durable(ticket).await? == Waited::Abandoned {
-            // Whoever has the connection next learns what became of the commit.
+            // The next holder of the connection learns whether the commit succeeded.
             drop(self.acquire().await?);
         }
         Ok(())

@@ -96,7 +96,7 @@ impl SqliteStore {
 
     /// A store that lives as long as this value.
     pub async fn memory(node: NodeId) -> Result<Self, StoreError> {
-        // Whoever is part of an installation is so by what lasts.
+        // A store in memory belongs to no lasting installation.
         let options = StoreOptions::default();
         let writer = connections(connect(&options).in_memory(true), 1, &options);
         let (_, installation) = schema::prepare(&writer, &options).await?;

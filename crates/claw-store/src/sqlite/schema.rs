@@ -26,7 +26,7 @@ pub(super) async fn prepare(
     writer: &Connections,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
-    // Whoever finds nothing to do waits for nobody.
+    // A caller with nothing to do waits for nobody.
     let mut looking = writer.acquire().await.map_err(failed(OPEN))?;
     let ready = ready(&mut looking, options).await?;
     drop(looking);

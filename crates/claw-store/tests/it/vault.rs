@@ -196,7 +196,7 @@ async fn names_a_value_that_was_changed_cut_off_or_is_plain() {
         home.tamper(sql).await;
         check_damaged(&vault.secret(&place("TOKEN")).await.unwrap_err(), expected);
         assert_eq!(vault.store().secrets(&TenantId::main()).await.unwrap().len(), 1, "it is still listed");
-        // What to do works, without a restart.
+        // The advice works, without a restart.
         put(&vault, "TOKEN", "again").await;
         assert_eq!(get(&vault, "TOKEN").await.as_deref(), Some("again"));
     }
