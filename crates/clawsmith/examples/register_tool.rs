@@ -41,7 +41,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
         json!({ "name": "Ada", "times": 2 }),
         // Slips that can mean only one thing are repaired, and the model is told.
         json!({ "Name": "Ada", "times": "2" }),
-        // What cannot be repaired is explained.
+        // Mistakes that cannot be repaired are explained.
         json!({ "nmae": "Ada" }),
         // The tool's own errors come back with what to try.
         json!({ "name": "Ada", "times": 9 }),

@@ -209,7 +209,7 @@ impl App {
                 if let Some(above) = file.parent() {
                     std::fs::create_dir_all(above)?;
                 }
-                // What is there stays: an export never writes over a file.
+                // An export never overwrites a file.
                 let mut new = std::fs::OpenOptions::new().write(true).create_new(true).open(file)?;
                 std::io::Write::write_all(&mut new, document.text.as_bytes())
             };

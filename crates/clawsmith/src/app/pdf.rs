@@ -70,7 +70,7 @@ impl PdfProcess for SandboxedPdf {
             },
         };
         feeding.abort();
-        // What still runs ends with its handle.
+        // A process that still runs ends with its handle.
         drop(process);
         Ok(Printed { output, cut })
     }

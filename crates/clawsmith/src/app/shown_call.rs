@@ -127,7 +127,7 @@ fn ran(mut lines: Vec<String>) -> ShownResult {
         (false, Some(stopped)) => stopped.trim_start_matches('[').trim_end_matches(']').to_owned(),
         (false, None) => end.to_owned(),
     };
-    // Which files a command changed is told in a line; their diffs are in `clawsmith undo show`.
+    // The files that a command changed are named in a line; their diffs are in `clawsmith undo show`.
     let plain = |line: &String| line.trim_start_matches('[').trim_end_matches(']').to_owned();
     let details = details.iter().take_while(|line| line.starts_with('[')).map(plain).collect();
     ShownResult { is_good, note, printed: lines, details }

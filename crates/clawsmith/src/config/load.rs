@@ -139,7 +139,7 @@ impl Loaded {
                 let key = format!("shell.{}", error.place);
                 problems.push(self.at(&key, "", format!("`{key}`: {}", error.message)));
             }
-            // What is wrong for all would be told again for each.
+            // A problem common to all would be reported again for each.
             Ok(_) => {
                 for id in self.config.agents.keys() {
                     let Err(error) = self.config.shell_rules(id) else { continue };

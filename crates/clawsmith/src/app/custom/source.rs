@@ -96,7 +96,7 @@ impl CustomToolSource {
             let stored = stored.map(|(place, tool)| (place.name.clone(), Arc::clone(tool)));
             let ours = self.files.iter().filter(|_| tenant == self.app.setup().tenant());
             let ours = ours.filter(|(of, _)| of.as_ref() == agent);
-            // What a file of the deployment defines stands in front.
+            // Tools of the deployment's files shadow the others.
             stored.chain(ours.map(|(_, tool)| (tool.meta().name.clone(), Arc::clone(tool)))).collect()
         };
         let common = own(None);
