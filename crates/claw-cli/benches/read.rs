@@ -101,7 +101,7 @@ fn main() {
     let window = call("a 50 KB window of a 100 KB file, whole road", "show", &window, WINDOW - line.len());
     let page = json!({ "path": "code.rs", "offset": 100, "limit": 1000 });
     let page = call("read_file, 24 KB of the same", "read_file", &page, 20_000);
-    // What is to be done in any case.
+    // The work that is necessary in any case.
     let text = String::from_utf8(std::fs::read(&file).unwrap()).unwrap();
     let (scrubber, part) = (Scrubber::new(), &text[..WINDOW]);
     measure("of it: scrub 50 KB", || {

@@ -230,7 +230,7 @@ fn execute(cli: Cli) -> Outcome {
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),
     };
-    // What was printed before an error is part of the answer.
+    // Output before an error is part of the answer.
     let flushed = session.out.flush();
     let code = outcome?;
     flushed?;

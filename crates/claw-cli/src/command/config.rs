@@ -243,7 +243,7 @@ fn trust(session: &mut Session) -> Outcome {
     }
     session.out.line("")?;
     session.out.flush()?;
-    // Who sees it at a terminal has not seen it before they called this.
+    // A person at a terminal has not seen the file before this command.
     let is_new = setup.loaded.trust(&session.around)? != config::Trust::Holds;
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
         let answer = prompt::line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;

@@ -121,7 +121,7 @@ impl Onboard {
                 setup
             }
         };
-        // What could never be asked is not written, tested or not.
+        // An invalid model is not written, tested or not.
         setup.check_model(&answers)?;
         let shown = target.path.display().to_string();
         show(&answers, &text, &shown, change);

@@ -152,7 +152,7 @@ fn batch(session: &mut Session, rules: &Rules) -> Outcome {
                 session.out.line(json!({ "error": error }))?;
             }
         }
-        // Whoever asks may wait for each answer.
+        // The client may wait for each answer.
         session.out.flush()?;
     }
     Ok(ExitCode::from(u8::from(broken)))

@@ -337,7 +337,7 @@ fn one_user_does_not_take_the_turns_of_all() {
     });
     assert!(refused, "more and more runs are taken");
     gateway.chat(&ben, "hello", None).check(200, "You said: hello");
-    // What hangs does not keep the gateway from ending.
+    // A hanging run does not keep the gateway from ending.
     let pid = nix::unistd::Pid::from_raw(gateway.child.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     let deadline = std::time::Instant::now() + Duration::from_secs(60);

@@ -304,7 +304,7 @@ fn grants_hold_from_the_next_call_on() {
     }
     assert!(!call(&ann, "mcp_work_garbage").contains("after the garbage"));
     assert!(!call(&bob, "mcp_work_ok").contains("fine"), "another user has no grant");
-    // What is not granted is not listed, as soon as this process has heard of the change.
+    // A tool without a grant is not listed, once this process has noticed the change.
     while gateway.get("/v1/tools", &bob).body.contains("mcp_work") {
         assert!(granted.elapsed() < Duration::from_secs(20));
     }

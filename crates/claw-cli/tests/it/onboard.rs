@@ -121,7 +121,7 @@ async fn what_does_not_work_is_told_in_words_and_not_written() {
         assert!(!file(&home).exists() && !home.data().exists(), "neither the file nor the key is kept");
         assert_unseen(&home, key, &(ran.shown() + &json.shown()));
     }
-    // Who says so gets it all the same; untested, nobody is asked.
+    // With `--yes` it is written all the same; without a test, nobody is asked.
     let ran = piped(&home, bad, &["--base-url", &base, "--model", "small", "--yes"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stderr.contains("refused the key") && file(&home).exists(), "{}", ran.shown());
@@ -242,7 +242,7 @@ fn without_a_terminal_what_is_missing_is_named() {
     }
     let ran = home.run(&["onboard", "--provider", "antropic"]);
     assert!(ran.code == 2 && ran.stderr.contains("did you mean `anthropic`?"), "{}", ran.shown());
-    // What looks like a key, or may be one, is neither taken nor repeated.
+    // Text that looks like a key, or may be one, is neither accepted nor repeated.
     let key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
     for flag in ["--provider", "--model", "--key-env", "--base-url"] {
         let mut words = vec!["onboard", "--no-test", flag, key];

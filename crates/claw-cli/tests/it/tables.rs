@@ -60,7 +60,8 @@ fn tables_fit_the_terminal_and_keep_every_word() {
             assert!(widest.chars().count() <= usize::from(columns), "{command:?}: {widest}\n{text}");
             let kept = words(&text);
             let missing: Vec<_> = whole.iter().filter(|word| kept.binary_search(word).is_err()).collect();
-            // What is longer than a column has to be broken; there is one such text here, the arguments of a call.
+            // Text longer than a column has to be broken; there is one such text here, the arguments of a
+            // call.
             assert!(missing.iter().all(|word| word.starts_with('{')), "{command:?}: {missing:?}\n{text}");
         }
     }

@@ -160,7 +160,7 @@ impl Terminal {
     /// Waits for the end; returns the exit code, and all output.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        // What was shown last is still on its way; nothing more comes once nobody holds the terminal.
+        // The last output is still on its way; nothing more comes once nobody holds the terminal.
         while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
             self.take(&bytes);
         }

@@ -101,7 +101,7 @@ impl Whose {
             return Ok(ExitCode::SUCCESS);
         }
         if cards.is_empty() {
-            // What a removed agent left is still shown; of a misspelt one there is nothing.
+            // Files of a removed agent are still shown; a misspelt one has none.
             caller::must_be_set_up(id.as_str(), &setup)?;
             session.out.line(format_args!("agent `{id}` has no context files"))?;
             return Ok(ExitCode::SUCCESS);

@@ -47,7 +47,7 @@ struct Known {
 impl Lines {
     pub(super) fn new(app: &App, session: &Session) -> Result<Self, Failure> {
         let file = app.setup().data_dir()?.join("chat-history");
-        // What was said is for its owner alone.
+        // The history is readable by its owner alone.
         let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
         let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());
         let known = Arc::new(Mutex::new(Known::default()));

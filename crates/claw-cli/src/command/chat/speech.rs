@@ -105,7 +105,7 @@ impl Speech {
             return out.raw(b"\n");
         }
         let dressed = self.markdown.line(&line).filter(|_| out.shows_styles() && rows <= MOST_ROWS);
-        // What the terminal itself has broken cannot be written over.
+        // Lines that the terminal itself has wrapped cannot be overwritten.
         let over =
             if as_it_is { width(&line) > columns } else { line.split(' ').any(|word| width(word) > columns) };
         let Some(dressed) = dressed.filter(|_| !over) else { return out.raw(b"\n") };

@@ -312,7 +312,7 @@ impl View {
             stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
         let Some(message) = stored.first() else { return Ok(()) };
         if out.json {
-            // What a model wants to call is kept as it is said, since it is run so.
+            // A model's calls are stored unscrubbed, since they are run that way.
             let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
             let mut message = serde_json::to_value(message)?;
             message["content"] = scrubber.json(&message["content"]);

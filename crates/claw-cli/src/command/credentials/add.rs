@@ -161,7 +161,7 @@ impl Add {
         let whose = Whose { agent: self.whose.agent.clone().or(row.agent_id) };
         let place = whose.place(setup.config(), &row.binary_name)?;
         let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), setup)?;
-        // What is known of a program holds for rows too: they may say more, and seldom say all.
+        // Presets apply to rows too: rows may add to them, and are seldom complete.
         let known = preset(&row.binary_name).filter(|_| !self.bare);
         let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
         settings.helpers.extend(row.helpers);

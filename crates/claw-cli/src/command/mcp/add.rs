@@ -120,7 +120,7 @@ impl Add {
         let mut command = self.command.into_iter();
         let transport = match (self.url, command.next()) {
             (Some(url), _) => {
-                // Whoever adds a server here owns the deployment, so its address may be a private one.
+                // A person who adds a server here owns the deployment, so its address may be a private one.
                 let oauth =
                     McpOAuth { per_user: self.per_user, client_id: self.client_id, scopes: self.scope };
                 let oauth = self.oauth.then_some(oauth);

@@ -79,7 +79,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     let (shown, over) = (approval.clone(), Over::default());
     let input = Watched { over: Arc::clone(&over.0) };
     std::thread::spawn(move || {
-        // What was typed before the question is no answer to it. A terminal that is gone gives none.
+        // Input typed before the question is not an answer to it. A terminal that is gone gives none.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
         let answer = ask(&shown, &mut BufReader::new(input), &mut io::stderr());
@@ -96,7 +96,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         }
         if let Some(how) = ended(app, &approval).await {
             drop(over);
-            // Whoever reads next must not have to share the terminal.
+            // The next reader must not have to share the terminal.
             let _ = answer.await;
             return tell(format_args!("\n{how}"));
         }
@@ -126,7 +126,7 @@ fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     };
     let by = visible(answered_by.as_deref().unwrap_or("somebody"));
     Some(match state {
-        // Whoever asked closes it, if they are still there.
+        // The asking program closes it, if it is still there.
         ApprovalState::Pending if now < request.expires => return None,
         ApprovalState::Approved | ApprovalState::Used => format!("answered elsewhere: {by} said yes"),
         ApprovalState::Denied => format!("answered elsewhere: {by} said no"),
