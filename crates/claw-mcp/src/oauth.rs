@@ -125,7 +125,7 @@ impl LoginPlace {
 
     async fn read<T: for<'de> Deserialize<'de>>(&self, kind: SecretKind) -> Result<Option<T>, McpError> {
         let sealed = self.secrets.secret(&self.tenant, None, &self.name(kind)?).await?;
-        // What cannot be read any more is as good as missing: the person logs in again.
+        // An unreadable login counts as missing: the person logs in again.
         Ok(sealed.and_then(|text| serde_json::from_str(text.expose_secret()).ok()))
     }
 
@@ -233,7 +233,7 @@ impl LoginPlace {
         if callback.csrf_token != pending.state.csrf_token {
             return Err(self.failed("this address belongs to another login; begin again"));
         }
-        // Whatever comes of it, an address can be used once.
+        // In any case, an address can be used only once.
         self.forget(SecretKind::PendingLogin).await?;
         let PendingLogin { base, state } = pending;
         let (verifier, secret) = (state.pkce_verifier.clone(), base.client.secret.clone());

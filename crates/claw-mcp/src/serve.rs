@@ -182,7 +182,7 @@ impl ServerHandler for ClawServer {
         }
         let reply = executor.execute(&offer, call).await;
         self.remember(key, &reply);
-        // What was told of the call goes out before its result does.
+        // The call's progress is sent before its result.
         if let Some((progress, task)) = teller {
             drop(progress);
             let _ = tokio::time::timeout(Duration::from_secs(5), task).await;
