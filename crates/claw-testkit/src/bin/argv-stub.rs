@@ -30,7 +30,7 @@ fn main() {
         let _ = std::io::stdout().write_all(b"/tmp/tmp.x\n");
     }
     if passes_on {
-        // Whoever read it may have gone.
+        // The reader may be gone.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::stdout());
     }
 }

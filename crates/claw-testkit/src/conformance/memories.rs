@@ -202,7 +202,7 @@ async fn finds_the_nearest_of_many(store: impl Memories) {
     let numbers: Vec<&str> = found.iter().filter_map(|(text, _)| text.rsplit(' ').next()).collect();
     assert_eq!(numbers, ["29", "28", "27", "26", "25"], "the nearest first");
     assert!(found.is_sorted_by(|one, next| one.1 >= next.1));
-    // What goes and what comes is seen by the next search.
+    // The next search sees removals and additions.
     for n in 10..30 {
         store.remove_document(&key(&format!("memory/{n}.md")), 1, NOW).await.unwrap();
     }

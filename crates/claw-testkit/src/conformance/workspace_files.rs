@@ -260,7 +260,7 @@ async fn keeps_tenants_apart(store: impl WorkspaceFiles) {
     assert_eq!(word(store.remove_file(&change(&other, "/w/a")).await), "missing");
     let absent = FileChange { expect: Expect::Absent, ..change(&other, "/w/a") };
     store.put_file(&absent, b"theirs").await.unwrap();
-    // What is a file for one is a directory for the other, and each has room of its own.
+    // A file of one tenant is a directory of the other, and each has a quota of its own.
     store.put_directory(&change(&other, "/w/b")).await.unwrap();
     let room = Some(("/w", Quota { bytes: 6, files: 2 }));
     store.put_file(&FileChange { room, ..change(&main(), "/w/b") }, b"b").await.unwrap();
