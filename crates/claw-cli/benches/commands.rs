@@ -1,9 +1,9 @@
-//! What running a command costs down the whole road: judged, looked at, recorded, run, scrubbed.
+//! The cost of running a command through the whole call path: judged, looked at, recorded, run, scrubbed.
 //!
-//! `exec true` on the host and in the kernel sandbox, with the ledger in memory and in a synced SQLite file, beside
-//! a bare `bash -c true`. `cargo bench -p claw-host --bench exec` has the same without the road.
+//! `exec true` on the host and in the kernel sandbox, with the ledger in memory and in a synced SQLite file,
+//! against a bare `bash -c true`. `cargo bench -p claw-host --bench exec` has the same without the call path.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines; times are medians, and what is compared takes turns.
+//! Prints `name<TAB>value<TAB>unit` lines; times are medians, and the compared runs alternate.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark that cannot be set up should stop")]
 

@@ -1,5 +1,5 @@
-//! What reading a file costs down the whole road: found, opened beneath the root, scrubbed, recorded in memory and
-//! encoded as the JSON that a model is sent.
+//! The cost of reading a file through the whole call path: found, opened beneath the root, scrubbed, recorded
+//! in memory and encoded as the JSON that a model is sent.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
 
@@ -34,9 +34,9 @@ struct Show;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// Which file.
+    /// The file's path.
     path: String,
-    /// From which line on.
+    /// The first line.
     line: u64,
 }
 
@@ -101,7 +101,7 @@ fn main() {
     let window = call("a 50 KB window of a 100 KB file, whole road", "show", &window, WINDOW - line.len());
     let page = json!({ "path": "code.rs", "offset": 100, "limit": 1000 });
     let page = call("read_file, 24 KB of the same", "read_file", &page, 20_000);
-    // What is to be done in any case.
+    // The work that is necessary in any case.
     let text = String::from_utf8(std::fs::read(&file).unwrap()).unwrap();
     let (scrubber, part) = (Scrubber::new(), &text[..WINDOW]);
     measure("of it: scrub 50 KB", || {

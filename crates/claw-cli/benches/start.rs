@@ -1,6 +1,6 @@
-//! How long the program takes to start, what memory it takes at most and how large it is.
+//! The program's start time, peak memory and size.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines; times are medians, with a program that does nothing beside them.
+//! Prints `name<TAB>value<TAB>unit` lines; times are medians, compared with a program that does nothing.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
@@ -35,7 +35,7 @@ fn time(name: &str, program: &str, args: &[&str], home: &Path) -> f64 {
     times[RUNS / 2]
 }
 
-/// The most memory that a child has had so far, in megabytes. It only rises, so the smallest goes first.
+/// Returns the peak memory of all children so far, in megabytes. It only rises, so the smallest goes first.
 fn peak() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as f64 / 1024.0
 }

@@ -1,4 +1,4 @@
-//! Playing a caller: whose tools are shown, explained or called.
+//! The simulated caller: whose tools are shown, explained or called.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::cli::Session;
 use crate::failure::Failure;
 use crate::opened::with_existing_app;
 
-/// The agent that stands for all those a policy does not name.
+/// The agent that stands for all agents a policy does not name.
 const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
 
-/// Who calls.
+/// The caller of a tool.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerArgs {
@@ -27,22 +27,22 @@ pub(crate) struct CallerArgs {
     /// The user it acts for [default: `$USER`].
     #[arg(long, value_name = "ID")]
     user: Option<String>,
-    /// The conversation [default: `cli:USER`].
+    /// The session [default: `cli:USER`].
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// The channel the message came by [default: what stands before the session's colon].
+    /// The channel of the message [default: the part before the session's colon].
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// The group chat it came from.
+    /// The group chat of the message.
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     chat: Option<String>,
-    /// The collection of tools to start from, instead of the configured one.
+    /// The tool profile to start from, instead of the configured one.
     #[arg(long, value_name = "NAME", value_enum)]
     profile: Option<ProfileName>,
     /// The provider of the agent's model.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Its place in a tree of subagents.
+    /// The agent's place in a tree of subagents.
     #[arg(long, value_name = "PLACE", value_enum)]
     subagent: Option<Place>,
     /// The tools that the message itself allows.
@@ -76,7 +76,7 @@ impl CallerArgs {
         Ok(setup)
     }
 
-    /// `--profile` stands instead of every configured profile.
+    /// Replaces every configured profile by `--profile`.
     fn apply(&self, config: &mut Config) {
         let Some(profile) = self.profile else { return };
         config.tools.profile = match profile {
@@ -88,12 +88,12 @@ impl CallerArgs {
         config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
     }
 
-    /// Whether the conversation was named.
+    /// Returns whether the session was named.
     pub(crate) fn names_session(&self) -> bool {
         self.session.is_some()
     }
 
-    /// The flags that a policy can tell callers apart by, as they were given.
+    /// Returns the given flags by which a policy can distinguish callers.
     pub(crate) fn flags(&self) -> String {
         let agent = Some(self.agent.clone()).filter(|agent| agent != DEFAULT_AGENT);
         fn name(value: &impl ValueEnum) -> Option<String> {
@@ -151,7 +151,7 @@ impl CallerArgs {
     }
 }
 
-/// The policy that is enforced: with the rules of the store, where there is one.
+/// Returns the enforced policy: with the rules of the store, if there is one.
 pub(crate) fn policy(setup: &Setup) -> Result<Policy, Failure> {
     match with_existing_app(setup, async |app| Ok(app.policy().await?))? {
         Some(policy) => Ok(policy),
@@ -168,7 +168,7 @@ pub(crate) fn must_be_set_up(agent: &str, setup: &Setup) -> Result<(), Failure> 
     found.ok_or_else(|| app::not_set_up(agent, setup.config().agents.keys().map(String::as_str)).into())
 }
 
-/// The user of this machine, or `me` where that is not known.
+/// Returns the user of this machine, or `me` if that is unknown.
 pub(crate) fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| around.variable(name)?.to_str());
     name.and_then(|name| UserId::new(name).ok()).map_or_else(|| UserId::new("me"), Ok)

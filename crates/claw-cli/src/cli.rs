@@ -35,7 +35,7 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Globals {
     /// Configuration file [default: `$CLAWSMITH_CONFIG`, the nearest `clawsmith.toml` above the current
@@ -45,7 +45,7 @@ pub(crate) struct Globals {
     /// Print JSON, for programs.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Lay out tables and prose for a terminal of so many columns, whatever reads them.
+    /// Lay out tables and prose for a terminal of so many columns.
     #[arg(long, global = true, value_name = "N", hide = true)]
     pub(crate) columns: Option<u16>,
 }
@@ -54,12 +54,12 @@ pub(crate) struct Globals {
 enum Command {
     /// Talk to an agent, and watch it use the tools.
     Chat(commands::chat::Chat),
-    /// Set up a model: a few questions, a test of the key, and the configuration is written.
+    /// Set up a model: answer a few questions, test the key and write the configuration.
     Onboard(commands::onboard::Onboard),
     /// List, show, call and export tools.
     #[command(subcommand)]
     Tools(commands::tools::Tools),
-    /// Fetch a page of the web, or search it, by the road that every call takes.
+    /// Fetch a web page, or search the web.
     #[command(subcommand)]
     Web(commands::web::Web),
     /// Explain, check and compare which tools agents get.
@@ -73,16 +73,16 @@ enum Command {
     Skills(commands::skills::Skills),
     /// Remove secrets from a stream: standard input to standard output.
     Scrub(commands::scrub::Scrub),
-    /// Say what a shell command would do, and whether it may.
+    /// Explain a shell command, and whether it is allowed.
     #[command(subcommand)]
     Shell(commands::shell::Shell),
     /// Find sessions again: list, show, rename, fork and remove them.
     #[command(subcommand)]
     Sessions(commands::sessions::Sessions),
-    /// List and answer the questions that calls wait for.
+    /// List and answer pending approvals.
     #[command(subcommand)]
     Approvals(commands::approvals::Approvals),
-    /// See the runs of agents, and stop one in whichever process it is.
+    /// List the runs of agents, and stop one in any process.
     #[command(subcommand)]
     Runs(commands::runs::Runs),
     /// Use the tools of MCP servers, and offer ours to MCP clients.
@@ -93,13 +93,13 @@ enum Command {
     /// Make, list and revoke the keys that programs come in with.
     #[command(subcommand)]
     ApiKeys(commands::api_keys::ApiKeys),
-    /// See to the users who may come in over the network, and their roles.
+    /// Manage the users with network access, and their roles.
     #[command(subcommand)]
     Users(commands::users::Users),
-    /// See to the tenants, whose data is kept apart.
+    /// Manage the tenants, whose data is separate.
     #[command(subcommand)]
     Tenants(commands::users::Tenants),
-    /// See what holds commands, try it, and run one in it.
+    /// Show and test the sandbox of commands, and run one in it.
     #[command(subcommand)]
     Sandbox(commands::sandbox::Sandbox),
     /// Keep secrets sealed: set, list and remove them, and rotate their keys.
@@ -108,25 +108,25 @@ enum Command {
     /// Give programs credentials that agents never see: add, list, test and remove them.
     #[command(subcommand)]
     Credentials(commands::credentials::Credentials),
-    /// Show and verify what was refused, intended and done.
+    /// Show and verify the ledger of refused, intended and completed calls.
     #[command(subcommand)]
     Ledger(commands::ledger::Ledger),
-    /// List, show and undo what tools changed in files.
+    /// List, show and undo the changes that tools made in files.
     #[command(subcommand)]
     Undo(commands::undo::Undo),
-    /// Search what agents remember, and see to it: import, list, show, index, export and forget.
+    /// Search and manage agents' memory: import, list, show, index, export and forget.
     #[command(subcommand)]
     Memory(commands::memory::Memory),
-    /// Search the knowledge graph, and see to it: show, add, merge, import, export and forget.
+    /// Search and manage the knowledge graph: show, add, merge, import, export and forget.
     #[command(subcommand)]
     Graph(commands::graph::Graph),
-    /// See to the store: how it stands, its schema, copies and backups.
+    /// Manage the store: status, schema, copies and backups.
     #[command(subcommand)]
     Db(commands::db::Db),
     /// Check and show the configuration.
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
-    /// Say what is set up, what is wrong with it, and how to mend each.
+    /// Examine the setup: problems, and how to fix each.
     Doctor(commands::doctor::Doctor),
     /// See it work: real calls in a temporary directory, half a minute to read.
     Tour(commands::tour::Tour),
@@ -134,7 +134,7 @@ enum Command {
     Completions(commands::completions::Completions),
 }
 
-/// What a command works with.
+/// The context of a command.
 pub(crate) struct Session {
     pub(crate) globals: Globals,
     pub(crate) around: Surroundings,
@@ -142,7 +142,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The configuration that applies. A project's file that nobody accepted is refused.
+    /// Loads the configuration that applies. A project's file that nobody accepted is refused.
     pub(crate) fn load(&self) -> Result<Setup, Failure> {
         let mut setup = Setup::load(self.globals.config.as_deref(), &self.around)?;
         setup.local_user = true;
@@ -230,19 +230,19 @@ fn execute(cli: Cli) -> Outcome {
         Command::Tour(tour) => tour.run(&mut session),
         Command::Completions(completions) => completions.run(&mut session),
     };
-    // What was printed before an error is part of the answer.
+    // Output before an error is part of the answer.
     let flushed = session.out.flush();
     let code = outcome?;
     flushed?;
     Ok(code)
 }
 
-/// Whether JSON is asked for on a command line that cannot be read.
+/// Returns whether an invalid command line asks for JSON.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-/// What is wrong with a command line, in a sentence, and what to try.
+/// Converts a command line error into a sentence and a hint.
 fn misused(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let one_line = |part: &str| part.lines().map(str::trim).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! How a command can end badly, and the exit code of each way.
+//! The failures of a command, and their exit codes.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clawsmith::app;
 use clawsmith::config::Problems;
 
-/// Why a command gave up.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -16,20 +16,20 @@ pub(crate) struct Failure {
     cause: Option<anyhow::Error>,
 }
 
-/// What sort of end it is; each has an exit code.
+/// The kind of failure; each has an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Something did not work: 1.
+    /// An operation failed: 1.
     Failed,
     /// The command line or the configuration is wrong: 2.
     Usage,
     /// A call was turned away: 3.
     Refused,
-    /// Nobody reads the output any more, which is not an error: 0.
+    /// The reader of the output is gone, which is not an error: 0.
     Unread,
 }
 
-/// A command's own exit code, where it ends without an error message.
+/// A command's own exit code, if it ends without an error message.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 impl Failure {
@@ -45,13 +45,13 @@ impl Failure {
         Self { kind, message: message.into(), hint: None, cause: None }
     }
 
-    /// The same as the refusal of a call: what could not be done was needed before it may run.
+    /// Marks the failure as the refusal of a call: it failed at a step required before the call may run.
     pub(crate) fn refusing(mut self) -> Self {
         self.kind = Kind::Refused;
         self
     }
 
-    /// Says what to try.
+    /// Adds a hint: what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -63,7 +63,7 @@ impl Failure {
         self
     }
 
-    /// What happened, with its cause and without what to try.
+    /// Returns the message with its cause, without the hint.
     pub(crate) fn what(&self) -> String {
         match &self.cause {
             Some(cause) => format!("{}: {cause:#}", self.message),
@@ -71,12 +71,12 @@ impl Failure {
         }
     }
 
-    /// What to try.
+    /// Returns the hint: what to try.
     pub(crate) fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// What happened, on one line: the first of it, and the first place that it names.
+    /// Returns the message on one line: its first line, and the first place that it names.
     pub(crate) fn in_short(&self) -> String {
         self.message.lines().take(2).collect::<Vec<_>>().join(": ")
     }

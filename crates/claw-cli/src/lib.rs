@@ -1,6 +1,6 @@
 //! The command line `clawsmith`, as a library so that generators and tests can use its parts.
 //!
-//! [`run`] is the whole program. One file per subcommand lies in `command`: arguments in, an operation of
+//! [`run`] is the whole program. Each subcommand is a file in `command`: arguments in, an operation of
 //! [`clawsmith::app`], rendering out.
 
 mod caller;

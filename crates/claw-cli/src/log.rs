@@ -1,11 +1,12 @@
-//! The operator's log, on standard error and only when asked for: starting it costs time that a listing
-//! should not take.
+//! The operator's log, on standard error and only on request: starting it costs time that a listing should
+//! not take.
 
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
-/// A panic says where and not what: its words may hold a secret, and nothing has scrubbed them.
+/// Makes a panic print its place but not its message: the message may hold a secret, and nothing has scrubbed
+/// it.
 pub(crate) fn hush_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -13,7 +14,7 @@ pub(crate) fn hush_panics() {
     }));
 }
 
-/// Starts it if `CLAWSMITH_LOG` or `RUST_LOG` says what to log.
+/// Starts it if `CLAWSMITH_LOG` or `RUST_LOG` sets a filter.
 pub(crate) fn start() {
     let set = |name: &str| std::env::var(name).ok().filter(|filter| !filter.trim().is_empty());
     let Some(filter) = set("CLAWSMITH_LOG").or_else(|| set("RUST_LOG")) else { return };

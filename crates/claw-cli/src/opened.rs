@@ -5,7 +5,7 @@ use clawsmith::app::{App, Setup};
 use crate::command::tools::runtime;
 use crate::failure::Failure;
 
-/// Runs `work` with the application open; the store is created where there is none.
+/// Runs `work` with the application open; creates the store if there is none.
 pub(crate) fn with_app<T>(
     setup: &Setup,
     work: impl AsyncFnOnce(&App) -> Result<T, Failure>,
@@ -18,7 +18,7 @@ pub(crate) fn with_app<T>(
     })
 }
 
-/// Runs `work` where there is a store already; `None`, and nothing created, where there is none.
+/// Runs `work` if there is a store; otherwise returns `None` and creates nothing.
 pub(crate) fn with_existing_app<T>(
     setup: &Setup,
     work: impl AsyncFnOnce(&App) -> Result<T, Failure>,

@@ -1,4 +1,4 @@
-//! API keys, users and tenants. Nobody gives more than they have: see `Visitor::may_give`.
+//! API keys, users and tenants. Nobody grants more than they have: see `Visitor::may_give`.
 
 use std::time::Duration;
 
@@ -24,27 +24,27 @@ pub(crate) struct Keys {
     keys: Vec<Key>,
 }
 
-/// A key to be made.
+/// A key to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyWish {
-    /// The user that it belongs to; one that is not there yet is added.
+    /// The key's user; a missing user is added.
     user: UserId,
-    /// The role of a user that is added; `operator` where left out.
+    /// The role of an added user; by default `operator`.
     role: Option<AccessRole>,
-    /// Its scopes.
+    /// The key's scopes.
     scopes: KeyScopes,
-    /// Its purpose, for people.
+    /// The key's purpose, for display.
     #[serde(default)]
     label: String,
-    /// For how many days it holds; until it is revoked where left out.
+    /// The days until it expires; by default never.
     days: Option<u32>,
-    /// Its limits.
+    /// The key's limits.
     #[serde(default)]
     limits: KeyLimits,
 }
 
-/// A key that was made. It is shown once.
+/// A created key. It is shown once.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct KeyMade {
     /// The key itself.
@@ -67,7 +67,7 @@ pub(crate) struct Users {
 #[serde(deny_unknown_fields)]
 pub(crate) struct UserWish {
     id: UserId,
-    /// The name that people use; the id where left out.
+    /// The display name; by default the id.
     name: Option<String>,
     role: AccessRole,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Tenants {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TenantWish {
     id: TenantId,
-    /// The name that people use; the id where left out.
+    /// The display name; by default the id.
     name: Option<String>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct TenantEdit {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TenantRules {
     rules: TenantTools,
-    /// Rules that may not do what was meant.
+    /// Findings about rules that may not do what was meant.
     findings: Vec<PolicyFinding>,
 }
 

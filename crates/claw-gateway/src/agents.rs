@@ -23,15 +23,15 @@ pub(crate) struct Agents {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentCard {
     id: AgentId,
-    /// The name that people use.
+    /// The display name.
     name: String,
-    /// Its purpose, in a sentence.
+    /// The agent's purpose, in a sentence.
     about: String,
     /// The owner of its context files: each user, or the person who set it up.
     kind: AgentKind,
     /// The provider of its model; `null` for the deployment's.
     provider: Option<String>,
-    /// Its model; `null` for the deployment's or the provider's.
+    /// The agent's model; `null` for the deployment's or the provider's.
     model: Option<String>,
     /// The version of its entry in the store; `null` for an agent of the configuration file alone.
     version: Option<u64>,
@@ -60,16 +60,16 @@ pub(crate) struct NewAgent {
 /// A change of an agent; a field that is left out stays.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct AgentChange {
-    /// The name that people use.
+    /// The display name.
     name: Option<String>,
-    /// Its purpose, in a sentence.
+    /// The agent's purpose, in a sentence.
     about: Option<String>,
     kind: Option<AgentKind>,
     /// The provider of its model; an empty text for the deployment's.
     provider: Option<String>,
-    /// Its model; an empty text for the deployment's.
+    /// The agent's model; an empty text for the deployment's.
     model: Option<String>,
-    /// Its tool rules.
+    /// The agent's tool rules.
     tools: Option<AgentTools>,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct AgentChange {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentWritten {
     agent: AgentShown,
-    /// Rules that may not do what was meant.
+    /// Findings about rules that may not do what was meant.
     findings: Vec<PolicyFinding>,
 }
 
-/// The user whose context files are meant.
+/// The user whose context files are listed or changed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ContextQuery {
@@ -100,7 +100,7 @@ pub(crate) struct ContextFiles {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContextCard {
     name: String,
-    /// The user whose it is; `null` for all users.
+    /// The user who owns it; `null` for all users.
     user_id: Option<UserId>,
     version: u64,
     bytes: u64,

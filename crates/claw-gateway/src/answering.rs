@@ -1,4 +1,4 @@
-//! A question to an agent in OpenAI's words, and the run that answers it: what it says and calls, as it comes.
+//! A question to an agent in OpenAI's form, and the run that answers it, streamed as it comes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,23 +22,23 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Visit;
 use crate::error::ApiError;
 
-/// Names the session that goes on, and tells which one it was.
+/// The header that names the session to continue, and reports the session used.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-clawsmith-session");
 const RUN: HeaderName = HeaderName::from_static("x-clawsmith-run");
 
-/// How long nothing may be heard before it is looked whether anything will.
+/// The silence after which it is checked whether the run is still alive.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How many of the last messages are searched for an answer.
+/// The number of last messages searched for an answer.
 const LAST: usize = 50;
 
 /// A question to an agent.
 pub(crate) struct Question<'a> {
     /// The model's name, which picks the agent.
     pub(crate) model: &'a str,
-    /// The session that goes on; a fresh one where none is named.
+    /// The session to continue; `None` begins a new one.
     pub(crate) session: Option<String>,
-    /// Only these tools, of those that the agent has.
+    /// The only tools to offer, of those that the agent has.
     pub(crate) allowed_tools: Option<&'a [String]>,
     /// The messages.
     pub(crate) messages: &'a [Said],
@@ -100,7 +100,7 @@ pub(crate) struct ImageUrl {
 }
 
 impl Said {
-    /// The words, with a mark where an image is.
+    /// Returns the text, with a mark for each image.
     fn text(&self) -> Result<String, ApiError> {
         match &self.content {
             None => Ok(String::new()),
@@ -217,28 +217,28 @@ pub(crate) struct Answering {
     owner: Owner,
     app: App,
     follower: Follower,
-    /// The message that is being said, and how much of it was told.
+    /// The streaming message, and the text already sent.
     saying: Option<(Source, String)>,
-    /// The message that was told whole: pieces of it that come late are no news.
+    /// The message already sent completely: later pieces of it are ignored.
     whole: Option<Source>,
     told_any: bool,
-    /// Told things that wait for their turn, the last first.
+    /// Items that wait for their turn, in reverse order.
     waiting: Vec<Told>,
     approval: Option<ApprovalId>,
-    /// The run has begun: what is said from then on is its own.
+    /// True if the run has begun: messages from then on are its own.
     has_begun: bool,
-    /// The run waits for something, or another has answered: nothing more is told.
+    /// True if the run is parked, or another has answered: nothing more is sent.
     is_parked: bool,
     stop: StopIfDropped,
 }
 
-/// The next thing that is told of an answer.
+/// The next item of an answer.
 pub(crate) enum Told {
-    /// The agent says this.
+    /// Text of the agent.
     Words(String),
     /// The agent calls a tool of its own, with these arguments.
     Call { id: CallId, tool: String, args: String },
-    /// A call came to its end.
+    /// A call has ended.
     Result { id: CallId, text: String, failed: bool },
     /// The answer is whole.
     End(Ended),
@@ -246,7 +246,7 @@ pub(crate) enum Told {
     Failed(String),
 }
 
-/// How an answer came to its end.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The agent was done, or waits for an approval.
@@ -285,7 +285,7 @@ impl Answering {
         [(SESSION, value(self.owner.session.to_string())), (RUN, value(self.run.to_string()))]
     }
 
-    /// Waits for the next words, or the end.
+    /// Waits for the next item.
     pub(crate) async fn next(&mut self) -> Told {
         if let Some(told) = self.waiting.pop() {
             return told;
@@ -367,8 +367,8 @@ impl Answering {
         }
     }
 
-    /// Looks whether the run can still come to an end of its own: another run of the session may have taken its question,
-    /// or wait for an approval before it.
+    /// Checks whether the run can still end by itself: another run of the session may have taken its
+    /// question, or wait for an approval before it.
     async fn look(&mut self) -> Option<Told> {
         if self.has_begun {
             return None;
@@ -396,7 +396,8 @@ impl Answering {
         Some(self.over(Told::Words(waits)))
     }
 
-    /// The run waits for an approval, and goes on whenever that is given: the client is told and need not wait.
+    /// Ends the stream of a run that waits for an approval, and resumes whenever that is given: the client is
+    /// told and need not wait.
     fn parked(&mut self) -> Told {
         self.stop.is_over = true;
         let approval =
@@ -409,7 +410,7 @@ impl Answering {
         ))
     }
 
-    /// The words of a message that were missed while it was said.
+    /// Returns the rest of a message that was not streamed.
     fn rest(&mut self, source: Source, turn: &Turn) -> Option<Told> {
         let words = words_of(turn);
         let rest = match &self.saying {
@@ -431,7 +432,7 @@ impl Answering {
         Some(Turn { role: message.new.role, parts })
     }
 
-    /// Tokens that the run and those below it used.
+    /// Returns the tokens used by the run and those below it.
     pub(crate) async fn usage(&self) -> Tokens {
         let filter = UsageFilter { root: Some(self.run), ..UsageFilter::default() };
         self.app.store().usage(&self.owner.tenant, &filter).await.unwrap_or_default().tokens
@@ -443,7 +444,7 @@ fn words_of(turn: &Turn) -> String {
     if turn.role == Role::System { format!("[{words}]") } else { words }
 }
 
-/// A call, or what came of one.
+/// Converts a call, or a call's result.
 fn call_of(part: &Part) -> Option<Told> {
     match part {
         Part::Call(wanted) => {

@@ -1,7 +1,7 @@
 //! The table of routes: a path gets its handler and its entry in the OpenAPI document in one line.
 //!
-//! The entry is read off the handler's own signature: [`Input`] describes an argument, [`Output`] a result. So neither can
-//! say something else than the other, and a route without an entry cannot be written.
+//! The entry is derived from the handler's own signature: [`Input`] describes an argument, [`Output`] a
+//! result. So the two cannot disagree, and a route without an entry cannot be written.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -30,15 +30,15 @@ use crate::openapi::{Operation, Schemas};
 /// Requirement of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Nothing: the answer is the same for everyone.
+    /// No key: the answer is the same for everyone.
     Open,
-    /// Any good key. The handler asks for more by what the request is about.
+    /// Any valid key. The handler checks further permissions by the request.
     Key,
     /// A key with this permission.
     Needs(Permission),
 }
 
-/// One line of the table.
+/// An entry of the route table.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -95,7 +95,7 @@ impl Api {
         self
     }
 
-    /// Adds a service that has a protocol of its own at one path.
+    /// Adds a service with a protocol of its own at one path.
     pub(crate) fn mount(
         &mut self,
         (path, methods): (&'static str, &[Method]),
@@ -208,7 +208,7 @@ impl Input for axum::extract::State<Gateway> {}
 impl Input for HeaderMap {}
 impl<E> Input for Result<axum::extract::ws::WebSocketUpgrade, E> {}
 
-/// The one name in a path. A text that cannot be such a name leads nowhere.
+/// The parameter of a path. An invalid value is answered as not found.
 pub(crate) struct Path<T>(pub(crate) T);
 
 /// Two names in a path.
@@ -302,11 +302,12 @@ impl<T: JsonSchema> Input for Body<T> {
     }
 }
 
-/// The version that a change was made from: the header `If-Match` with the `ETag` of the row that was read.
+/// The version that a change is based on: the header `If-Match` with the `ETag` of the row that was read.
 pub(crate) struct IfMatch(pub(crate) Option<u64>);
 
 impl IfMatch {
-    /// The error of a change: where the row has another version than the one given, that is what failed.
+    /// Converts the error of a change: if the row has another version than the given one, the precondition
+    /// failed.
     pub(crate) fn failed(&self, error: clawsmith::app::Error) -> ApiError {
         match (self.0, error.kind()) {
             (Some(_), Kind::Conflict) => {
@@ -388,7 +389,7 @@ impl<T: JsonSchema> Output for Versioned<T> {
     }
 }
 
-/// An answer without words.
+/// An answer without a body.
 pub(crate) struct NoContent;
 
 impl IntoResponse for NoContent {

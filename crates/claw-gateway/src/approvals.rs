@@ -18,7 +18,7 @@ use crate::error::ApiError;
 pub(crate) struct Given {
     /// The call may run, this once; else it is denied.
     pub(crate) approve: bool,
-    /// Why not; the model is told.
+    /// The reason for a denial; the model is told.
     #[serde(default)]
     pub(crate) reason: Option<String>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct ApprovalView {
     state: ApprovalState,
     /// The person or key that answered; `null` while it is pending.
     answered_by: Option<String>,
-    /// The reason that was given with a no.
+    /// The reason given with a denial.
     answer: Option<String>,
     tool: ToolName,
     effects: Effects,
@@ -72,7 +72,7 @@ pub(crate) struct RuleView {
     by: String,
     created: UnixMillis,
     expires: Option<UnixMillis>,
-    /// How often it let a call through.
+    /// The number of calls it let through.
     uses: u64,
     last_used: Option<UnixMillis>,
     revoked: Option<UnixMillis>,
@@ -126,8 +126,8 @@ pub(crate) async fn answer(
     give(&visit, id, given).await.map(Json)
 }
 
-/// Answers an approval that the visitor sees. Only a whole id is taken: a beginning could name another approval than the
-/// one that was seen.
+/// Answers an approval that the visitor can see. Only a whole id is accepted: a beginning could match another
+/// approval than the one that was seen.
 pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<ApprovalView, ApiError> {
     visit.may(Permission::AnswerApprovals)?;
     let app = visit.app();

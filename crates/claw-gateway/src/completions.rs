@@ -1,8 +1,8 @@
 //! Chat completions, as OpenAI's clients speak them: the model's name picks the agent.
 //!
 //! An agent keeps its sessions; such a client sends the whole conversation each time. Without the header
-//! `x-clawsmith-session` a request begins a fresh session, and what stands before the last question is given to the agent
-//! as what was said before. With it, the session goes on and only what is new is said.
+//! `x-clawsmith-session` a request begins a new session, and the messages before the last question are passed
+//! to the agent as history. With it, the session continues and only new messages are added.
 
 use std::convert::Infallible;
 
@@ -20,7 +20,7 @@ use crate::api::{Body, Json, Output, Replied, Visit};
 use crate::error::ApiError;
 use crate::openapi::{Operation, Schemas};
 
-/// A request. Settings that an agent decides by itself (temperature and the like) are taken and left out.
+/// A request. Settings that an agent decides by itself (temperature and the like) are accepted and ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Completion {
     /// The agent: `agent:NAME`, `NAME`, or `clawsmith` for the default one.
@@ -33,7 +33,7 @@ pub(crate) struct Completion {
     /// Tools of the client, which are refused: the agent has its own.
     #[serde(default)]
     tools: Vec<Value>,
-    /// Only these tools, of those that the agent has.
+    /// The only tools to offer, of those that the agent has.
     allowed_tools: Option<Vec<String>>,
     /// The number of answers: 1 alone.
     n: Option<u32>,
@@ -74,7 +74,7 @@ pub(crate) struct ChatCompletion {
     usage: ChatUsage,
 }
 
-/// The one answer of a completion.
+/// The only choice of a completion.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Choice {
     index: u32,
@@ -83,7 +83,7 @@ struct Choice {
     logprobs: Option<Value>,
 }
 
-/// The words of an answer.
+/// The message of an answer.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answered {
     role: &'static str,
@@ -91,7 +91,7 @@ struct Answered {
     refusal: Option<String>,
 }
 
-/// Tokens, in the words of chat completions.
+/// Tokens, in the form of chat completions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChatUsage {
     prompt_tokens: u64,
@@ -175,7 +175,7 @@ const fn finish_reason(ended: Ended) -> &'static str {
     }
 }
 
-/// The answer at one go.
+/// Returns the complete answer.
 async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
     let mut content = String::new();
     let ended = loop {
@@ -201,7 +201,7 @@ async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
     Ok(Json(completion).into_response())
 }
 
-/// Where a stream stands.
+/// The stage of a stream.
 enum Stage {
     Begin,
     Words,
@@ -218,7 +218,7 @@ fn chunk(answering: &Answering, delta: &Value, finish: Option<&str>) -> Value {
     })
 }
 
-/// The answer as it comes.
+/// Streams the answer.
 fn streamed(answering: Answering, options: StreamOptions) -> Response {
     let events = unfold((answering, Stage::Begin), move |(mut answering, stage)| async move {
         let (value, stage) = match stage {

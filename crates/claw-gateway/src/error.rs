@@ -1,4 +1,4 @@
-//! Errors as programs read them: a status, a code, what happened and what to try.
+//! Errors for programs: a status, a code, what happened and what to try.
 //!
 //! Paths that other programs know from OpenAI answer in OpenAI's shape, all others as `application/problem+json`.
 
@@ -25,11 +25,11 @@ pub(crate) struct Problem {
     title: Option<&'static str>,
     /// The status.
     status: u16,
-    /// A word that a program can compare.
+    /// A code that a program can compare.
     code: &'static str,
-    /// What happened, with values.
+    /// The problem, with values.
     detail: String,
-    /// What to try.
+    /// The advice: what to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// More for programs.
@@ -43,14 +43,14 @@ pub(crate) struct OpenAiError {
     error: OpenAiFault,
 }
 
-/// What happened, in OpenAI's words.
+/// An error in OpenAI's form.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct OpenAiFault {
-    /// What happened, and what to try.
+    /// The problem, and what to try.
     message: String,
     r#type: &'static str,
     param: Option<String>,
-    /// A word that a program can compare.
+    /// A code that a program can compare.
     code: &'static str,
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct OpenAiFault {
 #[derive(Debug, Clone)]
 pub(crate) struct ApiError {
     status: StatusCode,
-    /// A word that a program can compare.
+    /// A code that a program can compare.
     code: &'static str,
     what: String,
     hint: Option<String>,
     retry_after: Option<Duration>,
-    /// More for programs, beside the above.
+    /// Further details for programs.
     details: Option<Value>,
 }
 
@@ -81,14 +81,14 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", what)
     }
 
-    /// Adds what to try.
+    /// Adds a hint: what to try.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says when to try again.
+    /// Adds the time to wait before a retry.
     #[must_use]
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -101,7 +101,7 @@ impl ApiError {
         self
     }
 
-    /// As it is told in a frame of a WebSocket.
+    /// Returns the error as a WebSocket frame.
     pub(crate) fn frame(&self) -> Value {
         json!({ "code": self.code, "detail": self.what, "hint": self.hint, "details": self.details })
     }
@@ -213,8 +213,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Gives the errors of paths that are OpenAI's the shape that its clients know, wherever they come from, and marks every
-/// answer as being of no other type than it says.
+/// Gives errors of OpenAI's paths the form that its clients know, wherever they come from, and forbids
+/// clients to guess another content type.
 pub(crate) async fn shape(request: Request, next: Next) -> Response {
     let is_openai = is_openai(request.uri().path());
     let mut response = next.run(request).await;
@@ -225,7 +225,7 @@ pub(crate) async fn shape(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a path answers in OpenAI's shape.
+/// Returns whether a path answers in OpenAI's form.
 pub(crate) fn is_openai(path: &str) -> bool {
     ["/v1/chat/completions", "/v1/models", "/v1/responses"].iter().any(|known| path.starts_with(known))
 }

@@ -1,7 +1,8 @@
 //! The events of a session as they come: server-sent events that a client can resume.
 //!
-//! Each event has its number as `id`. A client that comes back with `Last-Event-ID`, or `?after=`, gets what it missed,
-//! from whichever node. Pieces of what is being said have no number: what is missed of them is in the stored message.
+//! Each event has its number as `id`. A client that reconnects with `Last-Event-ID`, or `?after=`, gets the
+//! events it missed, from any node. Pieces of streaming messages have no number: missed ones are in the
+//! stored message.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -26,15 +27,14 @@ use crate::guard::bearer;
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::there;
 
-/// How often a stream looks whether its key still holds.
+/// The interval at which a stream checks that its key is still valid.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Where to begin.
+/// The event to start from.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct From {
-    /// The number of the last event that was seen; all events from the first on where it is 0, those from now on where it
-    /// is left out.
+    /// The number of the last event seen: 0 for all events; if left out, only new ones.
     after: Option<u64>,
 }
 
@@ -83,12 +83,12 @@ struct Following {
     gateway: Gateway,
     key: String,
     follower: Follower,
-    /// The time when the key was last looked at.
+    /// The time of the last check of the key.
     looked: Instant,
 }
 
 impl Following {
-    /// The next event; why the stream ends where it does.
+    /// Returns the next event; the error says why the stream ends.
     async fn next(&mut self) -> Result<Followed, String> {
         loop {
             if self.looked.elapsed() >= LOOK {

@@ -22,7 +22,7 @@ const MOST_FOUND: usize = 100;
 /// The most pairs that are listed.
 const MOST_PAIRS: usize = 100;
 
-/// A question.
+/// A search.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Asked {
@@ -47,7 +47,7 @@ pub(crate) struct Added {
     owner: Owner,
 }
 
-/// Two entities, and whether they are one.
+/// Two entities, and whether they are the same.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Decided {
@@ -79,7 +79,7 @@ fn time(written: &str) -> Result<UnixMillis, ApiError> {
         .ok_or_else(|| ApiError::invalid(format!("`asOf` is `{short}`; write `2026-05-03` or a time in UTC")))
 }
 
-/// Entities that may be one.
+/// Pairs of entities that may be the same.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pairs {
     pairs: Vec<EntityPair>,

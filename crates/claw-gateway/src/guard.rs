@@ -12,7 +12,7 @@ use clawsmith::app::access::{Permission, Visitor};
 use crate::Gateway;
 use crate::error::ApiError;
 
-/// The visitor of a request, put there by [`admit`].
+/// The visitor of a request, set by [`admit`].
 #[derive(Clone)]
 pub(crate) struct Who(pub(crate) Arc<Visitor>);
 
@@ -40,7 +40,8 @@ fn no_key() -> ApiError {
     .hint("`clawsmith api-keys create` makes one")
 }
 
-/// Refuses a request whose `Host` or `Origin` is not this gateway's: a page of another site that a browser was led to.
+/// Refuses a request whose `Host` or `Origin` is not this gateway's: another site's page may have led a
+/// browser here.
 pub(crate) async fn check_origin(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     match origin_fault(&gateway.0.hosts, request.headers(), request.uri().host()) {
         None => next.run(request).await,
@@ -75,12 +76,12 @@ fn origin_fault(hosts: &[String], headers: &HeaderMap, in_uri: Option<&str>) -> 
     (!is_same).then(|| format!("the origin `{}` is not one of this gateway's", shown(origin)))
 }
 
-/// Whether a name is of this machine: there, another port is another program.
+/// Returns whether a name is of this machine, where another port is another program.
 fn is_loopback(name: &str) -> bool {
     without_port(name).is_some_and(|name| matches!(name, "localhost" | "127.0.0.1" | "[::1]"))
 }
 
-/// The name of `name:port`; an IPv6 address keeps its brackets. `None` where the port is no number.
+/// Returns the name of `name:port`; an IPv6 address keeps its brackets. `None` if the port is not a number.
 fn without_port(host: &str) -> Option<&str> {
     match host.rfind(':') {
         Some(at) if !host[at..].contains(']') => {
@@ -95,7 +96,7 @@ fn shown(text: &str) -> String {
     text.chars().take(100).collect()
 }
 
-/// The refusal of a key that has made too many requests.
+/// Returns the error for a key that exceeded its rate limit.
 pub(crate) fn too_many(wait: std::time::Duration) -> ApiError {
     let what = "this key has made as many requests as it may in a minute";
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", what).retry_after(wait)

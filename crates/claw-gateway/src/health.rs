@@ -1,4 +1,4 @@
-//! Whether the gateway lives, and whether it can work. Both answer without a key and say nothing else.
+//! Liveness and readiness of the gateway. Both answer without a key and say nothing else.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -31,7 +31,7 @@ impl Output for Readiness {
     }
 }
 
-/// Ready while the store answers and a worker takes runs.
+/// Reports ready while the store answers and a worker takes runs.
 pub(crate) async fn ready(State(gateway): State<Gateway>) -> Replied<Readiness> {
     let store = gateway.app().store().tenant(gateway.app().tenant()).await;
     let is_ready = store.is_ok() && !gateway.sessions().deserted().is_cancelled();

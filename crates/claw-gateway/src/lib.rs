@@ -1,12 +1,12 @@
-//! Clawsmith over HTTP: agents and tools for programs, under the same road.
+//! Clawsmith over HTTP: agents and tools for programs, with the same checks on every call.
 //!
 //! ```text
 //!  request ──▶ guard: host, origin, key ──▶ route: one permission ──▶ handler ──▶ application ──▶ JSON or events
 //! ```
 //!
-//! A front end like the command line: it holds transport and rendering. Who a request acts as, what it may do and what
-//! happens then is decided below, in [`clawsmith::app`]. `routes.rs` is the table of all paths; the OpenAPI document is
-//! made of it.
+//! A front end like the command line: it holds transport and rendering. The application below,
+//! [`clawsmith::app`], decides as whom a request acts, what it may do and what happens then. `routes.rs` is
+//! the table of all paths; the OpenAPI document is generated from it.
 
 mod access;
 mod agents;
@@ -64,13 +64,13 @@ use crate::metrics::Metrics;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
-/// How many runs go on at a time.
+/// The number of concurrent runs.
 const SLOTS: usize = 64;
-/// How many runs of one user may be open at a time: running, waiting or parked.
+/// The most runs of one user that may be open at a time: running, waiting or parked.
 const MOST_OPEN_RUNS: u64 = 16;
-/// How long requests, and then runs, may take to come to their end when the gateway ends.
+/// The longest that requests, and then runs, may take to finish at shutdown.
 const LONGEST_END: Duration = Duration::from_secs(10);
-/// How long a client may take to send the head of a request.
+/// The longest a client may take to send the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
 const LONGEST_HEADERS: usize = 64 * 1024;
@@ -79,14 +79,14 @@ const MOST_CONNECTIONS: usize = 4096;
 /// The longest body of a request, in bytes.
 const LONGEST_BODY: usize = 8 * 1024 * 1024;
 
-/// How the gateway serves.
+/// The options of the gateway.
 #[derive(Debug, Clone, Default)]
 pub struct GatewayOptions {
-    /// Names, besides loopback ones and the address itself, that a `Host` header may have.
+    /// Additional valid `Host` names, besides loopback ones and the address itself.
     pub hosts: Vec<String>,
     /// The certificate to speak TLS with; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// The only addresses that connections are taken from; `None` for all.
+    /// The only addresses from which connections are accepted; `None` means all.
     pub peers: Option<Vec<IpAddr>>,
     /// A script that is played instead of every model.
     pub script: Option<std::path::PathBuf>,
@@ -119,7 +119,7 @@ impl Gateway {
         &self.0.ending
     }
 
-    /// Refuses another run of a user who has many open: they would take the turns of all others.
+    /// Refuses another run of a user who has many open: they would starve all others.
     async fn check_open_runs(&self, visitor: &Visitor) -> Result<(), error::ApiError> {
         let own = self.app().store().open_jobs_of(&visitor.tenant, visitor.user.as_ref()).await;
         let own = own.map_err(Error::from)?;
@@ -132,8 +132,9 @@ impl Gateway {
     }
 }
 
-/// Serves on this listener until `stop` is ready, then ends: requests that run are finished, streams end, runs are carried
-/// to their end. What takes longer than some seconds is left: the next start takes those runs up.
+/// Serves on this listener until `stop` is ready, then shuts down: running requests are finished, streams
+/// end, runs are carried to their end. Runs that take longer than some seconds are left; the next start
+/// resumes them.
 pub async fn serve(
     app: App,
     listener: TcpListener,
@@ -176,7 +177,7 @@ struct Entrance {
 }
 
 impl Entrance {
-    /// Takes connections until `stop` is ready, and lets those that are open come to an end.
+    /// Accepts connections until `stop` is ready, then lets the open ones end.
     async fn accept(
         self,
         router: Router,

@@ -35,10 +35,11 @@ pub(crate) fn server(gateway: &Gateway) -> MethodRouter<Gateway> {
     any_service(server).layer(from_fn_with_state(McpSessions::default(), admit_client))
 }
 
-/// The most MCP sessions of one key; the oldest gives way to a new one.
+/// The most MCP sessions of one key; a new one replaces the oldest.
 const MOST_SESSIONS: usize = 64;
 
-/// The sessions of MCP clients by the key that began each. A session is nobody else's, even if its id is known.
+/// The sessions of MCP clients by the key that began each. No other key can use a session, even if it knows
+/// the id.
 #[derive(Clone, Default)]
 struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<String>>>>);
 
@@ -63,7 +64,7 @@ impl McpSessions {
     }
 }
 
-/// Lets a request to `/mcp` through whose key may call tools and whose session is its own.
+/// Admits a request to `/mcp` whose key may call tools and owns the session.
 async fn admit_client(
     State(sessions): State<McpSessions>,
     who: Who,
@@ -86,7 +87,7 @@ async fn admit_client(
     response
 }
 
-/// Clients that come with a key: each acts as the caller that its key gives.
+/// Clients with a key: each acts as the caller of its key.
 struct NetworkClients {
     gateway: Weak<Inner>,
 }
@@ -122,31 +123,31 @@ fn agent_in(query: Option<&str>) -> Option<String> {
 pub(crate) struct Wanted {
     #[serde(flatten)]
     server: McpServer,
-    /// Values of variables and headers, by their names. They are sealed and never shown.
+    /// Values of variables and headers, by their names. Values are sealed and never shown.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     values: BTreeMap<String, SecretString>,
 }
 
-/// The definitions to accept: the tool's name and the digest of the definition that was seen.
+/// The definitions to accept: the tool's name and the digest of the definition seen.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Accepted {
     tools: BTreeMap<String, Digest>,
 }
 
-/// A login that is to be begun.
+/// A login to begin.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct LoginAsked {
     /// The address that the browser is sent to at the end.
     redirect_uri: String,
-    /// Rights to ask for, besides those that the server asks for itself.
+    /// Scopes to request, besides those that the server asks for itself.
     #[serde(default)]
     scopes: Vec<String>,
 }
 
-/// A login that was begun.
+/// A begun login.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LoginBegun {
@@ -162,7 +163,7 @@ pub(crate) struct LoginEnded {
     callback_url: String,
 }
 
-/// A login that is forgotten; `false` where there was none.
+/// The result of removing a login; `false` if there was none.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LoginForgotten {
     ended: bool,
@@ -173,13 +174,13 @@ pub(crate) struct LoginForgotten {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     server: ServerName,
-    /// The agent that is to get access; the key's user where none is given.
+    /// The agent to get access; by default the key's user.
     agent: Option<String>,
     tools: Option<Vec<String>>,
     reason: String,
 }
 
-/// An answer to one.
+/// An answer to a request.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reviewed {
@@ -187,7 +188,7 @@ pub(crate) struct Reviewed {
     note: Option<String>,
 }
 
-/// The subject of a grant that is taken away.
+/// The subject of a grant to revoke.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Whose {
@@ -199,7 +200,7 @@ pub(crate) struct Whose {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Granted {
     subject: McpSubject,
-    /// The only tools that may be used; all where left out.
+    /// The only tools that may be used; by default all.
     tool_allow: Option<Vec<String>>,
     /// Tools that may not be used.
     #[serde(default)]
@@ -207,7 +208,7 @@ pub(crate) struct Granted {
     /// Settings of the agent's own connection.
     #[serde(default)]
     config_overrides: McpOverrides,
-    /// A grant that is not enabled refuses; yes where left out.
+    /// False makes the grant refuse; by default true.
     enabled: Option<bool>,
     /// Values of the agent's own variables or headers; they are never shown.
     #[serde(default)]
@@ -264,7 +265,7 @@ pub(crate) struct ServerTested {
     report: ServerReport,
 }
 
-/// Definitions that were accepted, and those that are others by now.
+/// The accepted definitions, and those that have changed since.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pinned {

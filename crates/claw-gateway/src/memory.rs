@@ -16,14 +16,14 @@ const MOST_HITS: usize = 50;
 /// The longest question, in bytes.
 const LONGEST: usize = 4_000;
 
-/// The agent whose memory is meant.
+/// The agent whose memory is used.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whose {
     pub(crate) agent_id: Option<String>,
 }
 
-/// A question.
+/// A search.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Asked {
@@ -102,7 +102,7 @@ impl From<Owner> for MemoryOwner {
     }
 }
 
-/// The reader that a visitor is: their own user, in their own tenant, with an agent that is there.
+/// Returns the reader for a visitor: their own user and tenant, with an existing agent.
 pub(crate) async fn reader(visit: &Visit, agent: Option<&str>) -> Result<MemoryReader, ApiError> {
     let agent = agent.unwrap_or("default");
     let id = AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: requests, connections, and where runs stand.
+//! Metrics for Prometheus: requests, connections, and the states of runs.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -77,7 +77,7 @@ impl Metrics {
         Self { registry, requests, seconds, connections, runs, memory, files, _started: started }
     }
 
-    /// Reads what is not counted as it happens.
+    /// Reads the values that are not counted as they happen.
     async fn look(&self, gateway: &Gateway) -> Result<(), clawsmith::app::Error> {
         let mut open: [(&'static str, u64); 3] = [("pending", 0), ("leased", 0), ("parked", 0)];
         for tenant in gateway.app().tenants().await? {

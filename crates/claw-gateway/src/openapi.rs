@@ -22,7 +22,7 @@ static DOCUMENT: LazyLock<String> =
 pub(crate) struct Schemas {
     /// Requests: as they are read. Each is whole in itself, so that its names meet none of the answers'.
     taken: SchemaGenerator,
-    /// Answers: as they are written. Those with a name are shared.
+    /// The schemas of answers, as they are serialized. Named ones are shared.
     shown: SchemaGenerator,
 }
 
@@ -39,12 +39,12 @@ impl Schemas {
         Self { taken: whole.into_generator(), shown: settings().for_serialize().into_generator() }
     }
 
-    /// The schema of something that a request holds.
+    /// Returns the schema of a type in requests.
     pub(crate) fn taken<T: JsonSchema>(&mut self) -> Value {
         self.taken.subschema_for::<T>().to_value()
     }
 
-    /// The schema of something that an answer holds.
+    /// Returns the schema of a type in answers.
     pub(crate) fn shown<T: JsonSchema>(&mut self) -> Value {
         self.shown.subschema_for::<T>().to_value()
     }
@@ -99,7 +99,7 @@ impl Operation {
             Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }));
     }
 
-    /// Adds an answer: JSON where it has a schema.
+    /// Adds an answer: JSON if it has a schema.
     pub(crate) fn reply(&mut self, status: StatusCode, description: &str, schema: Option<Value>) {
         let mut reply = json!({ "description": description });
         if let Some(schema) = schema {
@@ -134,7 +134,7 @@ impl Operation {
     }
 }
 
-/// A field of a query is there or not: it is never `null`.
+/// Removes `null` from a query field: it is present or absent, never `null`.
 fn without_null(field: &mut Value) {
     if let Some(types) = field.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
@@ -247,7 +247,8 @@ pub(crate) async fn show() -> Replied<Described> {
     ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response().into()
 }
 
-/// A page that shows the document: nothing comes from elsewhere and nothing runs that is not one of its two files.
+/// The content policy of the page that shows the document: nothing is loaded from elsewhere, and only its own
+/// files run.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 

@@ -1,4 +1,4 @@
-//! The policy over HTTP: explanations, doubtful rules, and what another configuration would change.
+//! The policy over HTTP: explanations, lint findings, and the effect of another configuration.
 
 use clawsmith::app::access::CallerWish;
 use clawsmith::app::policy::{PolicyDiff, PolicyFinding};
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::api::{Body, Json, Visit};
 use crate::error::ApiError;
 
-/// A question why an agent has a tool or has it not.
+/// A request to explain why an agent has a tool or not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ExplainRequest {
     tool: String,
-    /// The agent; `default` where left out.
+    /// The agent; by default `default`.
     agent_id: Option<AgentId>,
     /// The provider of the agent's model.
     provider: Option<String>,
@@ -37,11 +37,11 @@ pub(crate) struct Explained {
     explanation: Value,
 }
 
-/// A configuration to be looked at.
+/// A configuration to check.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LintRequest {
-    /// The configuration file's text, in TOML; the configuration that holds where left out.
+    /// The configuration file's text, in TOML; by default the current configuration.
     config: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Findings {
     findings: Vec<PolicyFinding>,
 }
 
-/// A configuration to be compared with the one that holds.
+/// A configuration to compare with the current one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DiffRequest {
@@ -59,7 +59,7 @@ pub(crate) struct DiffRequest {
     config: String,
 }
 
-/// What each agent gains and loses.
+/// The tools that each agent gains and loses.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Differences {
     differences: PolicyDiff,
@@ -71,7 +71,7 @@ pub(crate) struct Differences {
 pub(crate) struct ReplayRequest {
     /// The configuration file's text, in TOML.
     config: String,
-    /// How far back: days (`7d`, which is the default) or hours (`12h`).
+    /// The time to go back: days (`7d`, which is the default) or hours (`12h`).
     since: Option<String>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct LedgerQuery {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Entries {
     entries: Vec<Entry>,
-    /// The `cursor` of the page before these; `null` where there is none. A page can be short, or empty, before the last.
+    /// The `cursor` of the next, older page; `null` at the end. A page before the last can be short or empty.
     next: Option<u64>,
 }
 
@@ -43,13 +43,13 @@ pub(crate) struct Verified {
     chains: Vec<ChainView>,
 }
 
-/// A chain of the ledger: one for each node that wrote.
+/// A chain of the ledger: one for each node.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChainView {
     chain: String,
     /// Number of sound entries, counted from the first.
     entries: u64,
-    /// The first fault; `null` where the chain is sound.
+    /// The first fault; `null` if the chain is sound.
     fault: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct UsageLines {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct UsageQuery {
     agent_id: Option<AgentId>,
-    /// From then on, in milliseconds of Unix time.
+    /// The earliest time, in milliseconds of Unix time.
     from: Option<i64>,
     /// Before then.
     to: Option<i64>,

@@ -1,8 +1,8 @@
 //! Responses, as OpenAI's clients speak them: one answer of an agent, with the calls that it made.
 //!
-//! A response is a run: its id is `resp_` and the run's. `previous_response_id` goes on in the session of that run. Calls
-//! are made by the agent here and not by the client, so they are shown as `mcp_call` items, which clients know as calls
-//! that the server makes.
+//! A response is a run: its id is `resp_` and the run's. `previous_response_id` continues the session of that
+//! run. The agent makes the calls here, not the client, so they are shown as `mcp_call` items, which clients
+//! know as calls made by the server.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,10 +27,10 @@ use crate::openapi::{Operation, Schemas};
 
 /// The start of a response's id, before that of its run.
 const PREFIX: &str = "resp_";
-/// The server that calls are shown as made by.
+/// The server label of calls.
 const LABEL: &str = "clawsmith";
 
-/// A request. Settings that an agent decides by itself (temperature and the like) are taken and left out.
+/// A request. Settings that an agent decides by itself (temperature and the like) are accepted and ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Create {
     /// The agent: `agent:NAME`, `NAME`, or `clawsmith` for the default one.
@@ -39,7 +39,7 @@ pub(crate) struct Create {
     input: Given,
     /// Instructions of the client, beside the agent's own.
     instructions: Option<String>,
-    /// The response that this one follows. Its session goes on.
+    /// The response that this one follows, in the same session.
     previous_response_id: Option<String>,
     /// Send the answer as it comes, as server-sent events.
     #[serde(default)]
@@ -47,12 +47,12 @@ pub(crate) struct Create {
     /// Tools of the client, which are refused: the agent has its own.
     #[serde(default)]
     tools: Vec<Value>,
-    /// Only these tools, of those that the agent has.
+    /// The only tools to offer, of those that the agent has.
     allowed_tools: Option<Vec<String>>,
-    /// Return before the answer is there, which is refused.
+    /// Return before the answer is complete; not supported.
     #[serde(default)]
     background: bool,
-    /// Words of the client that are given back.
+    /// Metadata of the client, returned unchanged.
     #[serde(default)]
     metadata: Map<String, Value>,
 }
@@ -130,7 +130,7 @@ pub(crate) struct ResponseView {
     /// `in_progress`, `completed`, `incomplete` or `failed`.
     status: &'static str,
     model: String,
-    /// What the agent said and called.
+    /// The agent's messages and calls.
     output: Vec<OutputItem>,
     previous_response_id: Option<String>,
     instructions: Option<String>,
@@ -159,11 +159,11 @@ struct Incomplete {
     reason: &'static str,
 }
 
-/// Something that the agent said or called.
+/// A message or a call of the agent.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum OutputItem {
-    /// Words.
+    /// A message.
     Message { id: String, role: &'static str, status: &'static str, content: Vec<OutputText> },
     /// A call that the agent made.
     McpCall {
@@ -178,7 +178,7 @@ enum OutputItem {
     },
 }
 
-/// Words of a message.
+/// The text of a message.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct OutputText {
     /// Always `output_text`.
@@ -194,7 +194,7 @@ impl OutputText {
     }
 }
 
-/// Tokens, in the words of responses.
+/// Tokens, in the form of responses.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct ResponseUsage {
     input_tokens: u64,
@@ -210,7 +210,7 @@ struct Cached {
     cached_tokens: u64,
 }
 
-/// Tokens of thoughts, which are not counted apart.
+/// Tokens of reasoning, which are not counted separately.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 struct Reasoning {
     reasoning_tokens: u64,
@@ -296,7 +296,7 @@ pub(crate) async fn create(
     Ok((head, response).into_response().into())
 }
 
-/// The session that goes on after this response, which must be the last of it.
+/// Returns the session of a response, which must be the last of it.
 async fn session_after(visit: &Visit, id: &str) -> Result<String, ApiError> {
     let shown: String = id.chars().take(100).collect();
     let unknown = || ApiError::not_found(format!("there is no response `{shown}` of yours"));
@@ -313,11 +313,11 @@ async fn session_after(visit: &Visit, id: &str) -> Result<String, ApiError> {
     Ok(session.to_string())
 }
 
-/// A response that is being made.
+/// A response in progress.
 struct Responding {
     answering: Answering,
     view: ResponseView,
-    /// The message that is being said: its place among the output, and its words.
+    /// The streaming message: its index in the output, and its text.
     said: Option<(usize, String)>,
     /// The number of the next event.
     number: u64,
@@ -327,7 +327,7 @@ struct Responding {
 }
 
 impl Responding {
-    /// The response at one go.
+    /// Returns the complete response.
     async fn whole(mut self) -> Result<Response, ApiError> {
         while !self.is_over {
             self.advance().await;
@@ -339,7 +339,7 @@ impl Responding {
         }
     }
 
-    /// The response as it comes.
+    /// Streams the response.
     fn streamed(mut self) -> Response {
         self.tell("response.created", json!({ "response": self.view }));
         self.tell("response.in_progress", json!({ "response": self.view }));
@@ -366,7 +366,7 @@ impl Responding {
         self.waiting.push_back(event);
     }
 
-    /// Takes in the next thing that the run tells.
+    /// Takes the next item of the run.
     async fn advance(&mut self) {
         match self.answering.next().await {
             Told::Words(words) => self.words(&words),
@@ -436,7 +436,7 @@ impl Responding {
         at
     }
 
-    /// Ends the message that is being said, if one is.
+    /// Ends the streaming message, if there is one.
     fn message_done(&mut self) {
         let Some((at, text)) = self.said.take() else { return };
         let (id, part) = (self.item_id(at), OutputText::new(&text));

@@ -21,7 +21,7 @@ const PAGE: usize = 100;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SessionsQuery {
-    /// The agent; `default` where left out.
+    /// The agent; by default `default`.
     agent_id: Option<AgentId>,
     /// The `next` of the page before.
     cursor: Option<String>,
@@ -72,7 +72,7 @@ pub(crate) struct SessionCard {
     messages: u64,
     /// Number of runs that wait.
     waiting: u64,
-    /// A run goes on.
+    /// True if a run is in progress.
     running: bool,
 }
 
@@ -89,10 +89,10 @@ pub(crate) struct Messages {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageView {
     id: MessageId,
-    /// Its place in the session.
+    /// The message's number in the session.
     seq: u64,
     role: Role,
-    /// Its parts: text, images, calls and results.
+    /// The message's parts: text, images, calls and results.
     content: Value,
     run_id: JobId,
     at: UnixMillis,
@@ -114,7 +114,7 @@ pub(crate) struct RunView {
     state: JobState,
     session_key: Option<SessionKey>,
     accepted: UnixMillis,
-    /// How often it was tried.
+    /// The number of attempts.
     tries: u32,
     /// The last error.
     error: Option<String>,
@@ -158,7 +158,7 @@ pub(crate) async fn messages(
     said(&visit, &session, wanted.cursor.as_deref(), wanted.limit).await.map(Json)
 }
 
-/// A page of the messages of one of the visitor's sessions, the latest first.
+/// Returns a page of the messages of one of the visitor's sessions, the latest first.
 pub(crate) async fn said(
     visit: &Visit,
     session: &str,
@@ -222,7 +222,7 @@ pub(crate) async fn remove(
     Ok(Json(SessionRemoved { session_key: session, removed: true }))
 }
 
-/// One of the visitor's sessions.
+/// Returns one of the visitor's sessions.
 async fn one(visit: &Visit, circle: &Circle, session: &SessionKey) -> Result<Json<SessionCard>, ApiError> {
     let found = visit.app().store().conversation(&visit.visitor().tenant, circle, session).await;
     let found = found.map_err(clawsmith::app::Error::from)?;
@@ -248,7 +248,7 @@ pub(crate) async fn cancel(visit: Visit, Path(id): Path<JobId>) -> Result<Json<C
     Ok(Json(visit.app().cancel_run(found.new.id, &visit.visitor().name()).await?))
 }
 
-/// A run of a session of the visitor's own. Of another's nothing is told, not even that it is there.
+/// Returns a run of one of the visitor's own sessions. For any other, not even its existence is revealed.
 pub(crate) async fn own_run(visit: &Visit, id: JobId) -> Result<Job, ApiError> {
     let visitor = visit.visitor();
     let found = visit.app().store().job(&visitor.tenant, id).await.map_err(clawsmith::app::Error::from)?;
@@ -266,7 +266,7 @@ pub(crate) fn own(visitor: &Visitor, session: &str) -> Result<(SessionKey, Circl
     Ok((session, circle(visitor, agent)?))
 }
 
-/// A session of the visitor's own that there is.
+/// Returns an existing session of the visitor's own.
 pub(crate) async fn there(visit: &Visit, session: &str) -> Result<SessionKey, ApiError> {
     let (session, circle) = own(visit.visitor(), session)?;
     let found = visit.gateway.app().store().conversation(&visit.visitor().tenant, &circle, &session).await;

@@ -16,7 +16,7 @@ pub(crate) struct ToolSettingsList {
     settings: Vec<ToolSettingsView>,
 }
 
-/// Settings of one built-in tool, over those of the deployment.
+/// The settings of one built-in tool, which override those of the deployment.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToolSettingsView {
     tool: ToolName,
@@ -88,7 +88,7 @@ pub(crate) struct ProviderList {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ProviderView {
     name: String,
-    /// Its model for agents that name none.
+    /// The default model of the provider, for agents that name none.
     model: Option<String>,
     /// The models that are described.
     models: Vec<String>,

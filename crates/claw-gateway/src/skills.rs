@@ -1,4 +1,5 @@
-//! Skills: what a visitor's agents could use, and what an administrator accepts, grants and removes.
+//! Skills: those that a visitor's agents can use, and accepting, granting and removing them by an
+//! administrator.
 
 use claw_core::skill::SkillCard;
 use clawsmith::app::SkillView;
@@ -14,7 +15,7 @@ use crate::error::ApiError;
 /// The most skills of one answer to a search.
 const PAGE: usize = 50;
 
-/// The agent whose skills are meant.
+/// The agent whose skills are listed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whose {
@@ -34,21 +35,21 @@ pub(crate) struct Sought {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Acceptance {
-    /// The digest of the skill that was looked at.
+    /// The digest of the skill that was seen.
     digest: Digest,
     agent_id: Option<String>,
 }
 
-/// A grant, or a change of who may use a skill.
+/// A grant, or a change of a skill's visibility.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Granting {
     agent_id: Option<String>,
     user_id: Option<String>,
-    /// The only version that they get; the newest where none is given.
+    /// The only version that they get; by default the newest.
     version: Option<u64>,
     visibility: Option<SkillVisibility>,
-    /// The version that everyone without one of their own gets; 0 for the newest.
+    /// The version for everyone without one of their own; 0 for the newest.
     pinned: Option<u64>,
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct Skills {
 /// A removal.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SkillRemoved {
-    /// There was a published skill.
+    /// True if there was a published skill.
     removed: bool,
     /// Number of acceptances that were forgotten.
     forgotten: u64,

@@ -1,4 +1,4 @@
-//! Tools: which ones an agent has, and calls of them.
+//! Tools: those of an agent, and calls of them.
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -29,17 +29,17 @@ pub(crate) struct Whose {
 pub(crate) struct Invoke {
     /// The tool, by its name or an alias.
     tool: String,
-    /// The arguments, as the tool's `parameters` say.
+    /// The arguments, as in the tool's `parameters`.
     #[serde(default)]
     args: Value,
-    /// Put into the arguments as `action`, where they have none.
+    /// Added to the arguments as `action`, if they have none.
     action: Option<String>,
-    /// The agent that calls; `default` where left out.
+    /// The calling agent; by default `default`.
     agent_id: Option<String>,
-    /// A session of your own; one for all calls where left out.
+    /// A session of your own; by default one for all calls.
     session_key: Option<String>,
-    /// The id of a call that was made before: an approval that it waits for is attached to, and a call that ran gives its
-    /// recorded outcome.
+    /// The id of an earlier call: a pending approval is joined, and a call that ran returns its recorded
+    /// outcome.
     call_id: Option<CallId>,
     /// Cannot be claimed with an API key.
     channel: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Invoke {
     chat_id: Option<String>,
     /// Cannot be claimed with an API key.
     peer_kind: Option<String>,
-    /// Say what the call would do and whether it may, and do nothing.
+    /// Return what the call would do and whether it may, without running it.
     #[serde(default)]
     dry_run: bool,
 }
@@ -70,7 +70,8 @@ pub(crate) struct ToolCard {
     parameters: Value,
 }
 
-/// A call that ran: with `result` where it worked, with `error` where it did not, with `recorded` where it had run before.
+/// A call that ran: with `result` if it succeeded, with `error` if it failed, with `recorded` if it had run
+/// before.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Called {
@@ -98,7 +99,7 @@ pub(crate) struct Called {
 pub(crate) struct CallResult {
     /// The text that a model reads.
     output: String,
-    /// The same for programs, where the tool has it.
+    /// The result for programs, if the tool has one.
     details: Option<Value>,
     /// Repairs of the arguments.
     notes: Vec<String>,
@@ -208,12 +209,13 @@ pub(crate) async fn invoke(
 struct Named {
     /// The id that the client sends to mean this call.
     shown: CallId,
-    /// Made of it and of whose it is: nobody can name a call of somebody else's.
+    /// The id derived from the shown id and its owner: nobody can name another owner's call.
     id: CallId,
     is_given: bool,
 }
 
-/// The id of the call: as given, made of the `Idempotency-Key` and the request, or a new one.
+/// Returns the id of the call: the given one, one derived from the `Idempotency-Key` and the request, or a
+/// new one.
 fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Named, ApiError> {
     let (shown, is_given) = match (invoke.call_id, headers.get("idempotency-key")) {
         (Some(id), _) => (id, true),
@@ -248,7 +250,8 @@ fn arguments(invoke: Invoke) -> Result<Value, ApiError> {
     Ok(args)
 }
 
-/// Channel, chat and kind of peer are what a message came by; a program over the network has none of them.
+/// Returns the error for a request that claims a channel, chat or kind of peer: those belong to messages, and
+/// a program over the network has none.
 fn claimed(invoke: &Invoke) -> ApiError {
     let what = match invoke.channel.as_deref() {
         Some("cli") => "the channel `cli` belongs to the terminal of this machine and cannot be claimed",
@@ -305,7 +308,7 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
     }
 }
 
-/// The kind of a tool's error as a word.
+/// Returns the name of an error kind.
 fn kind_name(kind: ErrorKind) -> String {
     json!(kind).as_str().unwrap_or_default().to_owned()
 }

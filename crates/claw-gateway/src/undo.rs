@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
 
-/// The most changes that are looked at for one list.
+/// The most changes scanned for one list.
 const MOST_LOOKED_AT: usize = 1_000;
 /// The most changes of one answer.
 const PAGE: usize = 100;
@@ -51,7 +51,7 @@ pub(crate) struct ChangeView {
     call_id: CallId,
     run_id: Option<JobId>,
     at: UnixMillis,
-    /// When it was undone.
+    /// The time it was undone; `null` if it was not.
     undone: Option<UnixMillis>,
 }
 
@@ -65,11 +65,11 @@ pub(crate) struct ChangeShown {
     diff: String,
 }
 
-/// How to undo.
+/// The options of undoing a change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyRequest {
-    /// Also put back files that somebody changed since.
+    /// Also restore files that somebody changed since.
     #[serde(default)]
     force: bool,
 }

@@ -1,7 +1,7 @@
 //! A WebSocket: requests and their answers, and the events of sessions that the client subscribed to.
 //!
-//! Events of a session are numbered and stored, so that a client resumes from the last number it saw. One that reads too
-//! slowly is told so and disconnected: nothing is left out in silence.
+//! Events of a session are numbered and stored, so that a client resumes from the last number it saw. A
+//! client that reads too slowly is told so and disconnected: nothing is dropped silently.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -35,9 +35,9 @@ const LONGEST_FRAME: usize = 1024 * 1024;
 const MOST_SUBSCRIPTIONS: usize = 64;
 /// The most events that wait for a slow client.
 const WAITING: usize = 256;
-/// How often the key is looked at again and the client is pinged.
+/// The interval at which the key is checked again and the client is pinged.
 const BEAT: Duration = Duration::from_secs(5);
-/// How long a client may take to read one frame.
+/// The longest a client may take to read one frame.
 const SLOWEST: Duration = Duration::from_secs(10);
 
 /// A frame that a client sends, before its method is known.
@@ -94,9 +94,9 @@ const METHODS: [&str; 7] = [
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Send {
     message: String,
-    /// The agent; `default` where left out.
+    /// The agent; by default `default`.
     agent_id: Option<String>,
-    /// A session of your own that goes on; a fresh one where left out.
+    /// A session of your own to continue; by default a new one.
     session_key: Option<String>,
 }
 
@@ -120,7 +120,7 @@ struct History {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Subscribe {
     session_key: String,
-    /// The number of the last event that was seen; 0 for all.
+    /// The number of the last event seen; 0 for all.
     after: Option<u64>,
 }
 
@@ -142,13 +142,13 @@ struct Answer {
 struct Res {
     /// Always `res`.
     r#type: &'static str,
-    /// The request's id; `null` where it could not be read.
+    /// The request's id; `null` if it could not be read.
     id: Option<String>,
     ok: bool,
     /// The result of a request that worked.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Value>,
-    /// The error of one that did not.
+    /// The error, if the request failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
 }
@@ -158,7 +158,7 @@ struct Res {
 struct Told {
     /// Always `event`.
     r#type: &'static str,
-    /// The kind of event; `piece` for a part of what is being said, `lagged` and `ended` where no more follow.
+    /// The kind of event; `piece` for a part of a streaming message, `lagged` and `ended` if no more follow.
     event: &'static str,
     session: SessionKey,
     /// The number of the event; none for a piece.
@@ -170,7 +170,7 @@ struct Told {
     payload: Option<Payload>,
 }
 
-/// An event, or a part of what is being said.
+/// An event, or a part of a streaming message.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Payload {
@@ -222,7 +222,7 @@ pub(crate) async fn open(
     Ok(response.into())
 }
 
-/// Something that a subscription passes on.
+/// An item that a subscription forwards.
 enum Passed {
     Event(Box<Told>),
     /// The client read too slowly, or the session cannot be followed any more.
@@ -282,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// The answer to a frame, whatever it holds.
+    /// Answers a frame of any content.
     async fn answer(&mut self, text: &str) -> Res {
         let frame: Frame = match serde_json::from_str(text) {
             Ok(frame) => frame,
@@ -421,7 +421,7 @@ fn event(session: &SessionKey, followed: Followed) -> Told {
     Told { r#type: "event", event, session: session.clone(), seq, at, payload: Some(payload) }
 }
 
-/// Sends a frame; `false` where the client is gone or does not read.
+/// Sends a frame; returns `false` if the client is gone or does not read.
 async fn send(socket: &mut WebSocket, frame: &impl Serialize) -> bool {
     let frame = serde_json::to_string(frame).unwrap_or_default();
     let sent = socket.send(Message::Text(frame.into()));

@@ -1,4 +1,4 @@
-//! What confinement costs: a small file, read through it and opened plainly.
+//! The cost of confinement: reading a small file through it, against opening it directly.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians of many batches.
 
@@ -51,7 +51,7 @@ async fn main() {
     println!("confined_read/link/deep/small.txt, openat2\t{time:.2}\tµs");
 }
 
-/// What an async program does to read a file: another thread may wait for the disk.
+/// Reads a file as an async program does: on a thread that may block on the disk.
 async fn handed_over(path: PathBuf) -> Vec<u8> {
     tokio::task::spawn_blocking(move || fs::read(path)).await.unwrap().unwrap()
 }

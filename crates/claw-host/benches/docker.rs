@@ -1,7 +1,8 @@
-//! What running a command in a container costs, beside the engine's own API doing the same in the same container.
+//! The cost of running a command in a container, against the engine's own API running the same command in the
+//! same container.
 //!
-//! `scripts/with-docker.sh` brings the engine. Prints `name<TAB>value<TAB>unit` lines; times are medians, and what is
-//! compared takes turns.
+//! `scripts/with-docker.sh` brings the engine. Prints `name<TAB>value<TAB>unit` lines; times are medians, and
+//! the compared runs alternate.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
@@ -74,8 +75,8 @@ async fn run(socket: &Path) {
     docker.remove_container(&container, Some(options)).await.unwrap();
 }
 
-/// What a program would do that uses the API as it is: no way to end the command, no word of a signal, the streams in no
-/// order.
+/// Runs the command through the plain API: it cannot be killed, its signal is not reported, and the order of
+/// its two streams is lost.
 async fn raw(docker: &Docker, container: &str) {
     let exec = CreateExecOptions {
         attach_stdout: Some(true),

@@ -1,7 +1,7 @@
-//! What running a command costs: on the host beside a bare `sh -c true`, and in the kernel sandbox beside `bwrap`
-//! asked for the same layers.
+//! The cost of running a command: on the host against a bare `sh -c true`, and in the kernel sandbox against
+//! `bwrap` with the same layers.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines; times are medians, and what is compared takes turns.
+//! Prints `name<TAB>value<TAB>unit` lines; times are medians, and the compared runs alternate.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
@@ -119,7 +119,8 @@ fn bare(place: &Path) {
     assert!(out.status.success());
 }
 
-/// The same tree, namespaces and dropped capabilities; its filter and rules about files it would have to be given.
+/// Runs `bwrap` with the same tree, namespaces and dropped capabilities, but without our system call filter
+/// and file rules.
 fn bubblewrap(place: &Path) {
     let mut command = Command::new("bwrap");
     command.args(["--ro-bind", "/usr", "/usr"]);

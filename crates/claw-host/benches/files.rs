@@ -1,7 +1,7 @@
-//! How fast files are searched, listed and read, against `rg` and against plain opens, in one run.
+//! Speed of searching, listing and reading files, against `rg` and against plain opens in the same run.
 //!
-//! Prints lines of `name<TAB>value<TAB>unit`; each time is the best of several, one after the other in turns. The
-//! tree is made in a temporary directory and removed.
+//! Prints lines of `name<TAB>value<TAB>unit`; each time is the best of several, taken in turns. The tree is
+//! made in a temporary directory and removed.
 
 use std::fs::{self, File};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -23,10 +23,10 @@ const SIZE: u64 = 300_000_000;
 const FILES: u64 = 12_000;
 const DIRECTORIES: u64 = 400;
 const ROUNDS: usize = 7;
-/// In this share of the files, one in so many, is the word that is rare.
+/// The rare word is in one of so many files.
 const RARE: u64 = 200;
 const SMALL_READS: usize = 2_000;
-/// How often the end of a file is read.
+/// Reads of the end of a file per measurement.
 const TAILS: u32 = 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -94,7 +94,8 @@ fn compare(name: &str, ours: Option<Duration>, theirs: Option<Duration>, what: &
     print(&format!("{name}_ratio"), ours.as_secs_f64() / theirs.as_secs_f64(), &format!("x {what}"));
 }
 
-/// The best time of each, taken in turns so that a busy machine disturbs all alike. `None` where it cannot run.
+/// Returns the best time of each, taken in turns so that a busy machine disturbs all alike. `None` if it
+/// cannot run.
 fn turns<const N: usize>(mut work: [&mut dyn FnMut(); N]) -> [Option<Duration>; N] {
     let mut best = [None::<Duration>; N];
     for _ in 0..ROUNDS {

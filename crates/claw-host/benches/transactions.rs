@@ -1,4 +1,4 @@
-//! What a transaction costs: changes on a layer and their applying, beside writing directly and beside `cp -a`.
+//! The cost of a transaction: changes made on a layer and then applied, against direct writes and `cp -a`.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines.
 

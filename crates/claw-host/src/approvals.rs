@@ -1,6 +1,6 @@
-//! The questions to people, kept in memory.
+//! The approvals, kept in memory.
 //!
-//! It knows how a question moves from state to state and nothing of who waits for it or how long.
+//! The table knows how an approval moves from state to state, but not who waits for it or how long.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use claw_core::store::{
 };
 use claw_core::{ApprovalId, TenantId};
 
-/// A table of questions, and a bell that rings when one changes.
+/// A table of approvals, and a bell that rings when one changes.
 #[derive(Debug)]
 pub(crate) struct ApprovalTable {
     // Ids sort by time, so the first row is the oldest.
@@ -21,8 +21,8 @@ pub(crate) struct ApprovalTable {
 }
 
 impl ApprovalTable {
-    /// A table that keeps about `most` rows: the oldest that are over or lapsed make room, and one that waits
-    /// or is still to be used is never dropped.
+    /// Creates a table that keeps about `most` rows: the oldest that are over or expired make room; a pending
+    /// or unused one is never dropped.
     pub(crate) fn new(most: usize) -> Self {
         Self { rows: Mutex::default(), most, bells: Bells::default() }
     }
@@ -147,7 +147,7 @@ impl ApprovalTable {
         }
     }
 
-    /// Ends a row whose time is over.
+    /// Expires a row whose time is over.
     fn lapse(&self, row: &mut Approval, now: UnixMillis) {
         if !is_over(row.state) && row.request.expires <= now {
             row.state = ApprovalState::Expired;

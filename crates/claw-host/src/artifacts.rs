@@ -1,9 +1,8 @@
-//! Results too long to send whole, kept for the session they came up in.
+//! Results too long to send whole, kept for their session.
 //!
-//! [`FileArtifacts`] keeps them under a directory, [`IndexedArtifacts`] does so within what a whole tenant may keep,
-//! and [`MemoryArtifacts`] keeps them as long as the process lives. All keep a bounded amount: the oldest make room,
-//! and a text that alone is too much is refused. What is kept
-//! was scrubbed before it came here.
+//! [`FileArtifacts`] keeps them under a directory, [`IndexedArtifacts`] adds a limit per tenant, and
+//! [`MemoryArtifacts`] keeps them as long as the process lives. All are bounded: the oldest results make
+//! room, and a single text that exceeds the limit is refused. Texts are scrubbed before they are kept here.
 
 mod file;
 mod indexed;
@@ -17,7 +16,7 @@ pub use self::file::FileArtifacts;
 pub use self::indexed::{ArtifactKeeping, IndexedArtifacts};
 pub use self::memory::MemoryArtifacts;
 
-/// How much is kept for one session.
+/// The limits on kept results of one session.
 #[derive(Debug, Clone, Copy)]
 pub struct ArtifactLimits {
     /// Texts.
@@ -41,7 +40,7 @@ impl ArtifactLimits {
         Err(ToolError::failed(message).try_instead("ask for less at a time"))
     }
 
-    /// How many of the newest fit, given their sizes, newest first.
+    /// Returns the number of newest results that fit, given their sizes, newest first.
     fn fitting(&self, newest_first: impl Iterator<Item = usize>) -> usize {
         let total = |sum: &mut usize, bytes| {
             *sum = sum.saturating_add(bytes);
@@ -55,7 +54,7 @@ fn count_lines(text: &str) -> usize {
     text.split_inclusive('\n').count()
 }
 
-/// Refuses to read from a line that is not there.
+/// Refuses to read from a line that does not exist.
 fn check_first(artifact: &Artifact, first: usize) -> Result<(), ToolError> {
     if (1..=artifact.lines).contains(&first) {
         return Ok(());

@@ -8,7 +8,7 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{Blob, BlobLimits, NewBlob, StoreError};
 use claw_core::tool::Digest;
 
-/// The blobs of all tenants, each tenant's apart.
+/// The blobs of all tenants, kept separately for each.
 #[derive(Debug)]
 pub(crate) struct BlobTable {
     limits: BlobLimits,
@@ -19,7 +19,7 @@ pub(crate) struct BlobTable {
 #[derive(Debug, Default)]
 struct Held {
     blobs: HashMap<Digest, (Blob, UnixMillis)>,
-    /// In the order in which they were put.
+    /// The digests in the order of insertion.
     order: VecDeque<Digest>,
     bytes: u64,
 }

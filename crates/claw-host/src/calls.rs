@@ -1,4 +1,4 @@
-//! Which calls have begun and what became of them, in bounded memory.
+//! The calls that have begun and their outcomes, in bounded memory.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -6,7 +6,7 @@ use std::mem;
 use claw_core::CallId;
 use claw_core::store::Outcome;
 
-/// The fate of calls by id. Ids sort by time, so what is forgotten is always older than what is kept.
+/// The outcomes of calls by id. Ids sort by time, so forgotten calls are always older than kept ones.
 #[derive(Debug)]
 pub(crate) struct Calls {
     fates: BTreeMap<CallId, Outcome>,
@@ -14,14 +14,14 @@ pub(crate) struct Calls {
     forgotten: Option<CallId>,
 }
 
-/// What is known of a call.
+/// The known state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// It has not begun.
+    /// The call has not begun.
     Fresh,
-    /// It has begun; unknown while its end is not recorded.
+    /// The call has begun; its outcome is unknown until its end is recorded.
     Begun(Outcome),
-    /// It is as old as a call that was forgotten, so it may have begun.
+    /// The call is as old as a forgotten one, so it may have begun.
     Forgotten,
 }
 
@@ -39,7 +39,7 @@ impl Calls {
         }
     }
 
-    /// Records how a call ended, and returns its fate until now; `None` where it has not begun.
+    /// Records the end of a call, and returns its previous outcome; `None` if it has not begun.
     pub(crate) fn end(&mut self, call: CallId, outcome: Outcome) -> Option<Outcome> {
         match self.fates.get_mut(&call) {
             Some(fate) => Some(mem::replace(fate, outcome)),

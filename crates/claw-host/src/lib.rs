@@ -1,8 +1,8 @@
-//! The real world behind the ports: the clock, files, kept results, commands and their sandbox, and what is
-//! remembered of calls.
+//! The real world behind the ports: the clock, files, kept results, commands and their sandbox, and the
+//! records of calls.
 //!
-//! [`MemoryStore`] forgets with the process and is what an embedder gets by default; what lasts is kept by
-//! `claw-store`.
+//! [`MemoryStore`] lives as long as the process and is an embedder's default; `claw-store` has the persistent
+//! stores.
 
 #![cfg_attr(
     not(feature = "docker"),

@@ -1,7 +1,7 @@
 //! A store of calls and of the images they gave, in memory: the default of an embedder, and of most tests.
 //!
-//! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. What it
-//! keeps is bounded by [`MemoryLimits`].
+//! Nothing here survives the process and nothing is chained; the stores of `claw-store` are for that. The
+//! content is bounded by [`MemoryLimits`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,12 +25,12 @@ use crate::calls::{Calls, Known};
 pub struct MemoryLimits {
     /// Ledger entries; the oldest make room.
     pub entries: usize,
-    /// Calls whose fate is known one by one. Beyond it the oldest are forgotten, and a call as old as a
-    /// forgotten one counts as begun: refused in doubt, never run twice.
+    /// The calls whose outcomes are known individually. Beyond it the oldest are forgotten, and a call as old
+    /// as a forgotten one counts as begun: it is refused rather than run twice.
     pub calls: usize,
-    /// Sessions whose figures are kept. Beyond it those with no call running start from zero again.
+    /// The sessions whose figures are kept. Beyond it those without a running call start from zero again.
     pub sessions: usize,
-    /// Questions to people, of all tenants together; the oldest that are over make room.
+    /// The approvals of all tenants together; the oldest that are over make room.
     pub approvals: usize,
     /// Blobs; the oldest make room.
     pub blobs: BlobLimits,
@@ -82,7 +82,7 @@ impl MemoryStore {
         }
     }
 
-    /// Lets `check` see the book of the record's tenant, then enters the record, in one critical section.
+    /// Lets `check` inspect the book of the record's tenant, then enters the record, in one critical section.
     fn enter(
         &self,
         record: Record,
@@ -256,7 +256,7 @@ impl Book {
         self.tallies.entry(session.clone()).or_default()
     }
 
-    /// Counts a call under its new fate instead of its old one.
+    /// Counts a call under its new outcome instead of its old one.
     fn finish(&mut self, record: &Record, outcome: Outcome) {
         let Some(before) = self.calls.end(record.call, outcome) else { return };
         let tally = self.tally(&record.session);

@@ -1,4 +1,5 @@
-//! A project's own words for agents: `AGENTS.md` and `CLAUDE.md`, from the workspace up to the repository's root.
+//! A project's instructions for agents: `AGENTS.md` and `CLAUDE.md`, from the workspace up to the
+//! repository's root.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,13 +9,14 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 /// Names of the files, in the order in which they are read.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// How much of one file is read, in bytes.
+/// The most bytes read of one file.
 const MOST_BYTES: u64 = 128 * 1024;
-/// How many directories are looked at.
+/// The most directories scanned.
 const MOST_DIRECTORIES: usize = 32;
 
-/// Returns the files with their texts, those of the repository's root first, by their paths from there. Outside of a
-/// repository only the workspace is looked at. A file that is a link is left out: it could lead anywhere.
+/// Returns the files with their texts, those of the repository's root first, by their paths from there.
+/// Outside a repository only the workspace is searched. A file that is a link is left out: it could lead
+/// anywhere.
 pub fn instructions(workspace: &Path) -> Vec<(String, String)> {
     let ancestors: Vec<&Path> = workspace.ancestors().take(MOST_DIRECTORIES).collect();
     let root = ancestors.iter().position(|directory| directory.join(".git").exists()).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Files of a granted directory that hold secrets, found by their names.
 //!
-//! A toolchain or a directory of sources that is granted to agents often has a file beside it that logs its owner in
-//! somewhere. File tools and the sandbox cover the same files, since both ask here.
+//! A toolchain or a directory of sources that is granted to agents often contains a file with its owner's
+//! login. File tools and the sandbox cover the same files, since both ask here.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -60,14 +60,15 @@ const EITHER: &str = "pem";
 const LOOKED_AT: u64 = 256 * 1024;
 /// A directory with more entries is not searched, and so is not granted.
 const MOST_ENTRIES: usize = 2_000_000;
-/// For how long the files that were found are remembered.
+/// The time for which the found files are cached.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// Files found, by directory.
 type Kept = HashMap<PathBuf, (Instant, Arc<[PathBuf]>)>;
 
-/// Returns the files and directories below a granted directory that hold secrets by their names. Links are not followed:
-/// the grant does not show what they lead to. Fails if the directory cannot be searched; a missing one has none.
+/// Returns the files and directories below a granted directory that hold secrets by their names. Links are
+/// not followed: the grant does not show their targets. Fails if the directory cannot be searched; a missing
+/// one has none.
 pub(crate) fn secret_files(granted: &Path) -> io::Result<Arc<[PathBuf]>> {
     static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
     let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +117,7 @@ fn search(granted: &Path, most: usize) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns whether a path names something that holds a secret.
+/// Returns whether a path is that of a secret file, by its name.
 fn is_secret(path: &Path) -> bool {
     let text = |name: Option<&OsStr>| name.map(|name| name.to_string_lossy().to_lowercase());
     let Some(name) = text(path.file_name()) else { return false };
@@ -128,7 +129,8 @@ fn is_secret(path: &Path) -> bool {
         || (extension == EITHER && may_hold_private_key(path))
 }
 
-/// Reads the file: most files of certificates are public, and programs need them. One that cannot be read may hold a key.
+/// Reads the file: most certificate files are public, and programs need them. A file that cannot be read may
+/// hold a key.
 fn may_hold_private_key(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));

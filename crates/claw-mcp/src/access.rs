@@ -16,7 +16,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether a tool, by the server's name, may be used.
+    /// Returns whether a tool, by the server's name for it, may be used.
     pub fn permits(&self, tool: &str) -> bool {
         !self.deny.contains(tool) && self.allow.as_ref().is_none_or(|allow| allow.contains(tool))
     }
@@ -24,8 +24,8 @@ impl Access {
 
 /// Decides access to a server from its grants, or says why there is none.
 ///
-/// An enabled grant of the agent or of the user gives access; a disabled one of either refuses. Where both give it,
-/// allow lists intersect and deny lists add.
+/// An enabled grant of the agent or of the user gives access; a disabled one of either refuses. If both give
+/// it, allow lists intersect and deny lists add up.
 pub fn access(grants: &[McpGrant], agent: &AgentId, user: Option<&UserId>) -> Result<Access, String> {
     let concerns = |grant: &&McpGrant| match &grant.subject {
         McpSubject::Agent(granted) => granted == agent,

@@ -1,4 +1,4 @@
-//! One connection to a server: dialled when it is first wanted, watched, and dialled again when it is lost.
+//! A connection to a server: dialled when it is first needed, watched, and dialled again when it is lost.
 
 mod dial;
 mod live;
@@ -26,25 +26,25 @@ use crate::error::McpError;
 use crate::handler::Watcher;
 use crate::hub::Place;
 
-/// How long a server may take to introduce itself, and to list its tools.
+/// The longest a server may take to introduce itself, and to list its tools.
 const DIAL_WITHIN: Duration = Duration::from_secs(60);
 /// The first and the longest pause between two attempts, and the pause after [`QUICK_ATTEMPTS`] of them.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const SLOW_PAUSE: Duration = Duration::from_secs(300);
 const QUICK_ATTEMPTS: u32 = 10;
-/// How long a call waits for a connection that is being made.
+/// The longest a call waits for a connection that is being made.
 const CALL_WAITS: Duration = Duration::from_secs(20);
 
-/// The state of a connection, for people.
+/// The state of a connection, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ConnectionState {
-    /// Nobody has wanted it yet.
+    /// Not needed yet.
     Idle,
-    /// It is being made.
+    /// Being made.
     Connecting,
-    /// It is up.
+    /// Connected.
     Ready {
         /// The protocol version that both sides speak.
         protocol: String,
@@ -56,7 +56,7 @@ pub enum ConnectionState {
         /// The cause of the last failure.
         why: String,
     },
-    /// It has been given up: the server was removed, disabled or changed.
+    /// Given up: the server was removed, disabled or changed.
     Closed,
 }
 
@@ -65,9 +65,9 @@ pub enum ConnectionState {
 pub struct ServerReport {
     /// The protocol version that both sides speak.
     pub protocol: String,
-    /// The server's name and version, if it says.
+    /// The server's name and version, if it gives them.
     pub server: Option<String>,
-    /// The server's instructions for its use, if it gives any. They are the server's words.
+    /// The server's instructions for its use, in the server's own words; `None` if it gives none.
     pub instructions: Option<String>,
     /// The server offers resources.
     pub resources: bool,
@@ -81,9 +81,9 @@ pub struct ServerReport {
 pub(crate) struct Target {
     pub(crate) tenant: TenantId,
     pub(crate) server: McpServer,
-    /// The agent whose own connection it is; `None` for the one that agents share.
+    /// The agent that owns the connection; `None` for the one that agents share.
     pub(crate) agent: Option<AgentId>,
-    /// The user whose login it uses; `None` where one login serves all.
+    /// The user whose login it uses; `None` if one login serves all.
     pub(crate) user: Option<UserId>,
     /// The tools that it lists are stored.
     pub(crate) stores: bool,
@@ -106,7 +106,7 @@ struct Now {
     live: Option<Arc<Live>>,
 }
 
-/// A connection, whatever its state. Dropping it ends it, and a server that is a child with it.
+/// A connection in any state. Dropping it closes it, and kills a server that is a child process.
 pub(crate) struct Connection {
     pub(crate) target: Arc<Target>,
     now: watch::Sender<Now>,
@@ -156,13 +156,12 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up: calls that wait for it fail.
+    /// Closes the connection: waiting calls fail.
     pub(crate) fn close(&self) {
         self.stop.cancel();
     }
 
-    /// The connection once it is up. A call waits for one that is being made; one that rests after a failure is tried again
-    /// for it.
+    /// Waits for the connection to be up. A connection that pauses after a failure is retried at once.
     pub(crate) async fn live(&self) -> Result<Arc<Live>, McpError> {
         self.wake();
         let mut now = self.now.subscribe();
@@ -197,7 +196,7 @@ impl Connection {
     }
 }
 
-/// Dials, watches, and dials again, for as long as it is wanted.
+/// Dials, watches, and dials again, for as long as the connection is needed.
 async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) {
     let mut attempts = 0;
     // A server that failed in the newer lifecycle is spoken to in the older one from then on.

@@ -7,7 +7,7 @@ use claw_core::tool::{Block, Output, ToolError};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::json;
 
-/// Turns a result into an output, or into an error where the server says that the call failed.
+/// Converts a result into an output, or into an error if the server says that the call failed.
 pub(crate) fn output(server: &str, result: CallToolResult) -> Result<Output, ToolError> {
     let mut content: Vec<Block> = result.content.into_iter().flat_map(blocks).collect();
     let structured = result.structured_content;
@@ -26,7 +26,8 @@ pub(crate) fn output(server: &str, result: CallToolResult) -> Result<Output, Too
     Ok(output)
 }
 
-/// One piece of a server's content. A link has its words beside it, since it has no contents of its own.
+/// Converts one piece of a server's content. A link gets its description beside it, since it has no content
+/// of its own.
 pub(crate) fn blocks(content: ContentBlock) -> Vec<Block> {
     match content {
         ContentBlock::ResourceLink(link) => {
@@ -38,7 +39,7 @@ pub(crate) fn blocks(content: ContentBlock) -> Vec<Block> {
     }
 }
 
-/// One block. Bytes that a model cannot read are named, not sent.
+/// Converts one block. Bytes that a model cannot read are named, not sent.
 fn block(block: ContentBlock) -> Block {
     match block {
         ContentBlock::Text(text) => Block::Text { text: text.text },
@@ -81,7 +82,7 @@ pub(crate) fn contents(contents: ResourceContents) -> Block {
     }
 }
 
-/// The words of some blocks.
+/// Returns the text of some blocks.
 pub(crate) fn texts(content: &[Block]) -> String {
     let words = content.iter().filter_map(|block| match block {
         Block::Text { text } | Block::Resource { text: Some(text), .. } => Some(text.as_str()),

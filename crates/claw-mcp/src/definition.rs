@@ -1,4 +1,4 @@
-//! Definitions of a server's tools: what is pinned, and what the policy makes of it.
+//! Definitions of a server's tools: the accepted ones, and their metadata for the policy.
 
 use claw_core::store::{McpServer, McpTool};
 use claw_core::tool::{Cost, Effect, Effects, Group, Meta, Source, Spec};
@@ -20,7 +20,7 @@ pub(crate) fn pinned(tool: &rmcp::model::Tool) -> Value {
     Value::Object(parts.collect::<Map<_, _>>())
 }
 
-/// The metadata and the specification of a tool as it was accepted; the error says why it has none.
+/// Returns the metadata and the specification of an accepted tool; the error says why there is none.
 pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), String> {
     let definition = tool.accepted.as_ref().ok_or("nobody has accepted it")?;
     let name = tool_name(server, &tool.name).map_err(|error| error.to_string())?;
@@ -40,10 +40,11 @@ pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), S
     Ok((meta, spec))
 }
 
-/// Seconds beyond the server's own limit before the road ends a call, so that the clearer message comes first.
+/// The seconds beyond the server's own timeout before the executor ends a call, so that the clearer message
+/// comes first.
 const GRACE: u32 = 15;
 
-/// The effects that a server's annotations declare; all of them where there are none.
+/// Returns the effects that a server's annotations declare; all of them if there are none.
 ///
 /// The annotations were accepted with the rest of the definition, and a change of them stops the tool.
 fn effects(annotations: Option<&Value>) -> Effects {

@@ -37,7 +37,7 @@ pub enum McpError {
     Refused {
         /// The server's name.
         server: String,
-        /// The server's words.
+        /// The server's message.
         why: String,
     },
     /// The server answered with something that is not valid, or with too much.

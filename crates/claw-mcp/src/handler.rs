@@ -14,8 +14,8 @@ use rmcp::model::{
 use rmcp::service::NotificationContext;
 use tokio::sync::Notify;
 
-/// The client side of one connection. Sampling, roots and elicitation are not offered: a server gets nothing from us that
-/// no call gave it.
+/// The client side of one connection. Sampling, roots and elicitation are not offered: a server gets nothing
+/// from us but the content of calls.
 #[derive(Clone, Default)]
 pub(crate) struct Watcher(Arc<Shared>);
 
@@ -37,7 +37,7 @@ impl Watcher {
         Following { watcher: self.clone(), token: token.0.clone() }
     }
 
-    /// Waits until the server says that its tools changed.
+    /// Waits until the server announces changed tools.
     pub(crate) async fn tools_changed(&self) {
         self.0.changed.notified().await;
     }

@@ -1,4 +1,4 @@
-//! All servers of a process: who may use them, and the connections to them.
+//! All servers of a process: access to them, and their connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use crate::tool::BridgedTool;
 /// Opens the sealed values of servers.
 #[async_trait]
 pub trait McpSecrets: Send + Sync {
-    /// Returns a secret: the agent's own where it has one of that name, else the tenant's.
+    /// Returns a secret: the agent's own if it has one of that name, else the tenant's.
     async fn secret(
         &self,
         tenant: &TenantId,
@@ -35,7 +35,7 @@ pub trait McpSecrets: Send + Sync {
         name: &SecretName,
     ) -> Result<Option<SecretString>, StoreError>;
 
-    /// Seals a secret of the tenant, in place of the one that is there; `None` removes it.
+    /// Seals a secret of the tenant, replacing the stored one; `None` removes it.
     async fn seal(
         &self,
         tenant: &TenantId,
@@ -53,7 +53,7 @@ pub enum SecretKind {
     Header,
     /// A login by OAuth with its tokens.
     Login,
-    /// A login that was begun.
+    /// A begun login.
     PendingLogin,
 }
 
@@ -77,9 +77,9 @@ pub struct HubOptions {
     pub store: Arc<dyn Store>,
     /// Sealed values of variables and headers.
     pub secrets: Arc<dyn McpSecrets>,
-    /// The place where servers that are programs run.
+    /// The shell that runs servers that are programs.
     pub shell: Arc<dyn ShellHost>,
-    /// The directory below which each such server has one of its own.
+    /// The directory in which each such server has a directory of its own.
     pub directory: PathBuf,
     /// Such programs run in the sandbox.
     pub sandboxed: bool,
@@ -87,7 +87,7 @@ pub struct HubOptions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// A hub that may be gone: tools do not keep it.
+/// A weak reference to a hub: tools do not keep it alive.
 #[derive(Clone)]
 pub(crate) struct WeakHub(Weak<Inner>);
 
@@ -105,11 +105,11 @@ pub(crate) struct Place {
     directory: PathBuf,
     pub(crate) sandboxed: bool,
     clock: Arc<dyn Clock>,
-    /// One lock per login, held while it is renewed.
+    /// A lock per login, held while it is renewed.
     refreshing: Mutex<HashMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// Whose login at which server.
+/// The tenant, server and user of a login.
 type LoginKey = (TenantId, ServerName, Option<UserId>);
 
 pub(crate) struct Opener(pub(crate) Arc<dyn McpSecrets>);
@@ -173,8 +173,8 @@ struct Inner {
     connections: Mutex<HashMap<Key, Arc<Connection>>>,
 }
 
-/// A connection is shared by all agents that have no variables or headers of their own, and by all users of a server where
-/// one login serves all.
+/// The identity of a connection. It is shared by all agents without variables or headers of their own, and by
+/// all users of a server if one login serves all.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: TenantId,
@@ -190,7 +190,7 @@ struct Rows {
     tools: Vec<McpTool>,
 }
 
-/// A tenant's servers as they were read at one moment.
+/// A snapshot of a tenant's servers.
 struct Servers {
     /// The number of changes when they were read.
     at: u64,
@@ -198,7 +198,7 @@ struct Servers {
     /// Tools for resources and prompts, each with the servers that offer such things.
     offers: Vec<Offered>,
     grants: HashMap<ServerName, Vec<McpGrant>>,
-    /// One layer per set of tools, and the layers of callers.
+    /// A layer per set of tools, and the layers of callers.
     layers: Mutex<Layers>,
 }
 
@@ -215,11 +215,11 @@ struct Layers {
     by_tools: HashMap<Vec<usize>, Arc<ToolLayer>>,
 }
 
-/// The most callers whose layers are remembered at a time.
+/// The most callers whose layers are cached.
 const MOST_CALLERS: usize = 10_000;
 
 impl Hub {
-    /// A hub without connections: each is made when it is first wanted.
+    /// Creates a hub without connections: each is made when first needed.
     pub fn new(options: HubOptions) -> Self {
         let HubOptions { store, secrets, shell, directory, sandboxed, clock } = options;
         let changes = store.changes(Topic::Mcp);
@@ -256,8 +256,8 @@ impl Hub {
         McpTools(self.clone())
     }
 
-    /// Connects to a server once, whether or not it is enabled, and returns what it says and lists. Nothing is stored.
-    /// Values that are `given` stand in front of the sealed ones; the login is the user's where each has their own.
+    /// Connects to a server once, enabled or not, and returns its description and tools. Nothing is stored.
+    /// Values that are `given` override the sealed ones; the login is the user's if each has their own.
     pub async fn probe(
         &self,
         tenant: &TenantId,
@@ -280,7 +280,7 @@ impl Hub {
         Ok(live.report().clone())
     }
 
-    /// The connection for a call, and its limit of time; the grants are read anew.
+    /// Returns the connection for a call, and its timeout; the grants are read again.
     pub(crate) async fn connection_for(
         &self,
         caller: &Caller,
@@ -319,7 +319,7 @@ impl Hub {
         Ok((connection, Duration::from_secs(u64::from(limit.max(1)))))
     }
 
-    /// The connection of this key, made anew if the server's settings changed.
+    /// Returns the connection of this key, made anew if the server's settings changed.
     fn connection(&self, key: Key, server: &McpServer) -> Arc<Connection> {
         let mut connections = self.connections();
         if let Some(known) = connections.get(&key) {
@@ -350,7 +350,7 @@ impl Hub {
         place.begin(endpoint, wish).await
     }
 
-    /// Finishes the login that was begun, with the address that the browser was sent to.
+    /// Finishes a begun login, with the address that the browser was redirected to.
     pub async fn finish_login(
         &self,
         tenant: &TenantId,
@@ -362,7 +362,7 @@ impl Hub {
         place.finish(endpoint, callback).await
     }
 
-    /// Forgets a login; `false` where there is none.
+    /// Removes a login; returns `false` if there is none.
     pub async fn end_login(
         &self,
         tenant: &TenantId,
@@ -372,7 +372,7 @@ impl Hub {
         self.login(tenant, server, user)?.0.end().await
     }
 
-    /// The state of a login; `None` where there is none, or none is wanted.
+    /// Returns the state of a login; `None` if there is none, or none is needed.
     pub async fn login_view(
         &self,
         tenant: &TenantId,
@@ -518,7 +518,7 @@ fn with_overrides(mut server: McpServer, access: &Access) -> McpServer {
     server
 }
 
-/// The tools of MCP servers, for each caller those that it was granted.
+/// The tools of MCP servers: for each caller those that it was granted.
 pub struct McpTools(Hub);
 
 #[async_trait]

@@ -5,8 +5,9 @@
 //!  McpServer (ours) ──▶ Offer, Executor: any MCP client calls what the policy gives its caller
 //! ```
 //!
-//! The client half puts the tools of other people's servers on our road: granted, pinned, fenced and bounded. It starts
-//! programs only through a [`ShellHost`](claw_core::port::ShellHost) and reaches addresses only through `claw-net`.
+//! The client half makes third-party servers' tools available under our checks: granted, pinned, fenced and
+//! bounded. It starts programs only through a [`ShellHost`](claw_core::port::ShellHost) and reaches addresses
+//! only through `claw-net`.
 
 mod access;
 mod connection;

@@ -1,16 +1,16 @@
-//! Names of bridged tools: `mcp_{server}_{tool}`, in the letters and the length that every provider takes.
+//! Names of bridged tools: `mcp_{server}_{tool}`, in characters and a length that every provider accepts.
 
 use claw_core::store::McpServer;
 use claw_core::tool::Digest;
 use claw_core::{InvalidId, ToolName};
 
-/// The longest name that every provider takes.
+/// The longest name that every provider accepts.
 const LONGEST: usize = 64;
-/// Hexadecimal digits of the hash that tells shortened names apart.
+/// The hexadecimal digits of the hash that distinguishes shortened names.
 const HASH: usize = 8;
 
-/// Returns the name by which models call a server's tool. The same tool always has the same name: one that cannot be kept
-/// as it is gets a hash of the original.
+/// Returns the name by which models call a server's tool. The same tool always has the same name: an invalid
+/// or long one gets a hash of the original.
 pub fn tool_name(server: &McpServer, tool: &str) -> Result<ToolName, InvalidId> {
     let prefix = match &server.prefix {
         Some(prefix) => prefix.clone(),

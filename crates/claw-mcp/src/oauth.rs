@@ -1,4 +1,5 @@
-//! Logins by OAuth 2.1: begun by a person, finished with the address that their browser was sent to, and kept sealed.
+//! Logins by OAuth 2.1: begun by a person, finished with the address that their browser was redirected to,
+//! and stored sealed.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,34 +26,34 @@ use crate::error::McpError;
 use crate::hub::{McpSecrets, SecretKind, secret_name};
 use crate::transport::Remote;
 
-/// How long a login may take between its begin and its end.
+/// The longest a login may take from its begin to its end.
 const LONGEST_LOGIN: Duration = Duration::from_secs(15 * 60);
 /// The most bytes of an answer of an authorization server.
 const MOST_BYTES: u64 = 1024 * 1024;
-/// The redirects that are followed while metadata is looked for.
+/// The most redirects followed in search of metadata.
 const MOST_REDIRECTS: usize = 3;
 /// The name by which we register with an authorization server.
 const CLIENT_NAME: &str = "Clawsmith";
 /// The login that serves all who have access.
 const SHARED: &str = "shared";
 
-/// A login that is to be begun.
+/// A login to begin.
 #[derive(Debug, Default)]
 pub struct LoginWish {
-    /// The user whose login it is, where each has their own.
+    /// The user of the login, if each has their own.
     pub user: Option<UserId>,
     /// The address that the browser is sent to at the end.
     pub redirect: String,
-    /// Rights to ask for, besides those that the server and its settings name and those of an earlier login.
+    /// Scopes to request, besides those of the server, its settings and an earlier login.
     pub scopes: Vec<String>,
     /// The secret of a client that was registered beforehand.
     pub client_secret: Option<SecretString>,
 }
 
-/// The state of a login, for people. It has no secrets.
+/// The state of a login, for display. It has no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginView {
-    /// The user whose login it is; `None` for the one that serves all.
+    /// The user of the login; `None` for the one that serves all.
     pub user: Option<UserId>,
     /// The rights that were granted.
     pub scopes: Vec<String>,
@@ -62,14 +63,14 @@ pub struct LoginView {
     pub renewable: bool,
 }
 
-/// Whose login at which server.
+/// The place of a login: its server and its user.
 #[derive(Clone)]
 pub(crate) struct LoginPlace {
     pub(crate) secrets: Arc<dyn McpSecrets>,
     pub(crate) tenant: TenantId,
     pub(crate) server: ServerName,
     pub(crate) user: Option<UserId>,
-    /// Only one refresh of a login runs at a time.
+    /// Allows one refresh of a login at a time.
     pub(crate) refreshing: Arc<tokio::sync::Mutex<()>>,
     /// Rises when a secret of any process changed.
     pub(crate) changes: watch::Receiver<u64>,
@@ -89,7 +90,7 @@ struct ClientRecord {
 struct LoginBase {
     /// The address of the server that the login is for. Its tokens go nowhere else.
     url: String,
-    /// The server's own words about its login, which name its authorization server.
+    /// The server's login challenge, which names its authorization server.
     challenge: String,
     client: ClientRecord,
 }
@@ -103,7 +104,7 @@ struct LoginRecord {
     credentials: StoredCredentials,
 }
 
-/// A login that was begun, as it is sealed.
+/// A begun login, as it is sealed.
 #[derive(Serialize, Deserialize)]
 struct PendingLogin {
     base: LoginBase,
@@ -124,7 +125,7 @@ impl LoginPlace {
 
     async fn read<T: for<'de> Deserialize<'de>>(&self, kind: SecretKind) -> Result<Option<T>, McpError> {
         let sealed = self.secrets.secret(&self.tenant, None, &self.name(kind)?).await?;
-        // What cannot be read any more is as good as missing: the person logs in again.
+        // An unreadable login counts as missing: the person logs in again.
         Ok(sealed.and_then(|text| serde_json::from_str(text.expose_secret()).ok()))
     }
 
@@ -141,12 +142,12 @@ impl LoginPlace {
         McpError::Login { server: self.server.to_string(), why: why.into() }
     }
 
-    /// Advice for a person who has to log in.
+    /// Returns advice for a person who has to log in.
     fn missing(&self) -> String {
         format!("nobody is logged in; log in with `clawsmith mcp login {}`", self.server)
     }
 
-    /// The state of the login; `None` where there is none.
+    /// Returns the state of the login; `None` if there is none.
     pub(crate) async fn view(&self) -> Result<Option<LoginView>, McpError> {
         let Some(record) = self.read::<LoginRecord>(SecretKind::Login).await? else { return Ok(None) };
         let tokens = serde_json::to_value(&record.credentials.token_response).unwrap_or_default();
@@ -159,7 +160,7 @@ impl LoginPlace {
         }))
     }
 
-    /// Forgets the login; `false` where there is none.
+    /// Removes the login; returns `false` if there is none.
     pub(crate) async fn end(&self) -> Result<bool, McpError> {
         let was_there = self.view().await?.is_some();
         self.forget(SecretKind::Login).await?;
@@ -215,7 +216,7 @@ impl LoginPlace {
         Ok(url)
     }
 
-    /// Finishes the login that was begun, with the address that the browser was sent to.
+    /// Finishes the begun login, with the address that the browser was redirected to.
     pub(crate) async fn finish(&self, endpoint: &McpEndpoint, callback: &str) -> Result<(), McpError> {
         let told = |error: AuthError| self.failed(words(&error));
         let Some(pending) = self.read::<PendingLogin>(SecretKind::PendingLogin).await? else {
@@ -232,7 +233,7 @@ impl LoginPlace {
         if callback.csrf_token != pending.state.csrf_token {
             return Err(self.failed("this address belongs to another login; begin again"));
         }
-        // Whatever comes of it, an address can be used once.
+        // In any case, an address can be used only once.
         self.forget(SecretKind::PendingLogin).await?;
         let PendingLogin { base, state } = pending;
         let (verifier, secret) = (state.pkce_verifier.clone(), base.client.secret.clone());
@@ -292,12 +293,12 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// The token of the next request; renewed where it is about to end.
+    /// Returns the token for the next request, refreshed if it is about to expire.
     pub(crate) async fn token(&self) -> Result<String, String> {
         self.manager.get_access_token().await.map_err(|error| self.told(&error))
     }
 
-    /// Another token in the place of one that was refused: the one of another process if there is one, else a renewed one.
+    /// Replaces a refused token: by that of another process if there is one, else by a refreshed one.
     pub(crate) async fn renewed(&self, refused: &str) -> Result<String, String> {
         let renew = async {
             let stored = self.manager.get_access_token().await?;
@@ -319,7 +320,7 @@ impl Login {
         }
     }
 
-    /// Advice where the server wants more rights than the login has.
+    /// Returns advice if the server wants more scopes than the login has.
     pub(crate) fn wants(&self, scope: &str) -> String {
         let server = &self.server;
         match scope.split_whitespace().next() {
@@ -392,7 +393,7 @@ impl CredentialStore for SealedLogin {
         self.place.forget(SecretKind::Login).await.map_err(stored)
     }
 
-    /// One refresh at a time, on what is stored now: another connection may have renewed the login meanwhile.
+    /// Allows one refresh at a time, of the stored login: another connection may have renewed it meanwhile.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let guard = Arc::clone(&self.place.refreshing).lock_owned().await;
         self.remember(None);
@@ -400,7 +401,7 @@ impl CredentialStore for SealedLogin {
     }
 }
 
-/// The state of the one login that a manager is used for.
+/// The state of the one login for which a manager is used.
 #[derive(Clone, Default)]
 struct OneState(Arc<Mutex<Option<StoredAuthorizationState>>>);
 
@@ -446,9 +447,10 @@ async fn manager(
     Ok((manager, metadata))
 }
 
-/// A server's words about its login: the challenge with which it refuses a request without one. Empty where it has none.
+/// Returns a server's login challenge: the header with which it refuses a request without a login. Empty if
+/// it has none.
 ///
-/// Some servers let a client introduce itself and refuse what comes after, so several requests are tried.
+/// Some servers let a client introduce itself and refuse later requests, so several are tried.
 async fn challenge(endpoint: &McpEndpoint) -> Result<String, String> {
     let remote = Remote::new(endpoint, HeaderMap::new())?;
     let us = json!({ "name": "clawsmith", "version": env!("CARGO_PKG_VERSION") });
@@ -487,9 +489,9 @@ async fn challenge(endpoint: &McpEndpoint) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// The guarded client as the login wants one.
+/// The guarded client behind the login library's interface.
 struct GuardedOAuth {
-    /// The addresses besides public ones where an authorization server may be.
+    /// The kind of private addresses at which an authorization server may be; `None` for public ones only.
     private: Option<Reach>,
 }
 
@@ -500,7 +502,7 @@ enum Reach {
     Private,
 }
 
-/// The kind of address that a URL has; `None` for public ones and for names.
+/// Returns the kind of a URL's address; `None` for public ones and for names.
 fn reach(url: &str) -> Option<Reach> {
     let url = Url::parse(url).ok()?;
     let host = url.host_str()?.trim_matches(['[', ']']);
@@ -555,7 +557,8 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The words of an authorization server that refused, from the address that it sent the browser to.
+/// Returns the message of an authorization server that refused, from the address that it redirected the
+/// browser to.
 fn refusal(callback: &str) -> Option<String> {
     let url = Url::parse(callback).ok()?;
     let value =
@@ -573,7 +576,7 @@ fn registration(error: &AuthError) -> String {
     )
 }
 
-/// An error of the protocol library in plain words.
+/// Rewords an error of the protocol library.
 fn words(error: &AuthError) -> String {
     let text = match error {
         AuthError::NoAuthorizationSupport => "the server names no authorization server".to_owned(),

@@ -1,7 +1,7 @@
-//! `mcp_resource_read` and `mcp_prompt_get`: what servers offer beside their tools.
+//! `mcp_resource_read` and `mcp_prompt_get`: the resources and prompts of servers.
 //!
-//! They are given to callers with a grant of a server that offers such things. A grant with an allow list has to name
-//! `resources/read` or `prompts/get` in it.
+//! These tools are given to callers with a grant of a server that offers such things. A grant with an allow
+//! list has to name `resources/read` or `prompts/get` in it.
 
 use async_trait::async_trait;
 use claw_core::ServerName;

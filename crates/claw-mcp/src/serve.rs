@@ -1,4 +1,5 @@
-//! Our tools for MCP clients: what the policy gives the client's caller, by the same road as every other call.
+//! Our tools for MCP clients: those that the policy gives the client's caller, with the same checks as every
+//! call.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,7 +34,7 @@ use crate::transport::LARGEST_MESSAGE;
 
 /// The most calls that wait for an approval and are found again by their arguments.
 const MOST_WAITING: usize = 10_000;
-/// The pause before clients are told of changed tools, so that several changes make one notice.
+/// The pause before clients are notified of changed tools, so that several changes make one notice.
 const SETTLE: Duration = Duration::from_millis(200);
 
 /// The caller behind a client's request, and the road.
@@ -44,11 +45,11 @@ pub struct Served {
     pub caller: Caller,
 }
 
-/// Says who the clients of a server are.
+/// Identifies the clients of a server.
 #[async_trait]
 pub trait Clients: Send + Sync + 'static {
-    /// Returns the caller behind a request; `parts` is the head of the HTTP request, `None` on standard streams. The
-    /// error is told to the client.
+    /// Returns the caller behind a request; `parts` is the head of the HTTP request, `None` on standard
+    /// streams. The error is sent to the client.
     async fn served(&self, parts: Option<&Parts>) -> Result<Served, String>;
 
     /// Rises when the tools of a client may have changed.
@@ -59,7 +60,7 @@ pub trait Clients: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct ClawServer {
     clients: Arc<dyn Clients>,
-    /// Calls that wait for an approval, by caller, tool and arguments: the same call made again is the same call.
+    /// Calls that wait for an approval, by caller, tool and arguments: a repeated call is the same call.
     waiting: Arc<Mutex<HashMap<Digest, CallId>>>,
 }
 
@@ -74,13 +75,13 @@ impl ClawServer {
         served.map_err(|why| ErrorData::invalid_request(why, None))
     }
 
-    /// A digest of the tools that a client has now; `None` where it has none any more.
+    /// Returns a digest of the client's current tools; `None` if it has no access any more.
     async fn digest(&self, extensions: &rmcp::model::Extensions) -> Option<Digest> {
         let Served { executor, caller } = self.served(extensions).await.ok()?;
         Some(Digest::of(&executor.offer(caller).await.specs(|_, _| {})))
     }
 
-    /// The id of a call: that of the same call if it waits for an approval, else a new one.
+    /// Returns the id of a call: that of the same call if it waits for an approval, else a new one.
     fn call_id(&self, key: Digest) -> CallId {
         self.waiting().get(&key).copied().unwrap_or_else(CallId::new)
     }
@@ -107,8 +108,9 @@ impl ClawServer {
 /// An MCP server over streamable HTTP, for a router.
 pub type HttpServer = StreamableHttpService<ClawServer, LocalSessionManager>;
 
-/// Serves these clients over streamable HTTP until `ending` rings, to requests whose `Host` and
-/// `Origin` are among `hosts`. The router in front of it checks the key, and puts what [`Clients::served`] needs into a request's extensions.
+/// Serves these clients over streamable HTTP until `ending` is cancelled, for requests whose `Host` and
+/// `Origin` are among `hosts`. The router in front of it checks the key, and puts what [`Clients::served`]
+/// needs into a request's extensions.
 pub fn http_server(clients: Arc<dyn Clients>, hosts: Vec<String>, ending: CancellationToken) -> HttpServer {
     let server = ClawServer::new(clients);
     let origins: Vec<String> =
@@ -120,7 +122,7 @@ pub fn http_server(clients: Arc<dyn Clients>, hosts: Vec<String>, ending: Cancel
     StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
 }
 
-/// Serves one client on standard input and output until it hangs up.
+/// Serves one client on standard input and output until it disconnects.
 pub async fn serve_stdio(clients: Arc<dyn Clients>) -> Result<(), String> {
     let transport = AsyncRwTransport::new_server(tokio::io::stdin(), tokio::io::stdout());
     let transport = transport.with_max_line_length(LARGEST_MESSAGE);
@@ -180,7 +182,7 @@ impl ServerHandler for ClawServer {
         }
         let reply = executor.execute(&offer, call).await;
         self.remember(key, &reply);
-        // What was told of the call goes out before its result does.
+        // The call's progress is sent before its result.
         if let Some((progress, task)) = teller {
             drop(progress);
             let _ = tokio::time::timeout(Duration::from_secs(5), task).await;
@@ -271,7 +273,7 @@ impl<'a> Offered<'a> {
         Self { server, extensions, changes, known }
     }
 
-    /// Waits until the tools have really changed; `false` where nothing tells of changes any more.
+    /// Waits until the tools have really changed; returns `false` if no more changes are announced.
     async fn changed(&mut self) -> bool {
         while any_changed(&mut self.changes).await {
             tokio::time::sleep(SETTLE).await;
@@ -285,7 +287,7 @@ impl<'a> Offered<'a> {
     }
 }
 
-/// Waits for a change of any of these; `false` where there are none left to wait for.
+/// Waits for a change of any of these; returns `false` if none are left.
 async fn any_changed(changes: &mut [watch::Receiver<u64>]) -> bool {
     let waits: Vec<_> = changes.iter_mut().map(|change| Box::pin(change.changed())).collect();
     if waits.is_empty() {
@@ -294,7 +296,7 @@ async fn any_changed(changes: &mut [watch::Receiver<u64>]) -> bool {
     futures_util::future::select_all(waits).await.0.is_ok()
 }
 
-/// A progress whose pieces go to the client, and the task that sends them.
+/// Creates a progress whose pieces go to the client, and the task that sends them.
 fn tell_progress(peer: Peer<RoleServer>, token: ProgressToken) -> (Progress, tokio::task::JoinHandle<()>) {
     let (sender, mut pieces) = mpsc::channel::<String>(64);
     let task = tokio::spawn(async move {
@@ -313,7 +315,7 @@ fn tell_progress(peer: Peer<RoleServer>, token: ProgressToken) -> (Progress, tok
     (progress, task)
 }
 
-/// A tool as a client is told of it.
+/// Converts a tool for a client's list.
 fn listed(spec: &Spec, meta: &Meta) -> Tool {
     let parameters = match &*spec.parameters {
         Value::Object(schema) => schema.clone(),

@@ -1,7 +1,7 @@
 //! The cost of walking three steps through a knowledge graph of 100,000 entities, of finding entities by words, and of
 //! keeping facts.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
+//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one; its
 //! database is dropped at the end.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
@@ -23,7 +23,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 
 const ENTITIES: usize = 100_000;
-/// Relations out of each entity; one in a hundred entities is a hub that a thousand lead to.
+/// The relations out of each entity; one in a hundred entities is a hub with a thousand relations into it.
 const RELATIONS: usize = 4;
 const KEPT: usize = 500;
 const ROWS: usize = 500;
@@ -40,7 +40,7 @@ fn median(name: &str, mut times: Vec<f64>, target: &str) {
     println!("{name}\t{half:.2}\tms median\t{most:.2}\tms at most\t{target}");
 }
 
-/// Facts as people add them: measured, and the owner is there afterwards.
+/// Measures adding facts by hand; the owner exists afterwards.
 async fn keep(name: &str, store: &impl GraphStore) {
     let entity =
         |n: usize| NewEntity { said: EntityFacts::new(format!("Kept {n:04} thing"), "kept"), source: None };

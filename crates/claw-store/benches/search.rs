@@ -1,6 +1,7 @@
-//! What a search costs over 100,000 passages, beside the bare driver asking the bare index for the same words.
+//! The cost of a search over 100,000 passages, against the bare driver asking the bare index for the same
+//! words.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one
+//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one
 //! (`scripts/with-postgres.sh cargo bench -p claw-store --bench search`); its database is dropped at the end.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
@@ -22,8 +23,8 @@ const WORDS: usize = 120;
 const VOCABULARY: usize = 50_000;
 const NOW: UnixMillis = UnixMillis(0);
 
-/// What is asked: the name, the question as people write it, the words that a bare index is asked.
-/// Words are `w` and their rank: `w0` is in nearly everything, `w5` in five of six.
+/// The queries: a name, the question as people write it, the words for the bare index. Words are `w` and
+/// their rank: `w0` is in nearly everything, `w5` in five of six.
 const QUESTIONS: [(&str, &str, &[&str]); 4] = [
     ("a rare word", "w30000", &["w30000"]),
     ("three words in between", "w900 w1500 w2500", &["w900", "w1500", "w2500"]),
@@ -35,7 +36,7 @@ const QUESTIONS: [(&str, &str, &[&str]); 4] = [
     ("a common word alone", "w5", &["w5"]),
 ];
 
-/// Numbers that are the same every time.
+/// A generator of the same numbers every time.
 struct Random(u64);
 
 impl Random {
@@ -52,7 +53,7 @@ impl Random {
     }
 }
 
-/// Words as often as their rank says: the second half as often as the first, the third a third as often.
+/// Words with a frequency by rank: the second half as often as the first, the third a third as often.
 struct Corpus {
     random: Random,
     sums: Vec<f64>,
@@ -88,7 +89,7 @@ fn key(n: usize) -> DocumentKey {
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: format!("memory/{n}.md") }
 }
 
-/// Fills the store and gives, for each question, its time when a tenth was there.
+/// Fills the store and returns, for each question, its time when a tenth was stored.
 async fn fill(name: &str, store: &impl Documents) -> Vec<f64> {
     let mut corpus = Corpus::new();
     let mut early = Vec::new();
@@ -124,13 +125,13 @@ struct Times {
 }
 
 impl Times {
-    /// How it grew while the passages became ten times as many.
+    /// Returns the growth of the time while the number of passages grew tenfold.
     fn growth(&self) -> f64 {
         self.now / self.early
     }
 }
 
-/// Beside the bare driver, since what no longer fits a processor's caches costs more for both.
+/// Prints ratios to the bare driver: data beyond a processor's caches costs both more.
 fn print_beside(name: &str, ours: &Times, bare: &Times) {
     println!("{name} / bare\t{:.2}\tx", ours.now / bare.now);
     println!("{name}, 100,000 passages / 10,000\t{:.1}\tx\ttarget at most 10", ours.growth());
@@ -198,7 +199,7 @@ async fn ask_bare_sqlite(name: &str, bare: &mut SqliteConnection, asked: &str) -
     .await
 }
 
-/// Passages of so many documents in a table with an index by FTS5 as it comes, and nothing else.
+/// Stores the passages of so many documents in a table with a default FTS5 index, and nothing else.
 async fn bare_sqlite(path: &std::path::Path, documents: usize) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
     let mut bare = options.disable_statement_logging().connect().await.unwrap();
@@ -261,7 +262,7 @@ async fn postgres(url: &str) {
     admin.execute(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
 }
 
-/// The passages of the first documents in a table with an index as it comes.
+/// Stores the passages of the first documents in a table with a default index.
 async fn bare_postgres(bare: &mut PgConnection, table: &str, documents: usize) {
     let passages = documents * PASSAGES;
     let sql = format!(

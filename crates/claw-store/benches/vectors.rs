@@ -1,6 +1,6 @@
-//! The cost of a search by similarity over 100,000 passages of 384 numbers, beside comparing all of them.
+//! The cost of a similarity search over 100,000 passages of 384 numbers, against comparing all of them.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
+//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one; its
 //! database is dropped at the end.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
@@ -25,7 +25,7 @@ const MODEL: &str = "bench";
 const NOW: UnixMillis = UnixMillis(0);
 const QUESTIONS: usize = 40;
 
-/// Numbers that are the same every time.
+/// A generator of the same numbers every time.
 struct Random(u64);
 
 impl Random {
@@ -47,7 +47,7 @@ impl Random {
     }
 }
 
-/// Vectors around subjects, as those of texts are.
+/// Vectors clustered around subjects, as those of texts are.
 struct Vectors {
     random: Random,
     centres: Vec<Vec<f32>>,
@@ -76,7 +76,7 @@ fn key(n: usize) -> DocumentKey {
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: format!("memory/{n}.md") }
 }
 
-/// Fills the store; gives the vectors, and some to ask with.
+/// Fills the store; returns the vectors, and some to query with.
 async fn fill(name: &str, store: &impl Memories) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
     let (mut source, mut all) = (Vectors::new(), Vec::new());
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! What an operator asks of a store, whichever backend runs.
+//! The operations of an operator on a store, for either backend.
 
 use async_trait::async_trait;
 use claw_core::store::{Store, StoreError};
@@ -6,13 +6,13 @@ use claw_core::store::{Store, StoreError};
 use crate::chain::ChainReport;
 use crate::installation::Installation;
 
-/// An open store, and what only whoever runs it may ask.
+/// An open store, with the operations that only its operator may use.
 #[async_trait]
 pub trait Backend: Store {
     /// Checks every chain of the ledger, of all tenants and nodes. Changes nothing.
     async fn verify(&self) -> Result<Vec<ChainReport>, StoreError>;
-    /// Whose store it is.
+    /// Returns the installation that owns the store.
     fn installation(&self) -> Installation;
-    /// Closes its connections. SQLite then has one file and none beside it, unless others have it open.
+    /// Closes its connections. SQLite then has a single file, unless another process has it open.
     async fn disconnect(&self);
 }

@@ -1,7 +1,7 @@
-//! The hash chain of the ledger, apart from where it is kept.
+//! The hash chain of the ledger, independent of its storage.
 //!
-//! An entry is one JSON line that holds the hash of the line before it. What a backend keeps beside the line
-//! ([`Columns`]) is for finding it; [`Walk`] checks that it says the same.
+//! An entry is one JSON line that holds the hash of the line before it. The columns that a backend keeps
+//! beside the line ([`Columns`]) serve to find it; [`Walk`] checks that they agree with the line.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use serde::Serialize;
 
 use crate::row;
 
-/// Where a chain ends.
+/// The end of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// How many entries there are.
+    /// The number of entries.
     pub count: u64,
-    /// The hash of the last one's line.
+    /// The hash of the last entry's line.
     pub hash: Digest,
 }
 
@@ -46,14 +46,14 @@ impl Head {
     }
 }
 
-/// What is kept of an entry beside its line, to find it by.
+/// The columns stored beside an entry's line, to find it by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Columns<'a> {
-    /// When.
+    /// The time, in milliseconds since the epoch.
     pub at: i64,
-    /// In which conversation.
+    /// The session.
     pub session: &'a str,
-    /// Which call.
+    /// The id of the call.
     pub call: &'a [u8],
     /// `refused`, `intent` or `outcome`.
     pub event: &'a str,
@@ -62,7 +62,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Those of a record.
+    /// Returns the columns of a record.
     pub fn of(record: &'a Record) -> Self {
         let (event, outcome) = match &record.event {
             EntryEvent::Refused { .. } => ("refused", None),
@@ -82,7 +82,7 @@ fn name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What was found out about one chain.
+/// The findings about one chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChainReport {
     /// The tenant that owns the chain.
@@ -90,9 +90,9 @@ pub struct ChainReport {
     pub tenant: String,
     /// Tenant and node.
     pub chain: String,
-    /// How many entries are sound, counted from the first.
+    /// The number of sound entries, counted from the first.
     pub entries: u64,
-    /// What is wrong, if something is: the first thing found.
+    /// The first fault found; `None` if the chain is sound.
     pub fault: Option<Fault>,
 }
 
@@ -106,71 +106,71 @@ impl fmt::Display for ChainReport {
     }
 }
 
-/// What is wrong with a chain.
+/// A fault of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
-    /// The entry is not what was written: its hash, or what is kept beside it, differs.
+    /// The entry was changed: its hash, or a column beside it, differs.
     #[error("entry {seq} was changed: it does not have the hash that was kept of it")]
     Changed {
-        /// Which entry.
+        /// The number of the entry.
         seq: u64,
     },
-    /// The entry does not read as one.
+    /// The entry cannot be parsed.
     #[error("entry {seq} does not read as an entry")]
     Unreadable {
-        /// Which entry.
+        /// The number of the entry.
         seq: u64,
     },
-    /// The entry is not there, though later ones are.
+    /// The entry is missing, though later ones exist.
     #[error("entry {seq} is missing: entry {found} follows the one before it")]
     Missing {
-        /// Which entry.
+        /// The number of the entry.
         seq: u64,
-        /// What stands in its place.
+        /// The number found in its place.
         found: u64,
     },
     /// The entry belongs to another chain.
     #[error("entry {seq} is of another tenant or node")]
     Foreign {
-        /// Which entry.
+        /// The number of the entry.
         seq: u64,
     },
-    /// The last entries are gone.
+    /// The last entries are missing.
     #[error("the chain is cut off: its head counts {counted} entries, {found} are there")]
     CutOff {
-        /// How many there were.
+        /// The number of entries according to the head.
         counted: u64,
-        /// How many there are.
+        /// The number of entries that exist.
         found: u64,
     },
-    /// There are entries and no head, so that nobody can tell whether it is all of them.
+    /// There are entries but no head, so that it is unknown whether they are all.
     #[error("the head is missing, so entries may be missing at the end")]
     HeadMissing,
-    /// The head does not read as one, or does not fit its own chain.
+    /// The head cannot be parsed, or does not fit its own chain.
     #[error("the head is damaged, so entries may be missing at the end")]
     HeadDamaged,
 }
 
-/// One way along a chain, from its first entry: every row in order of its number, then [`Walk::report`].
+/// A walk along a chain, from its first entry: every row in order of its number, then [`Walk::report`].
 #[derive(Debug)]
 pub struct Walk<'a> {
     tenant: &'a str,
     node: &'a str,
-    /// `Err` where it does not read.
+    /// The head; `Err` if it cannot be parsed.
     head: Result<Option<Head>, Fault>,
     at: Head,
     fault: Option<Fault>,
 }
 
 impl<'a> Walk<'a> {
-    /// Along the chain of a tenant and node, whose head was read with [`Head::read`].
+    /// Begins a walk along the chain of a tenant and node, whose head was read with [`Head::read`].
     pub fn new(tenant: &'a str, node: &'a str, head: Option<Result<Head, StoreError>>) -> Self {
         let head = head.transpose().map_err(|_| Fault::HeadDamaged);
         Self { tenant, node, head, at: Head::start(), fault: None }
     }
 
-    /// Looks at the next row. `false` where a fault was found: then no other row need be read.
+    /// Checks the next row. Returns `false` at a fault: then no other row need be read.
     pub fn step(&mut self, columns: Columns<'_>, line: &str) -> bool {
         match self.check(columns, line) {
             Ok(next) => self.at = next,
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
         self.fault.is_none()
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn report(self) -> ChainReport {
         let found = self.at.count;
         let fault = self.fault.or(match self.head {

@@ -1,4 +1,4 @@
-//! Whose conversations are: the same questions in both dialects.
+//! Sessions and their owners: the SQL that both dialects share.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{Circle, Conversation, ConversationPage, Party, StoreError};
@@ -13,7 +13,8 @@ pub(crate) const ACCEPT: &str = "could not accept the message";
 pub(crate) const READ: &str = "could not read conversations";
 pub(crate) const CHANGE: &str = "could not change the session";
 
-/// The first to write owns it; of everybody else nothing is kept, and no row comes back. `$10` is the job as JSON.
+/// Stores a session whose first writer owns it; for anybody else nothing is stored, and no row comes back.
+/// `$10` is the job as JSON.
 macro_rules! keep {
     ($json:literal) => {
         concat!(
@@ -37,7 +38,7 @@ macro_rules! keep {
 }
 pub(crate) use keep;
 
-/// What is read of a conversation; how its job reads is each dialect's own.
+/// Selects a session. The expression that reads its job differs by dialect.
 macro_rules! columns {
     ($job:literal) => {
         concat!(
@@ -75,14 +76,14 @@ pub(crate) type Row = (
 );
 
 pub(crate) const RENAME: &str = "UPDATE conversations SET title = $3 WHERE tenant = $1 AND session = $2";
-/// Takes the new key, unless anything has it. Binds tenant, session, new key and time.
+/// Inserts a session under the new key, unless the key is taken. Binds tenant, session, new key and time.
 pub(crate) const FORK: &str = "INSERT INTO conversations
          (tenant, session, agent, user_id, channel, chat, peer, lane, started, last, job, title)
      SELECT tenant, $3, agent, user_id, channel, chat, peer, lane, $4, $4, job, title
      FROM conversations WHERE tenant = $1 AND session = $2
        AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant = $1 AND session = $3)
      ON CONFLICT (tenant, session) DO NOTHING";
-/// Binds tenant, session and new key, as the next one does.
+/// Copies the messages. Binds tenant, session and new key, as the next one does.
 macro_rules! fork_messages {
     ($id:literal) => {
         concat!(
@@ -99,7 +100,7 @@ pub(crate) const FORK_SUMMARIES: &str = "INSERT INTO summaries (tenant, session,
 /// Counts the runs of a session that wait or go on.
 pub(crate) const OPEN_RUNS: &str = "SELECT count(*) FROM jobs WHERE tenant = $1 AND session = $2
      AND state IN ('pending', 'leased', 'parked')";
-/// Each removes a part of a session.
+/// The statements that each remove a part of a session.
 pub(crate) const REMOVE: &[&str] = &[
     "DELETE FROM messages WHERE tenant = $1 AND session = $2",
     "DELETE FROM events WHERE tenant = $1 AND session = $2",
@@ -112,19 +113,19 @@ pub(crate) fn taken(to: &SessionKey) -> StoreError {
     StoreError::Refused { what: CHANGE, why: format!("session `{to}` is there already") }
 }
 
-/// A run of the session goes on.
+/// Returns the error for changing a session that has a run.
 pub(crate) fn busy(session: &SessionKey) -> StoreError {
     let why = format!("a run of session `{session}` waits or goes on; stop it first (`clawsmith runs list`)");
     StoreError::Refused { what: CHANGE, why }
 }
 
-/// Refuses names that could not be told apart once they are stored.
+/// Refuses names that would be ambiguous once they are stored.
 pub(crate) fn check(party: &Party) -> Result<(), StoreError> {
     let refused = |why| Err(StoreError::Refused { what: ACCEPT, why });
     party.fault().map_or(Ok(()), refused)
 }
 
-/// The person a conversation is of; in a group it is nobody.
+/// Returns the person who owns a session; `None` for a group.
 pub(crate) fn owner(party: &Party) -> Option<&str> {
     match party.peer {
         PeerKind::Direct => party.user.as_ref().map(|user| user.as_str()),
@@ -132,7 +133,7 @@ pub(crate) fn owner(party: &Party) -> Option<&str> {
     }
 }
 
-/// Somebody writes into a conversation that is not theirs. Whose it is, they are not told.
+/// Returns the error for writing into another owner's session, without naming that owner.
 pub(crate) fn not_theirs(session: &SessionKey) -> StoreError {
     let why =
         format!("conversation `{session}` is somebody else's, or another agent's; begin one of your own");
@@ -146,7 +147,7 @@ pub(crate) fn peer(peer: PeerKind) -> &'static str {
     }
 }
 
-/// Adds that a conversation is in the circle.
+/// Adds the condition that a session is in the circle.
 pub(crate) fn within<DB: Database>(asked: &mut QueryBuilder<DB>, circle: &Circle)
 where
     for<'t> &'t str: Encode<'t, DB> + Type<DB>,
@@ -192,7 +193,7 @@ where
     asked
 }
 
-/// Asks for one conversation of a circle.
+/// Builds the query for one session of a circle.
 pub(crate) fn one<DB: Database>(
     select: &'static str,
     tenant: &TenantId,
@@ -209,7 +210,7 @@ where
     asked
 }
 
-/// Asks for what was last said in a conversation of a circle, backwards.
+/// Builds the query for the last messages of a session of a circle, newest first.
 pub(crate) fn said<DB: Database>(
     tenant: &TenantId,
     circle: &Circle,
@@ -230,7 +231,7 @@ where
     asked
 }
 
-/// What was found.
+/// Reads a session from its row.
 pub(crate) fn conversation(row: &Row) -> Result<Conversation, StoreError> {
     let (session, agent, user, channel, chat, peer, lane, job, title, ..) = row;
     let (.., started, last, messages, waiting, running) = row;

@@ -1,4 +1,4 @@
-//! What both databases agree on about documents: where one can be, and which version comes next.
+//! The rules for documents that both databases share: valid paths, and the next version.
 
 use claw_core::store::{DocumentKey, Passage, PassageHash, Shelf, StoreError, UnembeddedPassage};
 use claw_core::{AgentId, UserId};
@@ -6,10 +6,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::row;
 
-/// The longest path of a document, in bytes: well within what an index of PostgreSQL takes.
+/// The longest path of a document, in bytes: well within the limit of a PostgreSQL index.
 const LONGEST_PATH: usize = 1_024;
 
-/// A document as its row stands; a removed one has a row too.
+/// The row of a document; a removed document has one too.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standing {
     pub(crate) id: i64,
@@ -19,18 +19,18 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// From its row: id, owner, version, and whether it has a text.
+    /// Reads its row: id, owner, version, and whether it has a text.
     pub(crate) fn of((id, owner, version, is_there): (i64, i64, i64, bool)) -> Self {
         Self { id, owner, version, is_there }
     }
 
-    /// The version of the document, where it is there.
+    /// Returns the version of the document, if it exists.
     pub(crate) fn now(&self) -> Option<u64> {
         u64::try_from(self.version).ok().filter(|_| self.is_there)
     }
 }
 
-/// The version after the one that stands, for a writer that saw `seen`.
+/// Returns the next version, for a writer that saw `seen`.
 pub(crate) fn next(
     key: &DocumentKey,
     standing: Option<&Standing>,
@@ -48,7 +48,7 @@ pub(crate) fn stale(key: &DocumentKey, now: Option<u64>) -> StoreError {
     StoreError::Stale { path: key.path.clone(), now }
 }
 
-/// Whether a document can be at this path, in either database.
+/// Checks that a document can be at this path, in either database.
 pub(crate) fn check_path(what: &'static str, key: &DocumentKey) -> Result<(), StoreError> {
     let refused = |why| Err(StoreError::Database { what, why, transient: false });
     if key.agent.is_none() && key.user.is_some() {
@@ -82,7 +82,7 @@ pub(crate) fn passages(key: &DocumentKey, text: &str) -> Vec<Passage> {
     }
 }
 
-/// The text whose words find a passage: the path, the headings and what it says.
+/// Returns the text whose words find a passage: the path, the headings and the passage's text.
 pub(crate) fn indexed(path: &str, passage: &Passage) -> String {
     let path = path.strip_prefix("memory/").unwrap_or(path);
     let name = path.strip_suffix(".md").unwrap_or(path);
@@ -90,7 +90,7 @@ pub(crate) fn indexed(path: &str, passage: &Passage) -> String {
     format!("{name}\n{}\n{}", passage.heading, passage.text)
 }
 
-/// The text that the vector of a passage is made of.
+/// Returns the text that the vector of a passage is computed from.
 pub(crate) fn embedded(heading: &str, text: &str) -> String {
     if heading.is_empty() { text.to_owned() } else { format!("{heading}\n{text}") }
 }
@@ -100,12 +100,12 @@ pub(crate) fn hash(passage: &Passage) -> PassageHash {
     Sha256::digest(embedded(&passage.heading, &passage.text).as_bytes()).into()
 }
 
-/// For whom, as a column: empty is for everyone, since no user's id is.
+/// Returns the user as a column: empty means everyone, since no user's id is empty.
 pub(crate) fn user(user: Option<&UserId>) -> &str {
     user.map_or("", UserId::as_str)
 }
 
-/// For whom, from the column.
+/// Reads the user from the column.
 pub(crate) fn user_of(column: &str) -> Result<Option<UserId>, StoreError> {
     if column.is_empty() { Ok(None) } else { row::word("a document's user", column).map(Some) }
 }

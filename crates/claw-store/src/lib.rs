@@ -1,4 +1,4 @@
-//! What Clawsmith remembers: SQLite embedded, PostgreSQL for many nodes, one behaviour.
+//! The persistent state of Clawsmith: SQLite embedded, PostgreSQL for many nodes, one behaviour.
 //!
 //! `docs/store.md` is the promise. Each aggregate has one pair of migrations and one conformance function. Simple
 //! aggregates are one file in `sql/`, which both backends compile over their own `dialect`; those whose locking or
@@ -50,7 +50,7 @@ pub use sqlite::SqliteStore;
 pub use status::{Journal, Schema, Status, TableStatus};
 pub use vault::Vault;
 
-/// Opens the store at `place` for this node. What is missing of it is made, and its schema brought up to date.
+/// Opens the store at `place` for this node, creating it if it does not exist and migrating its schema.
 pub async fn open(
     place: &Place,
     node: NodeId,
@@ -63,8 +63,8 @@ pub async fn open(
     })
 }
 
-/// Makes what is missing of the store at `place` and brings its schema up to date, as [`open`] does; says which
-/// steps were applied.
+/// Creates the store at `place` if it is missing and migrates its schema, as [`open`] does; returns the
+/// applied migrations.
 pub async fn migrate(place: &Place, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     match place {
         Place::Memory => Ok(Vec::new()),
@@ -73,7 +73,7 @@ pub async fn migrate(place: &Place, options: &StoreOptions) -> Result<Vec<Step>,
     }
 }
 
-/// How the store at `place` stands; `None` where there is none yet. Makes and changes nothing.
+/// Returns the status of the store at `place`; `None` if there is none yet. Changes nothing.
 pub async fn status(place: &Place) -> Result<Option<Status>, StoreError> {
     match place {
         Place::Memory => Ok(None),
@@ -82,7 +82,7 @@ pub async fn status(place: &Place) -> Result<Option<Status>, StoreError> {
     }
 }
 
-/// Whether there is a store at `place` yet. Makes and changes nothing.
+/// Returns whether there is a store at `place` yet. Changes nothing.
 pub async fn exists(place: &Place) -> Result<bool, StoreError> {
     match place {
         Place::Memory => Ok(false),

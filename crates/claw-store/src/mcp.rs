@@ -1,7 +1,8 @@
 //! MCP servers, grants, tools and requests: one implementation for both databases.
 //!
-//! The rows are JSON texts with keys beside them, so the statements are the same in both dialects. What changes a
-//! server's rows first locks the server's own row; SQLite has one writer and needs no lock.
+//! The rows are JSON texts with keys beside them, so the statements are the same in both dialects. A
+//! transaction that changes a server's rows first locks the server's own row; SQLite has one writer and needs
+//! no lock.
 
 use claw_core::store::StoreError;
 use claw_core::{AccessRequestId, ServerName};
@@ -9,13 +10,13 @@ use claw_core::{AccessRequestId, ServerName};
 pub(crate) const WRITE: &str = "could not write the MCP server's data";
 pub(crate) const READ: &str = "could not read the MCP servers";
 
-/// There is no server of this name.
+/// Returns the error for an unknown server.
 pub(crate) fn no_server(name: &ServerName) -> StoreError {
     let why = format!("there is no MCP server `{name}`; `clawsmith mcp list` shows those there are");
     StoreError::Refused { what: "unknown MCP server", why }
 }
 
-/// There is no request with this id.
+/// Returns the error for an unknown request.
 pub(crate) fn no_request(id: AccessRequestId) -> StoreError {
     let why = format!("there is no request `{id}`; `clawsmith mcp requests` shows those there are");
     StoreError::Refused { what: "unknown request", why }
@@ -28,7 +29,8 @@ pub(crate) fn reviewed_before(id: AccessRequestId, approved: bool) -> StoreError
     StoreError::Refused { what: "could not review the request", why }
 }
 
-/// Implements [`McpStore`](claw_core::store::McpStore) for a backend. `$lock` is what a `SELECT` adds to lock a row.
+/// Implements [`McpStore`](claw_core::store::McpStore) for a backend. `$lock` is the SQL suffix that locks a
+/// row.
 macro_rules! mcp_store {
     ($store:ty, read: $read:ident, write: $write:ident, bells: $($bells:ident).+, failed: $failed:path, lock: $lock:literal) => {
         use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ macro_rules! mcp_store {
         const SERVER: &str = concat!("SELECT body FROM mcp_servers WHERE tenant = $1 AND name = $2", $lock);
         const TOOLS: &str = "SELECT body FROM mcp_tools WHERE tenant = $1 AND server = $2 ORDER BY name";
 
-        /// Reads the server in a transaction and holds it there; refused where there is none.
+        /// Reads and locks the server in a transaction; refuses an unknown one.
         macro_rules! held {
             ($transaction:expr, $tenant:expr, $name:expr) => {{
                 let body: Option<String> = query_scalar(SERVER)

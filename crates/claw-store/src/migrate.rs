@@ -1,23 +1,23 @@
 //! Migrations, paired for both dialects, applied at start under a lock.
 //!
-//! One that has been applied is never edited: its checksum is kept, and a store whose checksums differ from
-//! ours, or that knows more than we do, is not opened.
+//! An applied migration is never edited: its checksum is stored, and a store whose checksums differ from
+//! ours, or that has newer migrations, is not opened.
 
 use claw_core::store::StoreError;
 use serde::Serialize;
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
-/// One step of the schema, as people are told of it.
+/// A migration, as shown to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Its number.
+    /// The migration's number.
     pub version: i64,
-    /// What it is about.
+    /// The migration's name.
     pub name: &'static str,
 }
 
-/// One step of the schema, in both dialects.
+/// A migration in both dialects.
 struct Pair {
     version: i64,
     name: &'static str,
@@ -80,7 +80,7 @@ pub(crate) fn newest() -> i64 {
     PAIRS.iter().map(|pair| pair.version).max().unwrap_or(0)
 }
 
-/// The steps that were applied between two looks at what there is.
+/// Returns the migrations applied between two states.
 pub(crate) fn applied(before: &[i64], after: &[i64]) -> Vec<Step> {
     let is_new = |step: &Step| after.contains(&step.version) && !before.contains(&step.version);
     steps().into_iter().filter(is_new).collect()
@@ -104,7 +104,7 @@ fn migrator(sql: fn(&Pair) -> &'static str) -> Migrator {
     Migrator::with_migrations(PAIRS.iter().map(migration).collect())
 }
 
-/// What a failed migration means; `other` says it of what the driver reports.
+/// Converts the error of a failed migration; `other` converts the driver's errors.
 pub(crate) fn failed(error: MigrateError, other: impl FnOnce(sqlx::Error) -> StoreError) -> StoreError {
     let newest = newest();
     let why = match error {

@@ -1,31 +1,32 @@
-//! How much of the machine a store may take, and whose it must be.
+//! The resources that a store may use, and the installation that must own it.
 
 use std::time::Duration;
 
 use claw_core::InstallationId;
 use claw_core::store::BlobLimits;
 
-/// What a store is opened with. The defaults fit a machine with one gigabyte of memory.
+/// The options for opening a store. The defaults fit a machine with one gigabyte of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// SQLite: connections that read, beside the one that writes.
+    /// SQLite: the number of reading connections, beside the writing one.
     pub readers: u32,
     /// SQLite: how many KiB of pages each connection keeps in memory.
     pub cache_kib: u32,
     /// SQLite: how many MiB of the file are mapped into memory; 0 maps nothing.
     pub mmap_mib: u32,
-    /// PostgreSQL: connections, beside the one that listens for changes.
+    /// PostgreSQL: the number of connections, beside the one that listens for changes.
     pub connections: u32,
-    /// PostgreSQL: how long a statement may take, and how long a transaction may stand idle.
+    /// PostgreSQL: the timeout of a statement, and of an idle transaction.
     pub statement_timeout: Duration,
-    /// SQLite: how long a process waits for another that writes to the same file, until it says that the store is busy.
+    /// SQLite: the longest a process waits for another that writes to the same file, before it reports the
+    /// store as busy.
     pub busy_timeout: Duration,
-    /// How long to wait for a connection; on SQLite that is how long a write waits for those before it.
+    /// The longest wait for a connection; on SQLite, the longest a write waits for those before it.
     pub acquire_timeout: Duration,
     /// The most bytes of a blob, and of all blobs of a tenant.
     pub blobs: BlobLimits,
-    /// The installation that this node is part of, if it knows. The store of another is not opened, and none
-    /// is made: what this installation had stored is elsewhere.
+    /// The installation of this node, if it is known. The store of another is not opened, and none is
+    /// created: this installation's data is elsewhere.
     pub installation: Option<InstallationId>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a store is, as one line of configuration says it.
+//! The location of a store, as one line of configuration.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use sqlx::postgres::PgConnectOptions;
 
 const FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:` or `postgres://user@host/name`";
 
-/// Where a store is. Shown without the password that it may hold.
+/// The location of a store. Displayed without the password that it may hold.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In the memory of this process.
+    /// The memory of this process.
     Memory,
-    /// In one SQLite file.
+    /// One SQLite file.
     File(PathBuf),
-    /// In a PostgreSQL database.
+    /// A PostgreSQL database.
     Postgres(PostgresUrl),
 }
 
@@ -42,7 +42,7 @@ impl FromStr for Place {
 }
 
 impl PostgresUrl {
-    /// The whole, for whoever connects.
+    /// Returns the whole URL with its password, for connecting.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -86,7 +86,8 @@ impl fmt::Debug for PostgresUrl {
     }
 }
 
-/// Whether it can stand before a colon and be shown: what else stands there may be part of a password.
+/// Returns whether the text before a colon can be shown as a scheme: any other text may be part of a
+/// password.
 fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -1,29 +1,29 @@
-//! Where a long piece of work is, for whoever shows it.
+//! The progress of a long operation, for display.
 
-/// One step of a copy, a backup or a restoration.
+/// A step of a copy, a backup or a restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// Rows of a table are copied.
     Copied {
-        /// Which table.
+        /// The table's name.
         table: &'a str,
-        /// How many so far.
+        /// The number of rows so far.
         rows: u64,
         /// Of how many.
         of: u64,
     },
     /// Rows of a table were compared.
     Compared {
-        /// Which table.
+        /// The table's name.
         table: &'a str,
-        /// How many so far.
+        /// The number of rows so far.
         rows: u64,
         /// Of how many.
         of: u64,
     },
     /// A file is written.
     Written {
-        /// How many bytes so far.
+        /// The number of bytes so far.
         bytes: u64,
         /// Of about how many.
         of: u64,
@@ -34,5 +34,5 @@ pub enum Progress<'a> {
     Chains,
 }
 
-/// Hears of each step.
+/// Is called for each step.
 pub type Tell<'a> = &'a mut (dyn FnMut(Progress<'_>) + Send);

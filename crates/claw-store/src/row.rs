@@ -1,4 +1,5 @@
-//! Between rows and types, for both dialects: what does not read is damage, and named.
+//! Converts between rows and types, for both dialects: a value that cannot be read is reported as damage,
+//! with its name.
 
 mod sealed;
 
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 pub(crate) use self::sealed::*;
 
-/// The event that tells of a message: where it is, not what it says.
+/// Returns the event for a message: its place, not its content.
 pub(crate) fn message_event(message: &NewMessage, seq: u64, run: JobId) -> SessionEventBody {
     SessionEventBody::Message { id: message.id, seq, role: message.role, run }
 }
@@ -54,7 +55,7 @@ pub(crate) fn word<'de, T: Deserialize<'de>>(what: &str, text: &'de str) -> Resu
     T::deserialize(text).map_err(|error| damaged(what, error))
 }
 
-/// An id that we made, from its sixteen bytes.
+/// Reads an id from its sixteen bytes.
 pub(crate) fn id<'de, T: Deserialize<'de>>(what: &str, bytes: &'de [u8]) -> Result<T, StoreError> {
     T::deserialize(BytesDeserializer::<Error>::new(bytes)).map_err(|error| damaged(what, error))
 }
@@ -78,12 +79,12 @@ pub(crate) fn count<T: TryFrom<i64, Error: std::fmt::Display>>(number: i64) -> R
     T::try_from(number).map_err(|error| damaged("a number", error))
 }
 
-/// A number for a `LIMIT` or a comparison; one too large for the database means all.
+/// Converts a number for a `LIMIT` or a comparison; one too large for the database means all.
 pub(crate) fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-/// How often each tool is to be counted, each once and those that count for nothing left out.
+/// Sums the uses of each tool; tools without a use are left out.
 pub(crate) fn counts(uses: &[(ToolName, u64)]) -> BTreeMap<&str, i64> {
     let mut counts = BTreeMap::new();
     for (tool, uses) in uses.iter().filter(|(_, uses)| *uses > 0) {
@@ -135,49 +136,50 @@ pub(crate) fn accepted_skill(
     Ok(AcceptedSkill { digest, name, by, at: UnixMillis(at) })
 }
 
-/// What a place is looked for by: a path can be longer than an index takes, and hold any character.
+/// Returns the key by which a path is found: a path can be longer than an index takes, and hold any
+/// character.
 pub(crate) fn place(place: &str) -> String {
     Digest::of_bytes(place.as_bytes()).to_string()
 }
 
-/// What is stored does not read.
+/// Returns the error for stored data that cannot be read.
 pub(crate) fn damaged(what: &str, why: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), why: why.to_string() }
 }
 
-/// Whether a question that waits, or a yes that was not used, is out of time.
+/// Returns whether a pending approval, or an unused approved one, has expired.
 pub(crate) fn is_lapsed(approval: &Approval, now: UnixMillis) -> bool {
     let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
     open && approval.request.expires <= now
 }
 
-/// A question does not stand as it would have to.
+/// Returns the error for an approval in the wrong state.
 pub(crate) fn wrong_state(approval: &Approval) -> StoreError {
     StoreError::ApprovalState { id: approval.id, state: approval.state.name() }
 }
 
-/// A rule holds no more.
+/// Returns the error for a rule that no longer holds.
 pub(crate) fn not_live(rule: &Rule, now: UnixMillis) -> StoreError {
     StoreError::RuleState { id: rule.new.id, state: rule.state(now) }
 }
 
-/// There is no such rule, or it is somebody else's.
+/// Returns the error for a rule that does not exist or has another owner.
 pub(crate) fn no_rule(id: RuleId) -> StoreError {
     StoreError::RuleState { id, state: "missing" }
 }
 
-/// A rule that cannot be kept, and why.
+/// Returns the error for a rule that cannot be stored.
 pub(crate) fn rule_refused(why: &str) -> StoreError {
     StoreError::Database { what: "could not keep the rule", why: why.to_owned(), transient: false }
 }
 
-/// Checks that a rule can be given with an answer.
+/// Checks that an answer that comes with a rule approves.
 pub(crate) fn check_yes(answer: &Answer) -> Result<(), StoreError> {
     let no = "it comes with a no; only a yes can be given for always";
     if answer.approve { Ok(()) } else { Err(rule_refused(no)) }
 }
 
-/// How a process ended, as columns: its state, exit code and signal.
+/// Returns the end of a process as columns: state, exit code and signal.
 pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option<i32>) {
     match end {
         ProcessEnd::Exited { code, signal } => ("exited", code, signal),
@@ -186,7 +188,7 @@ pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option
     }
 }
 
-/// The same from columns, with the time; `None` of one that runs.
+/// Reads the end of a process from its columns, with the time; `None` if it runs.
 pub(crate) fn ended(
     (state, code, signal): (&str, Option<i32>, Option<i32>),
     at: Option<i64>,
@@ -202,12 +204,12 @@ pub(crate) fn ended(
     Ok(Some((end, UnixMillis(at))))
 }
 
-/// There is no such question, or it is somebody else's or about something else.
+/// Returns the error for an approval that does not exist, has another owner or is about something else.
 pub(crate) fn missing(id: ApprovalId) -> StoreError {
     StoreError::ApprovalState { id, state: "missing" }
 }
 
-/// What became of calls, from how many entries of a session there are of each event and outcome.
+/// Tallies the outcomes of a session's calls, from the number of entries of each event and outcome.
 pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, StoreError> {
     let mut tally = Tally::default();
     for (event, outcome, many) in counts {
@@ -224,12 +226,12 @@ pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, S
     Ok(tally)
 }
 
-/// The scopes of a key from their words; one that is not known is damage, and lets nobody in.
+/// Parses the scopes of a key; an unknown scope is damage, and the key is rejected.
 pub(crate) fn scopes(words: &str) -> Result<KeyScopes, StoreError> {
     words.parse().map_err(|error| damaged("what a key is for", error))
 }
 
-/// As whom a key lets in.
+/// Reads the user and role of a key.
 pub(crate) fn admitted_user(
     user: Option<&str>,
     role: Option<&str>,
@@ -241,17 +243,17 @@ pub(crate) fn admitted_user(
     }
 }
 
-/// When the last use of a key must have been written for another one to be written now.
+/// Returns the time before which the last use of a key must have been written for another to be written now.
 pub(crate) fn use_before(now: UnixMillis) -> i64 {
     now.0.saturating_sub(number(KEY_USE_EVERY.as_millis()))
 }
 
-/// Something is to be added to a tenant that is not there.
+/// Returns the error for adding to an unknown tenant.
 pub(crate) fn no_tenant(what: &'static str, tenant: &TenantId) -> StoreError {
     StoreError::Refused { what, why: format!("there is no tenant `{tenant}`; add it first") }
 }
 
-/// A key is to be added for somebody who is not there.
+/// Returns the error for a key of an unknown tenant or user.
 pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
     match &new.user {
         None => no_tenant(what, &new.tenant),
@@ -262,7 +264,7 @@ pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
     }
 }
 
-/// A key is to be added that another one is in the way of.
+/// Returns the error for a key whose id or hash is taken.
 pub(crate) fn taken_key(what: &'static str) -> StoreError {
     StoreError::Refused { what, why: "its id or its hash is taken; make another key".to_owned() }
 }
@@ -283,7 +285,7 @@ pub(crate) fn agent(
     Ok(Agent { tenant: tenant.clone(), id, setup, version, created, updated })
 }
 
-/// What stands in the place of a tenant, of settings of this layer. No tenant's id is empty.
+/// Returns the text in the tenant column for settings of this layer. No tenant's id is empty.
 pub(crate) fn layer(layer: &Layer) -> &str {
     match layer {
         Layer::Deployment => "",
@@ -291,7 +293,7 @@ pub(crate) fn layer(layer: &Layer) -> &str {
     }
 }
 
-/// Settings of a tool from their row. What is no object is damage.
+/// Reads the settings of a tool from their row. A value that is not an object is damage.
 pub(crate) fn settings(
     (tool, settings, updated): &(String, String, i64),
 ) -> Result<StoredSettings, StoreError> {

@@ -14,7 +14,8 @@ pub(crate) const CANCEL: &str = "could not cancel the run";
 pub(crate) const PARK: &str = "could not park the run";
 pub(crate) const ANNOUNCE: &str = "could not tell the parent run";
 
-/// Asks for jobs of a tenant, the last accepted first. `id` turns an id into what the database keeps.
+/// Builds the query for jobs of a tenant, the last accepted first. `id` converts an id to the database's
+/// type.
 pub(crate) fn list<DB: Database, I>(
     select: &str,
     tenant: &TenantId,
@@ -74,7 +75,7 @@ pub(crate) struct Member {
     pub(crate) session: Option<SessionKey>,
 }
 
-/// Sorts the jobs of a tree by what a cancel does to each.
+/// Groups the jobs of a tree by the effect of a cancel on each.
 pub(crate) fn cancelled(tree: &[Member]) -> Cancelled {
     let mut cancelled = Cancelled::default();
     for Member { id, state, .. } in tree {
@@ -87,8 +88,8 @@ pub(crate) fn cancelled(tree: &[Member]) -> Cancelled {
     cancelled
 }
 
-/// The jobs of a tree that end at once, with the session that is told, ordered by session: whoever writes to several
-/// sessions does so in this order.
+/// Returns the jobs of a tree that end at once, each with its session, ordered by session: every writer to
+/// several sessions uses this order.
 pub(crate) fn endings(tree: &[Member]) -> Vec<(JobId, &SessionKey)> {
     let ends = tree.iter().filter(|member| matches!(member.state, JobState::Pending | JobState::Parked));
     let mut endings: Vec<_> = ends.filter_map(|member| Some((member.id, member.session.as_ref()?))).collect();
@@ -96,7 +97,7 @@ pub(crate) fn endings(tree: &[Member]) -> Vec<(JobId, &SessionKey)> {
     endings
 }
 
-/// The message and the event by which a session hears that its run was cancelled.
+/// Returns the message and the event that tell a session of its cancelled run.
 pub(crate) fn ending(
     tenant: &TenantId,
     (run, session): (JobId, &SessionKey),

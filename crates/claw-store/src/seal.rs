@@ -1,8 +1,8 @@
-//! Sealing: AES-256-GCM under keys that are kept apart from the store.
+//! Sealing: AES-256-GCM under keys stored apart from the store.
 //!
-//! [`Ring`] is the pure part: keys that seal and open. [`KeyRing`] says where they come from, and sees to it
-//! that programs that share them agree on which is the current one. Nothing here writes a key or a plain value
-//! into a log, an error or `Debug`, and their memory is wiped.
+//! [`Ring`] is the pure part: keys that seal and open. [`KeyRing`] knows the source of the keys, and makes
+//! programs that share them agree on the current one. Nothing here writes a key or a plain value into a log,
+//! an error or `Debug`, and their memory is wiped.
 
 mod file;
 mod key;

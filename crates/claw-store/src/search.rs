@@ -1,31 +1,32 @@
-//! Which words of a question are searched for, for both databases: the same ones, so that both find the same.
+//! Selects the words of a query that are searched for, the same ones for both databases, so that both find
+//! the same.
 //!
-//! Both score every passage that matches, so a word that is everywhere makes a search slow and no better. What
-//! counts are the passages that are searched, never those of others: what they say must not show.
+//! Both databases score every passage that matches, so a word that is everywhere makes a search slow and no
+//! better. Words are counted only in the searched passages: the content of other owners must not show.
 
 /// A word in this many passages or fewer is never too common.
 const FEW: u64 = 1_000;
-/// A word in more than one of this many passages is, where rarer ones are asked too.
+/// A word in more than one of this many passages is too common, if rarer words are searched too.
 const SHARE: u64 = 20;
 
-/// In how many of so many passages a word may be before it is too common.
+/// Returns the number of passages from which a word is too common.
 pub(crate) fn common(passages: u64) -> u64 {
     FEW.max(passages / SHARE)
 }
 
-/// The words that are asked, by how many passages have each; counting ends after `common`. Nothing where every
-/// word that is there at all is too common: then only the [`rarest`] is asked.
+/// Returns the words to search for, with their numbers of passages; counting ends after `common`. Empty if
+/// every word that occurs is too common: then only the [`rarest`] is searched.
 pub(crate) fn telling(counted: &[(String, u64)], common: u64) -> Vec<(String, u64)> {
     counted.iter().filter(|(_, count)| (1..=common).contains(count)).cloned().collect()
 }
 
-/// The word that is in the fewest passages, of equals the first; nothing where none is in any.
+/// Returns the word that is in the fewest passages, among equals the first; empty if none occurs.
 pub(crate) fn rarest(counted: Vec<(String, u64)>) -> Vec<(String, u64)> {
     let there = counted.into_iter().filter(|(_, count)| *count > 0);
     there.min_by_key(|(_, count)| *count).into_iter().collect()
 }
 
-/// How much a word that is in `count` of `passages` tells: the rarer, the more.
+/// Returns the weight of a word that is in `count` of `passages`: the rarer, the higher.
 pub(crate) fn weight(count: u64, passages: u64) -> f64 {
     let (count, passages) = (count as f64, passages as f64);
     (1.0 + (passages - count + 0.5).max(0.0) / (count + 0.5)).ln()

@@ -15,7 +15,7 @@ pub(crate) type SkillRow = (String, Option<String>, String, Option<i64>, i64, St
 /// Skill, kind of grantee, grantee, pinned version.
 pub(crate) type GrantRow = (String, String, String, Option<i64>);
 
-/// Skills from their rows and those of their grants.
+/// Reads skills from their rows and those of their grants.
 pub(crate) fn skills(
     tenant: &TenantId,
     rows: Vec<SkillRow>,

@@ -1,4 +1,4 @@
-//! How a store stands: its schema, its size and what it holds. Looking changes nothing.
+//! The status of a store: its schema, its size and its content. Reading it changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -8,65 +8,67 @@ use serde::Serialize;
 
 use crate::migrate::{self, Step};
 
-/// How a store stands.
+/// The status of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// `sqlite` or `postgres`.
     pub backend: &'static str,
     /// The version of SQLite or of the server.
     pub version: String,
-    /// Which steps of the schema it has.
+    /// The migrations it has.
     pub schema: Schema,
-    /// Whose it is; `None` where it was never opened by a Clawsmith that knows of installations.
+    /// The installation that owns it; `None` if it was never opened by a Clawsmith that knows of
+    /// installations.
     pub installation: Option<InstallationId>,
-    /// Where an unfinished copy into it reads from: until it is finished, the store is not opened.
+    /// The source of an unfinished copy into it: until that is finished, the store cannot be opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copying_from: Option<String>,
-    /// SQLite: how the file is kept safe while it is written.
+    /// SQLite: the journal of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<Journal>,
-    /// PostgreSQL: what time it is there.
+    /// PostgreSQL: the server's time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<UnixMillis>,
-    /// How many bytes it takes, indexes too.
+    /// The size in bytes, with indexes.
     pub bytes: u64,
-    /// What it holds, by name.
+    /// The tables, by name.
     pub tables: Vec<TableStatus>,
 }
 
-/// Which steps of the schema a store has.
+/// The migrations that a store has and lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Schema {
-    /// The newest that was applied; `None` where none was.
+    /// The newest applied migration; `None` if there is none.
     pub applied: Option<i64>,
     /// The newest that this build knows.
     pub known: i64,
-    /// Those that the next start applies.
+    /// The migrations that the next start applies.
     pub pending: Vec<Step>,
-    /// Those that this build does not know: a newer Clawsmith made them, and this one does not open the store.
+    /// The migrations that this build does not know: a newer Clawsmith applied them, and this one does not
+    /// open the store.
     pub newer: Vec<i64>,
 }
 
-/// How a SQLite file is kept safe while it is written.
+/// The journal that protects a SQLite file while it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Journal {
-    /// `wal`, unless somebody changed it.
+    /// The journal mode: `wal`, unless somebody changed it.
     pub mode: String,
-    /// How many bytes wait beside the file.
+    /// The size of the journal beside the file, in bytes.
     pub bytes: u64,
 }
 
-/// One table.
+/// The status of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableStatus {
-    /// Its name.
+    /// The table's name.
     pub name: String,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
 }
 
 impl Schema {
-    /// What follows from the versions that were applied.
+    /// Computes the status from the versions that were applied.
     pub(crate) fn of(applied: &[i64]) -> Self {
         let applied: BTreeSet<i64> = applied.iter().copied().collect();
         let steps = migrate::steps();

@@ -1,13 +1,14 @@
-//! Inflections as one word: `moves`, `moved` and `moving` are `mov`, and so is `move`.
+//! Reduces inflections to one stem: `moves`, `moved` and `moving` are `mov`, and so is `move`.
 //!
-//! A stem is a key and no word of a language: it only has to be the same for what an index was given and for
-//! what is asked. English endings are taken off words of plain letters; other words stay as they are, so nothing of
-//! other languages is merged that only looks alike by its accents. `docs/decisions/0026-memory.md` has the figures.
+//! A stem is a key and not a word of a language: it only has to be the same in the index and in the query.
+//! English endings are removed from words of plain letters; other words stay as they are, so no words of
+//! other languages are merged that only look alike without accents. `docs/decisions/0026-memory.md` has the
+//! figures.
 
 /// Words of fewer letters stay as they are.
 const SHORTEST: usize = 4;
 
-/// Forms that no rule makes, with the word that they are forms of, sorted.
+/// Irregular forms, each with its base word, sorted.
 const IRREGULAR: &[(&str, &str)] = &[
     ("apr", "april"),
     ("ate", "eat"),
@@ -163,7 +164,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("wrote", "write"),
 ];
 
-/// Puts the key of a word, which is in lower case, in its place.
+/// Replaces a word, which is in lower case, by its stem.
 pub(crate) fn stem(word: &mut String) {
     if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return;
@@ -207,7 +208,7 @@ fn plural(word: &mut String) {
     }
 }
 
-/// `ied`, `ed`, `ing`; says whether there was one.
+/// Removes `ied`, `ed` or `ing`; returns whether there was one.
 fn tense(word: &mut String) -> bool {
     if word.ends_with("ied") && word.len() > 4 {
         word.truncate(word.len() - 3);
@@ -237,7 +238,7 @@ fn tense(word: &mut String) -> bool {
     true
 }
 
-/// Endings that make another kind of word of the same meaning, where enough is left.
+/// Removes endings that change the kind of a word but not its meaning, if enough is left.
 fn derived(word: &mut String) {
     const ENDS: [(&str, usize); 9] = [
         ("fulness", 4),

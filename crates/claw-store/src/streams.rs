@@ -1,4 +1,4 @@
-//! Messages while they are being said, and output of running calls, in memory.
+//! Streaming messages and output of running calls, in memory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use claw_core::port::Owner;
 use claw_core::store::{Delta, Source, Voice};
 use tokio::sync::broadcast;
 
-/// Most bytes kept of one message or call; a listener that comes later waits for it to be stored.
+/// The most bytes kept of one message or call; beyond it, a late listener waits for the stored message.
 pub(crate) const MOST_BYTES: u64 = 4 * 1024 * 1024;
-/// How many pieces a listener may be behind.
+/// The number of pieces that a listener may lag behind.
 const MOST_BEHIND: usize = 1024;
-/// After this time without a piece, nobody says the message and nobody runs the call any more.
+/// The time without a piece after which a message or call counts as abandoned.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 
-/// The conversations in which something is being said, or somebody listens.
+/// The sessions with a stream or a listener.
 #[derive(Debug, Default)]
 pub(crate) struct Hub(Mutex<HashMap<Owner, Conversation>>);
 
@@ -35,17 +35,17 @@ impl Default for Conversation {
 struct Draft {
     source: Source,
     voice: Voice,
-    /// How many bytes were said.
+    /// The number of bytes so far.
     length: u64,
-    /// All of them, or nothing where they are too many.
+    /// The whole text; empty if it is too long.
     text: String,
     heard: Instant,
-    /// Whether it is said on this node.
+    /// True if it is produced on this node.
     own: bool,
 }
 
 impl Hub {
-    /// Says a piece here; gives the offset it has.
+    /// Adds a piece produced here; returns its offset.
     pub(crate) fn say(&self, within: &Owner, source: Source, voice: Voice, text: &str) -> u64 {
         let mut all = self.lock();
         let conversation = all.entry(within.clone()).or_default();
@@ -56,7 +56,7 @@ impl Hub {
         offset
     }
 
-    /// Hears a piece that another node says. `false` where some that came before it are missing.
+    /// Takes a piece from another node. Returns `false` if earlier ones are missing.
     pub(crate) fn hear(&self, within: &Owner, delta: Delta) -> bool {
         let mut all = self.lock();
         let conversation = all.entry(within.clone()).or_default();
@@ -70,7 +70,7 @@ impl Hub {
         else {
             return false;
         };
-        // What was heard before is not told again.
+        // Text already received is not sent again.
         let Some(text) = delta.text.get(new..).filter(|text| !text.is_empty()) else { return true };
         draft.add(text);
         let text = text.to_owned();
@@ -91,7 +91,7 @@ impl Hub {
         self.lock().get(within).map(|conversation| conversation.so_far(|_| true)).unwrap_or_default()
     }
 
-    /// Everything that is being said on this node, for one that has just come.
+    /// Returns all streams of this node, for a node that has just joined.
     pub(crate) fn own(&self) -> Vec<(Owner, Delta)> {
         let all = self.lock();
         let of = |(within, conversation): (&Owner, &Conversation)| {
@@ -152,7 +152,7 @@ impl Conversation {
 }
 
 impl Draft {
-    /// Whether nobody says it any more.
+    /// Returns whether its producer has fallen silent.
     fn is_left(&self) -> bool {
         self.heard.elapsed() > SILENCE
     }

@@ -1,4 +1,4 @@
-//! Sums of what models cost: the same question in both dialects.
+//! Sums of the cost of models: the SQL that both dialects share.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewUsage, StoreError, Tokens, Usage, UsageFilter, UsageLine};
@@ -12,7 +12,7 @@ pub(crate) const READ: &str = "could not read what was spent";
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// What is summed. A sum can be wider than what is summed; [`NewUsage::MOST`] keeps it narrow enough.
+/// The summed columns. A sum can be wider than its column; [`NewUsage::MOST`] keeps it narrow enough.
 macro_rules! sums {
     () => {
         "count(*), CAST(coalesce(sum(input), 0) AS BIGINT), CAST(coalesce(sum(output), 0) AS BIGINT),
@@ -21,12 +21,12 @@ macro_rules! sums {
     };
 }
 
-/// How many answers, their tokens of each kind, their cost.
+/// The number of answers, their tokens of each kind, their cost.
 pub(crate) type Sums = (i64, i64, i64, i64, i64, i64);
-/// Day, provider and model, and the same.
+/// Day, provider and model, then the sums.
 pub(crate) type Line = (i64, String, String, i64, i64, i64, i64, i64, i64);
 
-/// Refuses what no answer of a model can be.
+/// Refuses impossible figures.
 pub(crate) fn check(new: &NewUsage) -> Result<(), StoreError> {
     let refused = |why| Err(StoreError::Database { what: WRITE, why, transient: false });
     new.fault().map_or(Ok(()), refused)
@@ -67,13 +67,13 @@ where
     asked
 }
 
-/// What was found.
+/// Reads the usage from its sums.
 pub(crate) fn usage((answers, input, output, read, write, cost): Sums) -> Result<Usage, StoreError> {
     let tokens = tokens((input, output, read, write))?;
     Ok(Usage { answers: row::count(answers)?, tokens, cost })
 }
 
-/// Tokens of each kind: read anew, written, read from the cache, put into it.
+/// Reads the tokens of each kind: input, output, read from the cache, written to it.
 pub(crate) fn tokens((input, output, read, write): (i64, i64, i64, i64)) -> Result<Tokens, StoreError> {
     Ok(Tokens {
         input: row::count(input)?,
@@ -83,7 +83,7 @@ pub(crate) fn tokens((input, output, read, write): (i64, i64, i64, i64)) -> Resu
     })
 }
 
-/// What was found, in order: databases sort names each in their own way.
+/// Reads the usage lines and sorts them: each database sorts names its own way.
 pub(crate) fn sorted(found: Vec<Line>) -> Result<Vec<UsageLine>, StoreError> {
     let line = |(day, provider, model, answers, input, output, read, write, cost): Line| {
         let day = UnixMillis(day.saturating_mul(DAY));

@@ -1,7 +1,7 @@
 //! Secrets and credentials in plain: the store and the keys together.
 //!
-//! This is the one place where sealed values are opened. Whoever needs a secret asks the [`Vault`]; the store
-//! alone gives bytes that say nothing.
+//! This is the one place where sealed values are opened. Code that needs a secret asks the [`Vault`]; the
+//! store alone gives only encrypted bytes.
 
 mod credentials;
 mod custom;
@@ -30,13 +30,13 @@ use crate::seal::{KeyRing, KeySource, Unopened};
 /// A secret is a password, a token or a key, not a file.
 pub const MOST_SECRET_BYTES: usize = 64 * 1024;
 
-/// Opens and seals what the store keeps.
+/// Opens and seals the values in a store.
 pub struct Vault {
     store: Arc<dyn Store>,
     keys: Arc<KeyRing>,
 }
 
-/// The texts in a JSON document whose key says that they are secret.
+/// Returns the texts in a JSON document whose keys mark them as secret.
 fn secrets_within(text: &str) -> Vec<SecretString> {
     fn collect(value: &serde_json::Value, is_secret: bool, found: &mut Vec<SecretString>) {
         match value {
@@ -59,12 +59,12 @@ fn secrets_within(text: &str) -> Vec<SecretString> {
     found
 }
 
-/// Words in the keys of a JSON document that say that the value is secret.
+/// Parts of keys in a JSON document that mark a value as secret.
 const SECRET_KEYS: [&str; 5] = ["_token", "secret", "password", "private_key", "verifier"];
 
 impl Vault {
-    /// Puts a store and its keys together. Where the keys are in a file that is not there, it is made, unless
-    /// the store holds values that an earlier one sealed.
+    /// Combines a store with its keys. A missing key file is created, unless the store holds values sealed by
+    /// an earlier key.
     pub async fn open(store: Arc<dyn Store>, keys: KeySource) -> Result<Self, StoreError> {
         let sealed = store.key_use().await?;
         let keys = crate::seal::blocking(move || KeyRing::open(&keys, &sealed)).await?;
@@ -100,8 +100,8 @@ impl Vault {
         Ok(Some(text.into()))
     }
 
-    /// All secrets of a tenant, those of its agents too. A secret that is a JSON document, such as a login with its tokens,
-    /// is followed by the secrets in it.
+    /// Returns all secrets of a tenant and its agents. A secret that is a JSON document, such as a login with
+    /// its tokens, is followed by the secrets in it.
     pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<SecretString>, StoreError> {
         let mut opened = Vec::new();
         for card in self.store.secrets(tenant).await? {
@@ -113,7 +113,7 @@ impl Vault {
         Ok(opened)
     }
 
-    /// Seals a secret and writes it, in place of the one that is there.
+    /// Seals a secret and writes it, replacing the stored one.
     pub async fn put_secret(
         &self,
         place: &SecretPlace,
@@ -149,8 +149,9 @@ impl Vault {
         Ok(Some((card, env)))
     }
 
-    /// Seals a program's variables and writes it, in place of the one that is there. They are sealed for its
-    /// binary too and for what that holds: a program whose binary was changed in the store does not get them.
+    /// Seals a program's variables and writes the program, replacing the stored one. The seal covers the
+    /// binary's path and digest too: if the binary is changed in the store, the program does not get the
+    /// variables.
     pub async fn put_program(
         &self,
         place: &ProgramPlace,
@@ -205,8 +206,8 @@ impl Vault {
         Ok(Some((tool.card, values)))
     }
 
-    /// Seals the values of a custom tool and writes it; returns its new version. They are sealed for what it does and
-    /// what it is granted: a tool whose command was changed in the store does not get them.
+    /// Seals the values of a custom tool and writes it; returns its new version. The seal covers the tool's
+    /// command and grants: if the command is changed in the store, the tool does not get the values.
     pub async fn put_custom_tool(
         &self,
         mut card: CustomToolCard,
@@ -224,8 +225,8 @@ impl Vault {
         self.store.put_custom_tool(&StoredCustomTool { card, env }, seen).await
     }
 
-    /// Opens a value; `None` where it should be read again first: the key that sealed it is not known, may have
-    /// been made since, and the value may have been sealed anew. The second time an unknown key is an error.
+    /// Opens a value; `None` if it should be read again first: its key is not known, may have been made
+    /// since, and the value may have been resealed. At the second attempt an unknown key is an error.
     async fn opened(
         &self,
         place: &SealedPlace,
@@ -240,7 +241,7 @@ impl Vault {
     }
 }
 
-/// How often a value was read.
+/// The number of the attempt to read a value.
 #[derive(Clone, Copy)]
 enum Attempt {
     First,
@@ -253,12 +254,12 @@ impl std::fmt::Debug for Vault {
     }
 }
 
-/// The bytes out of what would wipe them, for one who will.
+/// Takes the bytes out of their wiping container; the caller must wipe them.
 fn without_wiping(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
     std::mem::take(&mut *plain)
 }
 
-/// Why a value does not open, and what to do.
+/// Explains why a value could not be opened, and what to do.
 fn why(unopened: Unopened) -> String {
     match unopened {
         Unopened::NoKey(id) => format!(

@@ -1,17 +1,17 @@
 //! Vectors in memory: how they are written, compared and searched.
 //!
-//! An [`Index`] keeps of each vector its signs, one bit a number, and its numbers in eight bits. A search compares all
-//! signs, then the eight-bit numbers of the nearest twentieth, and returns candidates; the caller compares those exactly
-//! with the vectors themselves, which are in the database. So memory holds about 9/32 of the vectors, and the scan
-//! reads 1/32 of them. `docs/decisions/0026-memory.md` has the figures.
+//! An [`Index`] keeps the signs of each vector, one bit per number, and its numbers in eight bits. A search
+//! compares all signs, then the eight-bit numbers of the nearest twentieth, and returns candidates; the
+//! caller compares those exactly with the vectors in the database. So memory holds about 9/32 of the vectors,
+//! and the scan reads 1/32 of them. `docs/decisions/0026-memory.md` has the figures.
 
 use claw_core::store::StoreError;
 
 use crate::row::damaged;
 
-/// So many vectors are all compared by their eight-bit numbers.
+/// Up to so many vectors are all compared by their eight-bit numbers.
 const FEW: usize = 4_000;
-/// Of more, one of so many is.
+/// Of more vectors, one of so many is compared.
 const SHARE: usize = 20;
 
 /// A vector as bytes: 32-bit numbers, little-endian.
@@ -28,7 +28,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<f32>, StoreError> {
     Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
 }
 
-/// The product of two vectors; 0 where their lengths differ.
+/// Returns the dot product of two vectors; 0 if their lengths differ.
 pub fn product(one: &[f32], other: &[f32]) -> f32 {
     if one.len() != other.len() {
         return 0.0;
@@ -51,7 +51,7 @@ pub fn product(one: &[f32], other: &[f32]) -> f32 {
 pub struct Index {
     dimensions: usize,
     ids: Vec<i64>,
-    /// Signs, in so many words a vector.
+    /// The signs, in words of 64 bits.
     signs: Vec<u64>,
     /// Numbers in eight bits, scaled so that the largest of a vector is 127.
     small: Vec<i8>,
@@ -59,22 +59,22 @@ pub struct Index {
 }
 
 impl Index {
-    /// How many vectors it has.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has no vectors.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The bytes that it holds.
+    /// Returns the bytes that it holds.
     pub fn bytes(&self) -> usize {
         self.ids.len() * 12 + self.signs.len() * 8 + self.small.len()
     }
 
-    /// Adds a vector. One of another length than the first is left out.
+    /// Adds a vector. A vector of another length than the first is left out.
     pub fn push(&mut self, id: i64, vector: &[f32]) {
         if self.ids.is_empty() {
             self.dimensions = vector.len();
@@ -118,7 +118,7 @@ impl Index {
         scored.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The places of vectors whose signs differ least from those of the query: about one of [`SHARE`].
+    /// Returns the places of vectors whose signs differ least from the query's: about one of [`SHARE`].
     fn near(&self, query: &[f32]) -> Vec<usize> {
         let query: Vec<u64> = signs(query).collect();
         let differences: Vec<u32> = self
@@ -161,7 +161,7 @@ mod tests {
 
     use super::{Index, decode, encode, product};
 
-    /// Vectors around some centres, the same every time.
+    /// Generates vectors around some centres, the same every time.
     fn vectors(count: usize, dimensions: usize) -> Vec<Vec<f32>> {
         let mut state = 0x5eed_u64;
         let mut next = move || {

@@ -1,10 +1,10 @@
-//! Texts and questions as words, the same ones for both databases: what is put into an index is exactly what
-//! comes out of here, and no database splits, folds or leaves out anything by itself.
+//! Splits texts and queries into words, the same ones for both databases: an index holds exactly these words,
+//! and no database splits, folds or drops anything by itself.
 //!
-//! A word is in lower case, without diacritics, and holds letters, digits and marks alone, so that nothing in
-//! it can be an operator. `snake_case`, `camelCase` and `foo.bar` are one word and the words they are made of.
-//! Scripts that are written without blanks are taken character by character and pair by pair. Inflections are one
-//! word ([`stem`](crate::stem)), and a date has the name of its month.
+//! A word is in lower case, without diacritics, and holds only letters, digits and marks, so that nothing in
+//! it can be an operator. `snake_case`, `camelCase` and `foo.bar` are each one word plus its parts. Scripts
+//! without blanks are split into characters and pairs. Inflections are one word ([`stem`](crate::stem)), and
+//! a date has the name of its month.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -15,18 +15,18 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::stem::stem;
 
-/// Characters of a word; what is longer is known by its beginning.
+/// The most characters of a word; a longer one is known by its beginning.
 const LONGEST: usize = 64;
-/// Words of a passage that can be found, and how many bytes they have together: within what a `tsvector` holds.
+/// The most words of a passage that are indexed, and their bytes together: within the limits of a `tsvector`.
 const MOST_WORDS: usize = 16_000;
 const MOST_BYTES: usize = 512 * 1024;
-/// Places of one word that PostgreSQL keeps.
+/// The most places of one word that PostgreSQL keeps.
 const MOST_PLACES: usize = 255;
-/// Words of a question that are asked; those after them are not.
+/// The most words of a query; further ones are ignored.
 const MOST_ASKED: usize = 32;
 
-/// Words that say nothing by themselves, sorted. They are in no index and no question; what else is common is
-/// found by counting.
+/// Words without meaning of their own (stop words), sorted. They are in no index and no query; other common
+/// words are found by counting.
 const EMPTY: [&str; 83] = [
     "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "hers", "him", "his",
@@ -51,25 +51,25 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// Gives the words of a text, one after the other, until told to stop.
+/// Calls `take` with each word of a text, until told to stop.
 pub(crate) fn each(text: &str, mut take: impl FnMut(&str) -> ControlFlow<()>) {
     each_as_written(text, |word, _| take(word));
 }
 
-/// The same, each with how it is written.
+/// Calls `take` with each word of a text and its spelling.
 fn each_as_written(text: &str, take: impl FnMut(&str, &str) -> ControlFlow<()>) {
     let mut scanner = Scanner::new(take);
     // The second way gives the same for such text, slowly.
     let _ = if text.is_ascii() { scanner.scan(text.chars()) } else { scanner.scan(plain(text)) };
 }
 
-/// The different words of a question in their order, as many as are asked.
+/// Returns the different words of a query in their order, up to the limit.
 #[cfg(test)]
 pub(crate) fn asked(question: &str) -> Vec<String> {
     asked_as_written(question).into_iter().map(|(word, _)| word).collect()
 }
 
-/// The words of a question that are in a text, as the question spells them.
+/// Returns the words of a query that are in a text, as the query spells them.
 pub(crate) fn matched(asked: &[(String, String)], text: &str) -> Vec<String> {
     let mut there = vec![false; asked.len()];
     each(text, |word| {
@@ -82,7 +82,7 @@ pub(crate) fn matched(asked: &[(String, String)], text: &str) -> Vec<String> {
     matched.map(|((_, written), _)| written.clone()).collect()
 }
 
-/// The different words of a question with how they are written there.
+/// Returns the different words of a query with their spellings.
 pub(crate) fn asked_as_written(question: &str) -> Vec<(String, String)> {
     let mut words: Vec<(String, String)> = Vec::new();
     each_as_written(question, |word, written| {
@@ -99,7 +99,8 @@ pub(crate) fn asked_as_written(question: &str) -> Vec<(String, String)> {
     words
 }
 
-/// The words of a passage, each as its owner's, with a blank between them: for FTS5's `ascii` tokenizer.
+/// Returns the words of a passage, each with its owner's prefix, separated by blanks: for FTS5's `ascii`
+/// tokenizer.
 pub(crate) fn spaced(owner: i64, passage: &str) -> String {
     let mut all = String::with_capacity(passage.len() + passage.len() / 2);
     indexed(passage, |place, word| {
@@ -109,12 +110,13 @@ pub(crate) fn spaced(owner: i64, passage: &str) -> String {
     all
 }
 
-/// A word as an owner's: no other's is the same, since a number ends where the `x` is.
+/// Prefixes a word with its owner: unambiguous, since the number ends at the `x`.
 pub(crate) fn owned(owner: i64, word: &str) -> impl Display {
     std::fmt::from_fn(move |f| write!(f, "{owner}x{word}"))
 }
 
-/// The words of a passage, each as its owner's, with their places, as a `tsvector` is written.
+/// Returns the words of a passage, each with its owner's prefix and its places, in the syntax of a
+/// `tsvector`.
 pub(crate) fn vector(owner: i64, passage: &str) -> String {
     let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     indexed(passage, |place, word| match places.get_mut(word) {
@@ -133,7 +135,7 @@ pub(crate) fn vector(owner: i64, passage: &str) -> String {
     vector
 }
 
-/// The words of a passage that go into an index, numbered from 1.
+/// Calls `take` with the words of a passage that are indexed, numbered from 1.
 fn indexed(passage: &str, mut take: impl FnMut(usize, &str)) {
     let (mut count, mut bytes) = (0, 0);
     each(passage, |word| {
@@ -146,18 +148,18 @@ fn indexed(passage: &str, mut take: impl FnMut(usize, &str)) {
     });
 }
 
-/// The characters of a text without what is only dress: diacritics, ligatures, full width.
+/// Returns the characters of a text without diacritics, ligatures and full width forms.
 pub(crate) fn plain(text: &str) -> impl Iterator<Item = char> {
     text.nfkd().filter(|c| !is_diacritic(*c)).flat_map(spelled).nfc()
 }
 
-/// Marks of Latin, Greek, Cyrillic, Hebrew and Arabic, which people leave out. Those of other scripts are part
-/// of how a word is spelled.
+/// Returns whether a character is a mark of Latin, Greek, Cyrillic, Hebrew or Arabic, which people leave out.
+/// Marks of other scripts are part of a word's spelling.
 fn is_diacritic(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5c7}' | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{640}')
 }
 
-/// Letters that do not come apart by themselves, as people without such a key write them.
+/// Spells letters that do not decompose as people without such a key write them.
 fn spelled(c: char) -> impl Iterator<Item = char> {
     let (first, second) = match c {
         'ß' | 'ẞ' => ('s', Some('s')),
@@ -173,8 +175,8 @@ fn spelled(c: char) -> impl Iterator<Item = char> {
     std::iter::once(first).chain(second)
 }
 
-/// Whether a character is of a script that is written without blanks between words: Thai, Lao, Burmese, Khmer,
-/// Chinese, Japanese, and Korean, whose particles stand at the word.
+/// Returns whether a character belongs to a script without blanks between words: Thai, Lao, Burmese, Khmer,
+/// Chinese, Japanese, and Korean, whose particles are attached to the word.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17ff}'
@@ -195,7 +197,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || is_combining_mark(c)
 }
 
-/// What may stand between the parts of one word.
+/// Returns whether a character may stand between the parts of one word.
 fn is_joint(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '\'' | '\u{2019}' | '\u{2010}' | '\u{2011}')
 }
@@ -203,17 +205,17 @@ fn is_joint(c: char) -> bool {
 /// Reads characters and gives words.
 struct Scanner<F> {
     take: F,
-    /// The word that is being read, without what joins its parts, in the case it is written in.
+    /// The word being read, without its joints, in its original case.
     word: String,
-    /// Where its parts begin, after the first.
+    /// The offsets at which its parts begin, after the first.
     parts: Vec<usize>,
-    /// Something that joins has been read after the last letter.
+    /// True if a joint follows the last letter.
     is_joined: bool,
     /// The last two characters of the part.
     last: [Option<char>; 2],
-    /// The last character, where its script has no blanks.
+    /// The last character, if its script has no blanks.
     unspaced: Option<char>,
-    /// A word as it is given.
+    /// A buffer for the word that is emitted.
     given: String,
 }
 
@@ -263,7 +265,7 @@ impl<F: FnMut(&str, &str) -> ControlFlow<()>> Scanner<F> {
         (self.last, self.is_joined) = ([None; 2], false);
     }
 
-    /// Gives the word that has been read, and its parts.
+    /// Emits the word that has been read, and its parts.
     fn end(&mut self) -> ControlFlow<()> {
         let (word, parts) = (std::mem::take(&mut self.word), std::mem::take(&mut self.parts));
         (self.last, self.is_joined) = ([None; 2], false);
@@ -298,7 +300,7 @@ impl<F: FnMut(&str, &str) -> ControlFlow<()>> Scanner<F> {
         (self.take)(&self.given, word)
     }
 
-    /// Gives a character, and the pair it makes with the one before.
+    /// Emits a character, and the pair it makes with the one before.
     fn take_unspaced(&mut self, c: char) -> ControlFlow<()> {
         let before = self.unspaced.replace(c);
         self.given.clear();
@@ -311,7 +313,7 @@ impl<F: FnMut(&str, &str) -> ControlFlow<()>> Scanner<F> {
     }
 }
 
-/// The month of a date such as `2026-01-31` or `2026-01`, which is in `word` without what joins its parts.
+/// Returns the month of a date such as `2026-01-31` or `2026-01`, which is in `word` without its joints.
 fn month(word: &str, parts: &[usize]) -> Option<&'static str> {
     let is_date = matches!((word.len(), parts), (8, [4, 6]) | (6, [4]))
         && word.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! What both databases agree on about files of workspaces: where one can be, what may be done there, and what is
-//! below a directory.
+//! The rules for workspace files that both databases share: valid paths, allowed operations, and the range of
+//! paths below a directory.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use claw_core::tool::Digest;
 
 use crate::row;
 
-/// How much of a path the index of what is below a directory knows, in characters. The migrations say it too.
+/// The characters of a path in the index of paths below a directory. The migrations repeat this number.
 const HEAD: usize = 200;
 /// The version of every directory.
 const DIRECTORY: &str = "directory";
 
-/// A path, with every directory that leads there, by the digests that rows are found by; the top first.
+/// A path and every directory that leads there, with the digests that are their row keys; the top first.
 #[derive(Debug)]
 pub(crate) struct Way(Vec<(String, String)>);
 
 impl Way {
-    /// Where a path leads through, or why nothing can be there.
+    /// Returns the directories on the way to a path and the path itself, or why the path is invalid.
     pub(crate) fn to(what: &'static str, path: &str) -> Result<Self, StoreError> {
         check(what, path)?;
         let mut levels = vec!["/"];
@@ -30,24 +30,24 @@ impl Way {
         Ok(Self(levels.into_iter().map(|path| (row::place(path), path.to_owned())).collect()))
     }
 
-    /// What its rows are found by.
+    /// Returns the keys of its rows.
     pub(crate) fn places(&self) -> Vec<String> {
         self.0.iter().map(|(place, _)| place.clone()).collect()
     }
 
-    /// What the row of the path itself is found by.
+    /// Returns the key of the row of the path itself.
     pub(crate) fn place(&self) -> &str {
         self.0.last().map_or("", |(place, _)| place)
     }
 }
 
-/// What a row is found by, or why there can be none.
+/// Returns the key of a path's row, or why the path is invalid.
 pub(crate) fn place(what: &'static str, path: &str) -> Result<String, StoreError> {
     check(what, path)?;
     Ok(row::place(path))
 }
 
-/// Whether a path can be kept, in either database.
+/// Checks that a path is valid in either database.
 fn check(what: &'static str, path: &str) -> Result<(), StoreError> {
     let refused = |why: String| Err(StoreError::Refused { what, why });
     if path.len() > LONGEST_PATH {
@@ -65,7 +65,7 @@ fn check(what: &'static str, path: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a file of this size can be kept.
+/// Checks that a file of this size can be stored.
 pub(crate) fn check_size(what: &'static str, bytes: &[u8]) -> Result<(), StoreError> {
     if bytes.len() <= LARGEST_FILE {
         return Ok(());
@@ -74,7 +74,7 @@ pub(crate) fn check_size(what: &'static str, bytes: &[u8]) -> Result<(), StoreEr
     Err(StoreError::Refused { what, why })
 }
 
-/// What is at a path, from its row: version, size and time.
+/// Reads metadata from a row: version, size and time.
 pub(crate) fn stat((version, size, at): (Option<String>, i64, i64)) -> Result<Stat, StoreError> {
     Ok(Stat {
         directory: version.is_none(),
@@ -96,17 +96,17 @@ pub(crate) fn file(bytes: &[u8], at: UnixMillis) -> Stat {
     }
 }
 
-/// What stands on the way to a path, seen while nobody else writes.
+/// The existing rows on the way to a path, read while nobody else writes.
 pub(crate) struct Standing {
     way: Way,
-    /// The version and size of what is there, by place.
+    /// The version and size of each existing row, by key.
     rows: HashMap<String, (Option<String>, u64)>,
 }
 
-/// Places and paths of directories that are to be made.
+/// The keys and paths of directories to make.
 pub(crate) type Missing = Vec<(String, String)>;
 
-/// How much more there would be.
+/// The growth caused by a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Growth {
     bytes: i128,
@@ -114,7 +114,7 @@ pub(crate) struct Growth {
 }
 
 impl Standing {
-    /// From the rows on the way: place, version and size.
+    /// Reads the rows on the way: key, version and size.
     pub(crate) fn of(way: Way, rows: Vec<(String, Option<String>, i64)>) -> Result<Self, StoreError> {
         let row = |(place, version, size)| Ok((place, (version, row::count(size)?)));
         Ok(Self { way, rows: rows.into_iter().map(row).collect::<Result<_, StoreError>>()? })
@@ -128,7 +128,7 @@ impl Standing {
         self.rows.get(self.way.place())
     }
 
-    /// Whether a file may be written: what must be made for it, and how much more there would be.
+    /// Checks that a file may be written; returns the missing directories and the growth.
     pub(crate) fn may_put(
         &self,
         expect: Expect<'_>,
@@ -149,14 +149,14 @@ impl Standing {
         Ok((missing, growth))
     }
 
-    /// Whether a directory may be made, and what with it.
+    /// Checks that a directory may be made; returns the missing directories and the growth.
     pub(crate) fn may_make(&self, below: &str) -> Result<(Missing, Growth), FileError> {
         let missing = self.missing(&self.way.0)?;
         let growth = Growth::of(&missing, below);
         Ok((missing, growth))
     }
 
-    /// Whether the file may be removed.
+    /// Checks that the file may be removed.
     pub(crate) fn may_remove(&self, expect: Expect<'_>) -> Result<(), FileError> {
         match self.there() {
             None => Err(FileError::Missing),
@@ -175,7 +175,7 @@ impl Standing {
         }
     }
 
-    /// Those of some directories that are not there.
+    /// Returns those of some directories that do not exist.
     fn missing(&self, directories: &[(String, String)]) -> Result<Missing, FileError> {
         let mut missing = Vec::new();
         for (place, path) in directories {
@@ -195,12 +195,12 @@ impl Growth {
         Self { bytes: 0, files: counted.count() as u64 }
     }
 
-    /// Whether anything has to be counted.
+    /// Returns whether the change adds anything.
     pub(crate) fn is_more(self) -> bool {
         self.bytes > 0 || self.files > 0
     }
 
-    /// Whether there is room for it beside what is held: bytes, and files with directories.
+    /// Checks that the growth fits the quota beside the bytes and entries already held.
     pub(crate) fn fits(self, (bytes, files): (i64, i64), quota: Quota) -> Result<(), FileError> {
         let (held, files): (u64, u64) = (row::count(bytes)?, row::count(files)?);
         let bytes = u64::try_from(i128::from(held) + self.bytes).unwrap_or(0);
@@ -210,12 +210,12 @@ impl Growth {
     }
 }
 
-/// The room of a change, where it counts for its path.
+/// Returns the quota of a change, if it covers the change's path.
 pub(crate) fn room<'a>(change: &FileChange<'a>) -> Option<(&'a str, Quota)> {
     change.room.filter(|(below, _)| Below::new(below).contains(change.path))
 }
 
-/// What is below a directory: paths between two others, and how those begin, as the index knows them.
+/// The range of paths below a directory, and of their prefixes as the index has them.
 #[derive(Debug)]
 pub(crate) struct Below {
     pub(crate) after: String,
@@ -227,7 +227,7 @@ pub(crate) struct Below {
 impl Below {
     pub(crate) fn new(directory: &str) -> Self {
         let top = directory.trim_end_matches('/');
-        // What follows a slash comes before what follows the character after it.
+        // Paths below sort after the slash and before the character that follows it.
         let (after, before) = (format!("{top}/"), format!("{top}0"));
         let head = |path: &str| path.chars().take(HEAD).collect();
         Self { first: head(&after), last: head(&before), after, before }

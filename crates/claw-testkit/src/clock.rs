@@ -1,11 +1,11 @@
-//! A clock that stands still until it is told.
+//! A clock that only moves when told.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use claw_core::port::{Clock, UnixMillis};
 
-/// Tells the time that the test says it is.
+/// Returns the time that the test sets.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 

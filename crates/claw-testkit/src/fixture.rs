@@ -1,4 +1,5 @@
-//! Records, questions, rules, jobs, messages and processes with plain contents, for tests that care about one field of them.
+//! Records, approvals, rules, jobs, messages and processes with plain contents, for tests that care about one
+//! field of them.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub fn owner() -> Owner {
     Owner { tenant: TenantId::main(), session: session("cli:me") }
 }
 
-/// Who calls, in session `cli:me` and workspace `/w`.
+/// Returns a caller in session `cli:me` and workspace `/w`.
 pub fn caller() -> Caller {
     Caller::new(agent(), session("cli:me"), "/w")
 }
@@ -40,12 +41,12 @@ pub fn session(key: &str) -> SessionKey {
     SessionKey::new(key).expect("a session key")
 }
 
-/// A digest that stands for this text.
+/// Returns the digest of a text.
 pub fn digest(text: &str) -> Digest {
     Digest::of_bytes(text.as_bytes())
 }
 
-/// The intent of a call of `exec`, of [`owner`], that would do what `what` says.
+/// Returns the intent of a call of `exec`, of [`owner`], with the command `what`.
 pub fn intent(call: CallId, what: &str, approval: Option<ApprovalId>) -> Record {
     let effects = Effects::of(&[Effect::Execute]);
     let args = json!({ "command": what });
@@ -64,7 +65,7 @@ pub fn refused(call: CallId) -> Record {
     record(call, EntryEvent::Refused { step, reason })
 }
 
-/// The question whether such a call may do what `what` says.
+/// Returns the approval request for such a call.
 pub fn question(call: CallId, what: &str) -> NewApproval {
     let Owner { tenant, session } = owner();
     NewApproval {
@@ -106,7 +107,7 @@ pub fn job_of(key: &str) -> NewJob {
     NewJob { session: Some(session(key)), ..job() }
 }
 
-/// Such a job of a session, started by another one.
+/// Returns such a job of a session, started by another one.
 pub fn child_of(parent: &NewJob, key: &str) -> NewJob {
     NewJob { tenant: parent.tenant.clone(), lineage: Some(parent.child()), ..job_of(key) }
 }
@@ -123,7 +124,7 @@ pub fn message(key: &str, text: &str) -> NewMessage {
     }
 }
 
-/// A user of the main tenant, who may work.
+/// Returns a user of the main tenant, with the role operator.
 pub fn user(id: &str) -> User {
     User {
         tenant: TenantId::main(),
@@ -135,7 +136,7 @@ pub fn user(id: &str) -> User {
     }
 }
 
-/// What is stored of a key of the main tenant that is of no user, never expires and may call tools.
+/// Returns the stored form of a key of the main tenant without a user, that never expires and may call tools.
 pub fn key_of(key: &ApiKey) -> NewKey {
     NewKey {
         id: KeyId::new(),
@@ -191,7 +192,7 @@ pub fn rule() -> NewRule {
     }
 }
 
-/// A process that this worker has begun in the background, in session `cli:me`.
+/// Returns a background process of this worker, in session `cli:me`.
 pub fn process(worker: &Worker) -> NewProcess {
     NewProcess {
         id: ProcessId::new(),

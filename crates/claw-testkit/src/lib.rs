@@ -1,7 +1,7 @@
 //! Fakes and conformance suites, for tests alone.
 //!
-//! A fake behaves: [`MemoryFiles`] refuses what is outside the scope, [`FakeShell`] compares what was seen,
-//! and a store passes the same [suite](conformance) as the real one.
+//! A fake behaves like the real part: [`MemoryFiles`] refuses files outside the scope, [`FakeShell`] compares
+//! targets with what was seen, and a store passes the same [suite](conformance) as the real one.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A listener that keeps what it heard.
+//! A listener that records events.
 
 use std::sync::Mutex;
 
@@ -9,12 +9,12 @@ use claw_core::event::{Event, Listener};
 pub struct Recorder(Mutex<Vec<Event>>);
 
 impl Recorder {
-    /// What was heard so far.
+    /// Returns the events recorded so far.
     pub fn events(&self) -> Vec<Event> {
         self.0.lock().unwrap().clone()
     }
 
-    /// The names of what was heard: `call_started`, `call_finished`, ...
+    /// Returns the names of the recorded events: `call_started`, `call_finished`, ...
     pub fn names(&self) -> Vec<String> {
         let name = |event: &Event| {
             let event = serde_json::to_value(event).expect("events serialise");

@@ -1,8 +1,8 @@
 //! A server on loopback that speaks the wire formats of the model providers, and plays scripts.
 //!
-//! It refuses what the real ones refuse (results that do not follow their calls, empty texts, too many cache marks),
-//! and fails as the script says: with a status before the first piece, in the stream after it, by reset, garbage or
-//! silence. Where a connection is cut into pieces does not matter to it either: it can send every byte alone.
+//! It refuses what the real ones refuse (results that do not follow their calls, empty texts, too many cache
+//! marks), and fails as scripted: with a status before the first piece, in the stream after it, by reset,
+//! garbage or silence. It can also send every byte alone, to show that chunk boundaries do not matter.
 
 mod anthropic;
 mod gemini;
@@ -33,18 +33,18 @@ fn image(mime: &Value, data: &Value) -> Result<Part, String> {
     Ok(Part::Image(Image::new(mime, data.map_err(|error| format!("an image that is no base64: {error}"))?)))
 }
 
-/// How a server behaves besides what its script says.
+/// The behaviour of a server beyond its script.
 #[derive(Debug, Clone, Default)]
 pub struct Manners {
-    /// Every byte of an answer comes alone.
+    /// Sends every byte of an answer alone.
     pub byte_by_byte: bool,
-    /// Arguments of calls that follow each other come in turns, where the wire format can do that.
+    /// Interleaves the arguments of consecutive calls, if the wire format can.
     pub interleaved: bool,
-    /// Keys that are refused, with the status that says so.
+    /// The refused keys, each with its status.
     pub refused_keys: Vec<(String, u16)>,
-    /// The models there are, where the wire format names them in the body; empty: whichever is asked for.
+    /// The known models, if the wire format names them in the body; empty: any.
     pub models: Vec<String>,
-    /// The answer comes at one go as JSON, where the wire format can do that.
+    /// Sends the answer at once as JSON, if the wire format can.
     pub unstreamed: bool,
     /// The stream ends before the answer does, as if all were well.
     pub unfinished: bool,
@@ -80,27 +80,27 @@ impl Drop for ModelServer {
     }
 }
 
-/// What one wire format does.
+/// A wire format.
 trait Wire: Sync {
-    /// The conversation in a request, or why the real server would refuse it.
+    /// Reads the messages of a request, or returns why the real server would refuse it.
     fn read(&self, body: &Value) -> Result<Question, String>;
     /// The key of a request.
     fn key_header(&self) -> (&'static str, &'static str);
     /// A refusal's body.
     fn refusal(&self, status: u16, message: &str) -> Value;
-    /// The events of an answer, each with what comes before it.
+    /// Returns the events of an answer, each with its delays.
     fn events(&self, scene: &Scene, manners: &Manners) -> Vec<Event>;
-    /// The answer at one go.
+    /// Returns the complete answer.
     fn whole(&self, scene: &Scene) -> Option<Value>;
 }
 
-/// What is sent next.
+/// The next step of a response.
 enum Event {
     /// Text of the stream.
     Send(String),
-    /// Nothing, for a while.
+    /// A pause.
     Wait(Duration),
-    /// Nothing, ever.
+    /// Silence forever.
     Hang,
     /// The connection is reset.
     Reset,
@@ -124,7 +124,7 @@ impl ModelServer {
         Self { port, asked, task }
     }
 
-    /// Where it is, for a kind of provider: what goes into `base_url`.
+    /// Returns its address for a kind of provider, as for `base_url`.
     pub fn base_url(&self, kind: claw_llm::ProviderKind) -> String {
         let path = match kind {
             claw_llm::ProviderKind::OpenAi => "/v1",
@@ -246,7 +246,7 @@ async fn fail(connection: &mut Connection, wire: &dyn Wire, fault: Fault, messag
     connection.json(status, &after, &wire.refusal(status, message).to_string()).await
 }
 
-/// A failure in the middle of a stream; `None` where the stream says it in its own words.
+/// Returns a failure in the middle of a stream; `None` if the stream itself reports it.
 fn broken(fault: Fault) -> Option<Event> {
     match fault {
         Fault::Connection => Some(Event::Reset),
@@ -261,7 +261,8 @@ fn pause(delay: Duration) -> Option<Event> {
     (!delay.is_zero()).then_some(Event::Wait(delay))
 }
 
-/// Arguments of calls in the order in which they are sent: one call after the other, or a piece of each in turn.
+/// Returns the arguments of calls in the order in which they are sent: one call after the other, or a piece
+/// of each in turn.
 fn in_turns(calls: &[Vec<String>], interleaved: bool) -> Vec<(usize, String)> {
     let each = calls.iter().enumerate();
     if !interleaved {

@@ -1,4 +1,4 @@
-//! A database of its own for one test, where `CLAWSMITH_TEST_POSTGRES` names a server.
+//! A database of its own for one test, if `CLAWSMITH_TEST_POSTGRES` names a server.
 
 use std::thread;
 
@@ -14,7 +14,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes one. `None` where no server is named: `make test` brings one.
+    /// Creates a database. `None` if no server is named: `make test` brings one.
     pub fn new() -> Option<Self> {
         let server = std::env::var("CLAWSMITH_TEST_POSTGRES").ok()?;
         let name = format!("clawtest_{}", claw_core::JobId::new().to_string().replace('-', ""));

@@ -8,7 +8,7 @@ use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings, StoreError};
 use claw_core::tool::{ErrorKind, Sight, Target, ToolError};
 use claw_core::{AgentId, ProgramName, TenantId};
 
-/// A place where programs seem to run, for one agent of one tenant.
+/// A fake host of programs, for one agent of one tenant.
 #[derive(Debug)]
 pub struct FakePrograms {
     tenant: TenantId,
@@ -42,12 +42,12 @@ impl FakePrograms {
         *self.programs.lock().unwrap() = vec![Arc::new(card)].into();
     }
 
-    /// Makes every program another file than it was.
+    /// Changes the identity of every program's file.
     pub fn swap(&self, identity: &str) {
         identity.clone_into(&mut self.identity.lock().unwrap());
     }
 
-    /// The words of what ran so far.
+    /// Returns the words of the runs so far.
     pub fn runs(&self) -> Vec<Vec<String>> {
         self.runs.lock().unwrap().clone()
     }

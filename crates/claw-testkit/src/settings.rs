@@ -25,18 +25,18 @@ pub struct MemorySettings {
 }
 
 impl MemorySettings {
-    /// No settings.
+    /// Creates a store without settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From now on nothing can be read, or everything again; whoever waits is woken.
+    /// Makes all reads fail, or succeed again; wakes all waiters.
     pub fn fail(&self, failing: bool) {
         self.failing.store(failing, Ordering::SeqCst);
         self.bells.ring(Topic::Settings);
     }
 
-    /// How often it was asked what holds for a tenant.
+    /// Returns how many times settings of a tenant were read.
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::SeqCst)
     }

@@ -8,24 +8,24 @@ use claw_core::port::{Child, Control, Ended, HostRan, Ran, RunContext, ShellHost
 use claw_core::tool::{Argv, Effects, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::watch;
 
-/// What a command answers.
+/// The scripted result of a command.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// It ends.
+    /// The command ends.
     Ran(Ran),
-    /// It cannot be run.
+    /// The command cannot be run.
     Fails(ToolError),
-    /// It goes on until it is cancelled.
+    /// The command runs until it is cancelled.
     Hangs,
 }
 
 impl Reply {
-    /// It prints this and exits with 0.
+    /// Returns a reply that prints this and exits with 0.
     pub fn prints(output: impl Into<String>) -> Self {
         Self::Ran(Ran { exit: Some(0), output: output.into(), ..Ran::default() })
     }
 
-    /// It prints this and exits with `code`.
+    /// Returns a reply that prints this and exits with `code`.
     pub fn exits(code: i32, output: impl Into<String>) -> Self {
         Self::Ran(Ran { exit: Some(code), output: output.into(), ..Ran::default() })
     }
@@ -34,19 +34,19 @@ impl Reply {
 /// A command as it was run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// The text of the script, or the words of the program with blanks between them.
+    /// The text of the script, or the words of the program separated by blanks.
     pub command: String,
     /// The directory it started in.
     pub directory: String,
     /// The variables added to its environment.
     pub env: Vec<(String, String)>,
-    /// Whether it had to run in a sandbox.
+    /// True if it had to run in a sandbox.
     pub sandboxed: bool,
     /// The effects it was left.
     pub effects: Effects,
 }
 
-/// A place where commands seem to run.
+/// A fake shell.
 #[derive(Debug)]
 pub struct FakeShell {
     otherwise: Reply,
@@ -56,24 +56,24 @@ pub struct FakeShell {
 }
 
 impl FakeShell {
-    /// A shell in which every command gives this reply.
+    /// Creates a shell in which every command gives this reply.
     pub fn new(otherwise: Reply) -> Self {
         Self { otherwise, replies: HashMap::new(), swapped: Mutex::default(), runs: watch::Sender::default() }
     }
 
-    /// This command gives this reply.
+    /// Sets the reply of a command.
     #[must_use]
     pub fn on(mut self, command: impl Into<String>, reply: Reply) -> Self {
         self.replies.insert(command.into(), reply);
         self
     }
 
-    /// Makes a target another thing than it was, as if someone had swapped it.
+    /// Changes the identity of a target, as if someone had swapped it.
     pub fn swap(&self, target: Target, identity: impl Into<String>) {
         self.swapped.lock().unwrap().push((target, identity.into()));
     }
 
-    /// What ran so far.
+    /// Returns the runs so far.
     pub fn runs(&self) -> Vec<Run> {
         self.runs.borrow().clone()
     }
@@ -165,7 +165,7 @@ impl ShellHost for FakeShell {
     }
 }
 
-/// A command that runs until somebody ends it.
+/// A command that runs until it is ended.
 struct Running(watch::Sender<bool>);
 
 #[async_trait]

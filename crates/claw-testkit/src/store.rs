@@ -1,4 +1,4 @@
-//! A store that fails when it is told to.
+//! A store that fails on demand.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,7 +14,7 @@ use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, SessionKey, TenantId};
 use tokio::sync::watch;
 
-/// What a store can be asked.
+/// The methods of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the method of its name")]
 pub enum StoreMethod {
@@ -34,7 +34,7 @@ pub enum StoreMethod {
     BlobCard,
 }
 
-/// Passes everything on to the store it wraps, except what it was told to fail.
+/// Forwards everything to the store it wraps, except methods told to fail.
 #[derive(Debug)]
 pub struct FailingStore<S> {
     store: S,
@@ -47,12 +47,12 @@ impl<S> FailingStore<S> {
         Self { store, failing: Mutex::default() }
     }
 
-    /// From now on this method fails, with nothing done.
+    /// Makes this method fail from now on, without effect.
     pub fn fail(&self, method: StoreMethod) {
         self.failing.lock().unwrap().insert(method);
     }
 
-    /// From now on everything works.
+    /// Makes everything work again.
     pub fn heal(&self) {
         self.failing.lock().unwrap().clear();
     }

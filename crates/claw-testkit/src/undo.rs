@@ -1,4 +1,4 @@
-//! Changes of files, and what was seen of them, remembered in memory.
+//! Changes of files, and the versions seen of them, in memory.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,29 +22,29 @@ struct Journal {
 /// A change that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Its id.
+    /// The change's id.
     pub id: UndoId,
-    /// Whose.
+    /// The tenant that owns the change.
     pub tenant: TenantId,
-    /// Which call made it.
+    /// The call that made it.
     pub call: CallId,
-    /// With which tool.
+    /// The tool that made it.
     pub tool: ToolName,
-    /// Where the file is.
+    /// The file's place.
     pub place: String,
-    /// What it held.
+    /// The content before; `None` if the file did not exist.
     pub before: Option<Vec<u8>>,
-    /// What it was to hold.
+    /// The intended content; `None` if the file was to be removed.
     pub after: Option<Vec<u8>>,
 }
 
 impl MemoryJournal {
-    /// What was recorded and not withdrawn, oldest first.
+    /// Returns the changes recorded and not withdrawn, oldest first.
     pub fn changes(&self) -> Vec<Kept> {
         self.0.lock().unwrap().changes.clone()
     }
 
-    /// From now on nothing can be recorded, as on a full disk.
+    /// Makes recording fail from now on, as on a full disk.
     pub fn fill(&self) {
         self.0.lock().unwrap().full = true;
     }
@@ -94,7 +94,7 @@ impl UndoJournal for MemoryJournal {
     }
 }
 
-/// What sessions have seen of files, in memory that outlives an executor.
+/// The versions of files that sessions have seen, in memory that outlives an executor.
 #[derive(Debug, Default)]
 pub struct MemorySeen(Mutex<HashMap<(Owner, PathBuf), Version>>);
 

@@ -1,4 +1,4 @@
-//! Work and conversations in memory: the plainest thing that passes the suites.
+//! Work and sessions in memory: the simplest implementation that passes the suites.
 
 mod log;
 mod runs;
@@ -28,7 +28,7 @@ pub struct MemoryWork {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order they were accepted.
+    /// The jobs in the order of acceptance.
     jobs: Vec<Job>,
     accepted: HashMap<(TenantId, MessageId), Accepted>,
     talks: HashMap<(TenantId, SessionKey), Talk>,
@@ -51,7 +51,7 @@ impl MemoryWork {
         self.state.lock().unwrap()
     }
 
-    /// The calls and approvals beside the queue.
+    /// Returns the calls and approvals beside the queue.
     pub fn calls(&self) -> &MemoryStore {
         &self.calls
     }
@@ -79,14 +79,14 @@ impl State {
         self.jobs.push(Job { new, state, attempts: 0, parks: 0, error, lease, cancel });
     }
 
-    /// Whether a job of the same session that is not over was accepted before.
+    /// Returns whether an unfinished job of the same session was accepted before.
     fn is_behind(&self, place: usize) -> bool {
         let new = &self.jobs[place].new;
         let same = |other: &NewJob| other.tenant == new.tenant && other.session == new.session;
         new.session.is_some() && self.jobs[..place].iter().any(|job| !job.state.is_over() && same(&job.new))
     }
 
-    /// Where the best job is that this claim may have.
+    /// Returns the index of the best job for this claim.
     fn best(&self, claim: &Claim) -> Option<usize> {
         let fits = |(place, job): &(usize, &Job)| {
             matches!(job.state, JobState::Pending | JobState::Parked)
@@ -116,7 +116,7 @@ impl State {
         true
     }
 
-    /// What was said of this id before stays as it is.
+    /// Stores a message. A message with a known id is left as it is.
     fn say(&mut self, new: NewMessage, run: JobId) -> u64 {
         let key = (new.tenant.clone(), new.id);
         if let Some(accepted) = self.accepted.get(&key) {

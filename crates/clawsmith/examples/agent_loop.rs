@@ -5,13 +5,13 @@
 use clawsmith::{AgentId, Arguments, Caller, Dialect, Request, SessionKey, Toolbox};
 use serde_json::{Value, json};
 
-/// What a model answers: calls to make, or words for the user.
+/// A model's answer: calls to make, or words for the user.
 enum Answer {
     Calls(Vec<(&'static str, &'static str, &'static str)>),
     Words(String),
 }
 
-/// Stands for a model's API: reads the conversation, answers from it.
+/// Stands in for a model's API: reads the messages and answers.
 fn model(messages: &[Value], _tools: &[Value]) -> Answer {
     let results = messages.iter().filter(|message| message["role"] == "tool").count();
     match results {

@@ -1,4 +1,4 @@
-//! A front end in a page: open the application, send a message, show what happens until the run has ended.
+//! A front end in a page: open the application, send a message, show the events until the run has ended.
 //!
 //! Needs the feature `app`. A program that runs commands in the sandbox calls `clawsmith::sandbox::enter_if_asked()` first
 //! in `main`.

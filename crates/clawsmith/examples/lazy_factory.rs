@@ -1,4 +1,4 @@
-//! A tool that is made for each caller, when it is first wanted.
+//! A tool that is created for each caller, when it is first needed.
 
 use std::path::PathBuf;
 

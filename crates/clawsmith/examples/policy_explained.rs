@@ -17,7 +17,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
         println!("{:<16} {word}: {}", meta.name.as_str(), verdict.trace);
     }
 
-    // What is not offered cannot be called, even by a model that knows its name.
+    // A tool that is not offered cannot be called, even by a model that knows its name.
     let offer = toolbox.offer(caller).await;
     let reply = toolbox.execute(&offer, Request::new("agents_list", json!({}))).await;
     println!("\nagents_list: {}", reply.model_text());

@@ -10,9 +10,9 @@ struct Greet;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// Who to greet.
+    /// The person to greet.
     name: String,
-    /// How often.
+    /// The number of greetings.
     times: Option<u8>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
         json!({ "name": "Ada", "times": 2 }),
         // Slips that can mean only one thing are repaired, and the model is told.
         json!({ "Name": "Ada", "times": "2" }),
-        // What cannot be repaired is explained.
+        // Mistakes that cannot be repaired are explained.
         json!({ "nmae": "Ada" }),
         // The tool's own errors come back with what to try.
         json!({ "name": "Ada", "times": 9 }),

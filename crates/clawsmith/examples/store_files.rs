@@ -1,4 +1,4 @@
-//! Keep a workspace's files in a store: what one program writes, another one reads, with no disk in common.
+//! Keep a workspace's files in a store: one program writes, another reads, without a shared disk.
 //!
 //! A program of yours takes `claw_store` from `clawsmith::claw_store`, with the feature `store`; instead of a file
 //! or memory it can name a PostgreSQL database that many nodes share.

@@ -1,8 +1,8 @@
 //! Tools for AI agents, behind one guarded road.
 //!
-//! A [`Toolbox`] holds the built-in tools and those you add. You make an [`Offer`] for whoever is to call
-//! them, send the model what is in it, and [`execute`](Executor::execute) what the model asks for. Every call
-//! is authorised by the policy, rate limited, validated, planned, judged, recorded, run over guarded ports,
+//! A [`Toolbox`] holds the built-in tools and those you add. You make an [`Offer`] for a caller, send its
+//! tools to the model, and [`execute`](Executor::execute) the calls that the model requests. Every call is
+//! authorised by the policy, rate limited, validated, planned, judged, recorded, run over guarded ports,
 //! scrubbed of secrets and cut to size; there is no other way to a tool.
 //!
 //! ```
@@ -26,22 +26,22 @@
 //! - **Your tools** implement [`Tool`]: typed arguments, a constant [`Meta`], a `run`. Tools whose schema is
 //!   known only at run time implement [`AnyTool`]. Register them with [`ToolboxBuilder::tool`], or later and
 //!   lazily with [`Registry`].
-//! - **Who may call what** is a [`PolicyConfig`]. [`Policy::judge`] tells the verdict on one tool with the
-//!   trace that led to it; the same function decides and explains.
-//! - **What a model is sent** is [`Offer::render`] in the [`Dialect`] of its provider.
-//! - **How many calls** a session may make is a [`Limiter`]; commands that run on in the background, and the tool
+//! - **The policy** is a [`PolicyConfig`]: who may call what. [`Policy::judge`] returns the verdict on one
+//!   tool with the trace that led to it; the same function decides and explains.
+//! - **The tool list for a model** is [`Offer::render`] in the [`Dialect`] of its provider.
+//! - **The rate of calls** of a session is limited by a [`Limiter`]; background commands, and the tool
 //!   `process` with them, need a [`Keeping`].
-//! - **What there is** in this build and beyond it is the [`catalogue`], by [`Section`]s in
+//! - **The known tools**, in this build and beyond it, are the [`catalogue`], by [`Section`]s in
 //!   [`Registry::list_by_section`].
-//! - **What comes back** is a [`Reply`]: an [`Output`], or why there is none.
-//! - **The world** is a [`World`]: what files, commands and clocks lead to. What you leave out is not there,
-//!   and tools that need it are listed as unavailable with the reason. Files are those of this machine
+//! - **The result of a call** is a [`Reply`]: an [`Output`], or why there is none.
+//! - **The world** is a [`World`]: the files, commands and clocks that tools reach. Tools that need a
+//!   missing part are listed as unavailable with the reason. Files are those of this machine
 //!   ([`LocalFiles`]), in memory ([`MemoryFiles`]), in a store that several nodes may share ([`StoreFiles`]),
-//!   with documents of a store in front ([`RoutedFiles`]), or wherever your own [`FsBridge`](port::FsBridge)
-//!   leads: that one the guard confines by the text of paths.
-//! - **What is remembered** goes to a [`CallStore`](store::CallStore): in memory by default, in SQLite or
-//!   PostgreSQL with [`ToolboxBuilder::store`] and the feature `store`; [`ToolboxBuilder::everything_in`] keeps
-//!   there what concerns files as well, so that changes can be undone. Long results are kept in files with
+//!   with documents of a store in front ([`RoutedFiles`]), or those of your own [`FsBridge`](port::FsBridge),
+//!   which the guard confines by the text of paths.
+//! - **Records** go to a [`CallStore`](store::CallStore): in memory by default, in SQLite or PostgreSQL
+//!   with [`ToolboxBuilder::store`] and the feature `store`; [`ToolboxBuilder::everything_in`] keeps the
+//!   records of files there too, so that changes can be undone. Long results are kept in files with
 //!   [`ToolboxBuilder::data_dir`].
 //!
 //! # Features

@@ -26,8 +26,8 @@ use claw_registry::{
 pub struct Toolbox(Executor);
 
 impl Toolbox {
-    /// Starts building one. With nothing said it has the built-in tools, a policy that allows all of them,
-    /// and remembers in memory.
+    /// Starts building a toolbox. By default it has the built-in tools, a policy that allows all of them, and
+    /// records in memory.
     pub fn builder() -> ToolboxBuilder {
         ToolboxBuilder::default()
     }
@@ -45,7 +45,7 @@ impl Deref for Toolbox {
     }
 }
 
-/// What a [`Toolbox`] is built from.
+/// Builds a [`Toolbox`].
 #[derive(Default)]
 pub struct ToolboxBuilder {
     tools: Vec<Arc<dyn AnyTool>>,
@@ -92,57 +92,56 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Who hears of what happens: calls, questions to people, progress.
+    /// Sets the listener for calls, approvals and progress.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// What is secret beyond what every deployment knows.
+    /// Sets the scrubbers for secrets beyond those that every deployment knows.
     #[must_use]
     pub fn scrubbers(mut self, scrubbers: Scrubbers) -> Self {
         self.scrubbers = scrubbers;
         self
     }
 
-    /// Which built-in tools to take; all of them where nothing is said.
+    /// Selects the built-in tools; all of them by default.
     #[must_use]
     pub fn discovery(mut self, discovery: Discovery) -> Self {
         self.discovery = discovery;
         self
     }
 
-    /// Who may call what.
+    /// Sets the policy: who may call what.
     #[must_use]
     pub fn policy(mut self, policy: PolicyConfig) -> Self {
         self.policy = policy;
         self
     }
 
-    /// When a person is asked.
+    /// Sets the calls that need a person's approval.
     #[must_use]
     pub fn approvals(mut self, approvals: ApprovalConfig) -> Self {
         self.approvals = approvals;
         self
     }
 
-    /// How far a call may go.
+    /// Sets the limits of calls.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets the rate limits of sessions; those of [`RateConfig`](claw_policy::rate::RateConfig)'s default where nothing
-    /// is said.
+    /// Sets the rate limits of sessions; by default those of [`RateConfig`](claw_policy::rate::RateConfig).
     #[must_use]
     pub fn limiter(mut self, limiter: Limiter) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// Lets commands run on in the background, and the tool `process` see to them; without it they are refused.
+    /// Lets commands run on in the background, managed by the tool `process`; without it they are refused.
     #[must_use]
     pub fn keeping(mut self, keeping: Keeping) -> Self {
         self.keeping = Some(keeping);
@@ -156,14 +155,14 @@ impl ToolboxBuilder {
         self
     }
 
-    /// What there is to reach; a clock, the files of this machine and kept results where nothing is said.
+    /// Sets the world; by default a clock, the files of this machine and kept results.
     #[must_use]
     pub fn world(mut self, world: World) -> Self {
         self.world = Some(world);
         self
     }
 
-    /// Remembers calls and questions to people in this store instead of in memory, such as one that the crate
+    /// Records calls and approvals in this store instead of in memory, such as one that the crate
     /// `claw-store` opened.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn CallStore>) -> Self {
@@ -171,10 +170,10 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Remembers everything in this store: what [`store`](Self::store) says, settings of tools, and what
-    /// conversations have seen of files. With a [`data_dir`](Self::data_dir), changes of files can be undone too,
-    /// and in workspaces below `workspaces` there, context files and memory are documents of the store. A
-    /// [`world`](Self::world) that is given keeps its own bridge, and what else it has.
+    /// Records everything in this store: calls and approvals as with [`store`](Self::store), settings of
+    /// tools, and the file versions that sessions have seen. With a [`data_dir`](Self::data_dir), changes of
+    /// files can be undone too, and in workspaces below `workspaces` there, context files and memory are
+    /// documents of the store. A given [`world`](Self::world) keeps its own bridge and its other parts.
     #[must_use]
     pub fn everything_in(mut self, store: Arc<dyn Store>) -> Self {
         self.everything = Some(store);
@@ -188,22 +187,23 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Which files agents may reach beyond their workspaces, and which not. The data directory never, but for
-    /// workspaces in it.
+    /// Sets the files that agents may or may not reach beyond their workspaces. The data directory is always
+    /// out of reach, except for workspaces in it.
     #[must_use]
     pub fn files(mut self, rules: FileRules) -> Self {
         self.files = rules;
         self
     }
 
-    /// Remembers the rules that people give with a yes in this store; without it every question is put anew.
+    /// Remembers the rules that people give with an approval in this store; without it every call is asked
+    /// about anew.
     #[must_use]
     pub fn rules(mut self, rules: Arc<dyn Rules>) -> Self {
         self.rules = Some(rules);
         self
     }
 
-    /// How shell commands are judged. There are some where the world has a shell.
+    /// Sets the rules for shell commands. They apply if the world has a shell.
     #[must_use]
     pub fn commands(mut self, rules: CommandRules) -> Self {
         self.commands = rules;
@@ -298,8 +298,8 @@ fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
     world
 }
 
-/// Registers the built-in tools that `discovery` takes, and makes the rest of the catalogue known. What
-/// cannot be registered is told to `warn`.
+/// Registers the built-in tools that `discovery` selects, and makes the rest of the catalogue known. Tools
+/// that cannot be registered are reported to `warn`.
 pub fn populate(registry: &Registry, discovery: &Discovery, warn: impl FnMut(String)) {
     let built = claw_tools::builtin().map(|tool| {
         let mut meta = tool.meta.clone();

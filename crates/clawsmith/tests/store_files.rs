@@ -16,9 +16,9 @@ use clawsmith::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where the workspace is, in the store alone.
+/// The workspace's path, in the store alone.
 const WORKSPACE: &str = "/clawsmith-test/team/notes";
-/// What no tool may show.
+/// A secret that no tool may show.
 const SECRET: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
 struct Shared {
@@ -84,7 +84,7 @@ async fn the_file_tools_work_on_files_that_are_on_no_disk() {
     let guessed = yes("search", json!({ "pattern": "a1B2" })).await;
     assert!(!guessed.contains("app.ini"), "no oracle: {guessed}");
 
-    // What this conversation did not see last is not overwritten, and what is out of reach stays so.
+    // A version that this session did not see last is not overwritten, and files out of reach stay so.
     let mut foreign = caller();
     foreign.session = SessionKey::new("demo:2").unwrap();
     let over = json!({ "path": "conf/notes.md", "content": "x", "mode": "overwrite" });

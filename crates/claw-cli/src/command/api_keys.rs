@@ -22,7 +22,7 @@ use crate::output::{Cell, Table, tell};
 /// The operations on keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApiKeys {
-    /// Make a key. It is shown once and kept nowhere.
+    /// Create a key. It is shown once and stored nowhere.
     #[command(
         after_help = "What can be done with a key is what its scopes and the role of its user both allow.
 
@@ -33,7 +33,7 @@ Examples:
   clawsmith api-keys create --user ops --role admin --scope admin"
     )]
     Create(Create),
-    /// List the keys: whose they are, what for, and whether they hold.
+    /// List the keys: owner, purpose and state.
     #[command(after_help = "Examples:
   clawsmith api-keys list
   clawsmith api-keys list --json")]
@@ -47,7 +47,7 @@ Examples:
 /// The key to make.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The user that it belongs to [default: `$USER`]; a user that is not there yet is added.
+    /// The key's user [default: `$USER`]; a missing user is added.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
     #[command(flatten)]
@@ -55,11 +55,11 @@ pub(crate) struct Create {
     /// The role of a user that is added.
     #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
     role: Role,
-    /// Scopes of the key, such as `tools:call` [default: to see and call tools, to talk, and to see approvals;
-    /// not to answer them].
+    /// Scopes of the key, such as `tools:call` [default: see and call tools, send messages, and see
+    /// approvals; not answer them].
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     scope: Vec<KeyScope>,
-    /// Purpose of the key, for people.
+    /// Purpose of the key, for display.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
     /// The only agent that may be used with it; can be given several times [default: all agents].
@@ -68,15 +68,15 @@ pub(crate) struct Create {
     /// The most requests in a minute [default: no limit of its own].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     per_minute: Option<u32>,
-    /// For how many days it holds [default: until it is revoked].
+    /// Days until it expires [default: never].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: Option<u32>,
 }
 
-/// The key that is meant.
+/// A key.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id, or the beginning of one.
+    /// The key's id, or the beginning of one.
     id: String,
     #[command(flatten)]
     of: OfTenant,

@@ -1,7 +1,7 @@
-//! `clawsmith approvals`: the questions that calls wait for, answered from another terminal.
+//! `clawsmith approvals`: pending approvals, answered from another terminal.
 //!
-//! A call asks in one process and is answered here: the store carries both. What is shown was scrubbed when it
-//! was asked and is scrubbed again, with what is secret by now.
+//! A call asks in one process and is answered here: the store carries both. The request was scrubbed when it
+//! was stored and is scrubbed again when shown, with the secrets known by now.
 
 pub(crate) mod rules;
 mod watch;
@@ -23,19 +23,19 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// What to do with questions.
+/// The operations on approvals.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the questions that wait for an answer, oldest first.
+    /// List pending approvals, oldest first.
     #[command(after_help = "Examples:
   clawsmith approvals list
   clawsmith approvals list --json")]
     List,
-    /// Show one question: what would be done, by whom, and which rule asks.
+    /// Show an approval: the action, the caller, and the rule that asks.
     #[command(after_help = "Examples:
   clawsmith approvals show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
     Show(Question),
-    /// Say yes: the call that waits may run, once and as it was shown. With `--always` a rule is remembered too.
+    /// Approve: the waiting call may run, once and as it was shown. With `--always` a rule is remembered too.
     #[command(
         after_help = "Of the id at least 13 characters are needed: fewer name all questions of about a \
 minute, and so perhaps another one than you saw.
@@ -48,14 +48,14 @@ Examples:
   clawsmith approvals approve 019b7611-3c00 --always --scope agent --expires 7d"
     )]
     Approve(Yes),
-    /// Say no: the call that waits is refused.
+    /// Deny: the waiting call is refused.
     #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
 
 Examples:
   clawsmith approvals deny 019b7611
   clawsmith approvals deny 019b7611 --reason 'not on the main branch'")]
     Deny(No),
-    /// Wait for questions, and answer each here as it comes.
+    /// Wait for approvals, and answer each here as it comes.
     #[command(
         after_help = "At a terminal each question is put to you as it comes; elsewhere it is printed. Ctrl-C ends it.
 
@@ -64,18 +64,18 @@ Examples:
   clawsmith approvals watch --json"
     )]
     Watch,
-    /// List the rules that were given with a yes.
+    /// List the rules that were given with an approval.
     #[command(after_help = "Examples:
   clawsmith approvals rules
   clawsmith approvals rules --all --json")]
     Rules(rules::List),
-    /// End a rule: what it covered is asked again.
+    /// Revoke a rule: calls that it covered need approval again.
     #[command(after_help = "Examples:
   clawsmith approvals revoke 019b7611")]
     Revoke(rules::Revoke),
 }
 
-/// Which question, and what kind of yes.
+/// An approval to grant, once or as a rule.
 #[derive(Debug, Args)]
 pub(crate) struct Yes {
     #[command(flatten)]
@@ -84,20 +84,20 @@ pub(crate) struct Yes {
     kind: rules::Kind,
 }
 
-/// Which question, and why not.
+/// An approval to deny, with the reason.
 #[derive(Debug, Args)]
 pub(crate) struct No {
     #[command(flatten)]
     question: Question,
-    /// Why not; the model is told.
+    /// The reason; the model is told.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// Which question.
+/// An approval.
 #[derive(Debug, Args)]
 pub(crate) struct Question {
-    /// Its id, or the beginning of one where only one question that waits begins so.
+    /// The approval's id, or an unambiguous beginning of one that is pending.
     id: String,
 }
 
@@ -196,7 +196,7 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a question is about, on one line.
+/// Summarizes an approval on one line.
 fn in_short(approval: &Approval, scrubber: &CallScrubber) -> String {
     let what = scrubber.text(&approval.request.summary);
     let what = what.lines().map(str::trim).collect::<Vec<_>>().join("; ");

@@ -1,8 +1,8 @@
-//! `clawsmith chat`: talking to an agent, and seeing what it says and does.
+//! `clawsmith chat`: talking to an agent, and watching its answers and calls.
 //!
-//! The question goes into the queue like every other, in a lane of its session: this process takes it from
-//! there, and if it dies, the next chat in the session goes on from where it stopped. What is shown is read
-//! from the session's log, as any other client would.
+//! The message goes into the queue like every other, in a lane of its session: this process takes it from
+//! there, and if it dies, the next chat in the session resumes where it stopped. The display reads the
+//! session's log, as any other client would.
 
 mod interactive;
 mod lines;
@@ -36,10 +36,10 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{complain, tell, visible};
 
-/// No question is longer.
+/// The longest message, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// What to say, to whom, and where.
+/// A message to an agent, or an interactive chat.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The answer goes to standard output as it comes; which tools are called goes to standard \
@@ -69,10 +69,10 @@ Examples:
   clawsmith chat -m hello --json"
 )]
 pub(crate) struct Chat {
-    /// What to say, once [default: what standard input holds; at a terminal, a chat].
+    /// The message [default: standard input; at a terminal, an interactive chat].
     #[arg(value_name = "MESSAGE", conflicts_with = "message")]
     words: Option<String>,
-    /// The same.
+    /// The message, as an option.
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
     /// Go on with the latest session of the directory.
@@ -90,8 +90,8 @@ pub(crate) struct Chat {
     /// A picture to send with the message; may be given several times.
     #[arg(long, value_name = "PATH")]
     image: Vec<PathBuf>,
-    /// How much is done without asking: `plan` (read only), `ask` (before each write), `edits` (commands only),
-    /// `configured`.
+    /// The actions allowed without asking: `plan` (read only), `ask` (before each write), `edits` (commands
+    /// only), `configured`.
     #[arg(long, value_name = "MODE", default_value_t = Mode::Configured)]
     mode: Mode,
     /// The directory that the agent works in; not `/` and not the home directory itself [default: the current
@@ -104,8 +104,8 @@ pub(crate) struct Chat {
     /// Play this script instead of asking a model.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Where an approval is needed and nobody sits at this terminal, wait for one from another
-    /// (`clawsmith approvals`).
+    /// If an approval is needed and nobody sits at this terminal, wait for one from another (`clawsmith
+    /// approvals`).
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -144,7 +144,7 @@ impl Chat {
         })
     }
 
-    /// The session that is meant.
+    /// Returns the chosen session.
     async fn choice(
         &self,
         session: &mut Session,
@@ -169,7 +169,7 @@ impl Chat {
         self.message.as_ref().or(self.words.as_ref())
     }
 
-    /// Whether somebody sits there who wants to talk.
+    /// Returns whether a person is at the terminal and gave no message.
     fn is_interactive(&self, session: &Session) -> bool {
         let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         self.said().is_none() && terminal && !session.out.json
@@ -211,7 +211,7 @@ impl Chat {
         Ok(ExitCode::from(ended?))
     }
 
-    /// What is to be said, and what was piped in beside it.
+    /// Returns the message, and the input piped in with it.
     fn message(&self) -> Result<Message, Failure> {
         let nothing = || Failure::usage("there is nothing to say").hint("clawsmith chat -m 'show me'");
         let (text, piped) = match self.said() {
@@ -231,13 +231,13 @@ impl Chat {
     }
 }
 
-/// A message, and what was piped in beside it.
+/// A message, and the input piped in with it.
 struct Message {
     text: String,
     piped: Option<String>,
 }
 
-/// A picture, where the model sees any.
+/// Attaches a picture, if the model accepts any.
 fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Failure> {
     let card = model.card();
     if !card.images {
@@ -247,7 +247,8 @@ fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Fail
     Ok(attach::picture(path)?)
 }
 
-/// What is piped in beside a message; `None` where nothing is. An input that nobody ends or fills is not waited for.
+/// Reads the input piped in beside a message; `None` if there is none. An input that stays silent is not
+/// waited for.
 fn piped() -> Result<Option<String>, Failure> {
     let stdin = std::io::stdin();
     let kind = rustix::fs::fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode));
@@ -308,7 +309,7 @@ impl Talk {
     }
 }
 
-/// Names the background commands that ended with a program that is gone.
+/// Lists the background commands of programs that died.
 fn tell_lost(lost: &[Process], caller: &Caller) {
     let (here, elsewhere): (Vec<_>, Vec<_>) = lost
         .iter()

@@ -1,4 +1,4 @@
-//! `clawsmith completions`: what a shell needs to complete our commands.
+//! `clawsmith completions`: completion scripts for shells.
 
 use std::process::ExitCode;
 

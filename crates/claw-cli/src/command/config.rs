@@ -1,4 +1,4 @@
-//! `clawsmith config`: is it sound, what holds, what may it hold?
+//! `clawsmith config`: checks, shows and accepts the configuration.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -18,23 +18,23 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
-/// What to do with the configuration.
+/// The operations on the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say whether the configuration can be used, and what is probably not meant.
+    /// Check the configuration, and warn of settings that are probably not meant.
     #[command(after_help = "Exit code 2 where it cannot be used; warnings alone give 0.
 
 Examples:
   clawsmith config check
   clawsmith --config staging.toml config check --json")]
     Check,
-    /// Print what is set, and where; with `--all` or `--json` every key.
+    /// Print the settings and their sources; with `--all` or `--json` every key.
     #[command(after_help = "Examples:
   clawsmith config show
   clawsmith config show --all
   CLAWSMITH_TOOLS__PROFILE=coding clawsmith config show | grep profile")]
     Show(ShowArgs),
-    /// Show what the configuration found here says, and accept it as it is.
+    /// Show the configuration file found here, and accept it as it is.
     #[command(
         after_help = "A `clawsmith.toml` in the current directory or above may have come with a clone, or have been made
 by a command. It holds only as a person accepted it; after a change, accept it again. A file named by
@@ -50,18 +50,18 @@ Examples:
     Schema,
 }
 
-/// What to print.
+/// The options of printing the configuration.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Also the keys that nobody has set, with their defaults.
+    /// Include keys that are not set, with their defaults.
     #[arg(long)]
     all: bool,
 }
 
-/// What to accept.
+/// The options of accepting a file.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Forget a file that was accepted and is gone, so that what is found without it holds.
+    /// Forget an accepted file that is gone, so that the next one found applies.
     #[arg(long)]
     forget: bool,
 }
@@ -176,8 +176,7 @@ fn show(session: &mut Session, all: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is wrong with its policy, and what it probably does not mean: a misspelt `deny` leaves open what it was
-/// written to close.
+/// Returns the errors and warnings of its policy: a misspelt `deny` leaves open what it was written to close.
 fn of_policy(setup: &Setup) -> (Vec<String>, Vec<String>) {
     let found = lint(&setup.config().policy(), &app::catalogue());
     let of = |severity| {
@@ -244,7 +243,7 @@ fn trust(session: &mut Session) -> Outcome {
     }
     session.out.line("")?;
     session.out.flush()?;
-    // Who sees it at a terminal has not seen it before they called this.
+    // A person at a terminal has not seen the file before this command.
     let is_new = setup.loaded.trust(&session.around)? != config::Trust::Holds;
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
         let answer = prompt::line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;

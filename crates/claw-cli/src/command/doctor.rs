@@ -1,4 +1,4 @@
-//! `clawsmith doctor`: the state of the deployment, what is wrong with it, and how to mend each.
+//! `clawsmith doctor`: the state of the deployment, its problems, and how to fix each.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
-/// How to look.
+/// The options of the examination.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code 1 where something is wrong; what is only worth knowing changes nothing.
 

@@ -21,13 +21,13 @@ use crate::opened::with_app;
 /// The operations on the knowledge graph.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Graph {
-    /// Search things by name or words, and follow how they relate.
+    /// Search entities by name or words, and follow their relations.
     #[command(after_help = "Examples:
   clawsmith graph search 'who works at Acme?'
   clawsmith graph search '*' --type person --json
   clawsmith graph search Acme --depth 3 --as-of 2021-06-01")]
     Search(Search),
-    /// Show one thing and its relations, of any time.
+    /// Show an entity and its relations, of any time.
     #[command(after_help = "Examples:
   clawsmith graph show 'Anna Müller'
   clawsmith graph show 0198c1f2-7d7e-7c3a-9f63-2f6a4b1f0c55 --json")]
@@ -35,7 +35,7 @@ pub(crate) enum Graph {
     /// Add a thing, or how two things relate.
     #[command(subcommand)]
     Add(Add),
-    /// List pairs that may be one thing, and decide: merge them, or keep them apart.
+    /// List pairs of entities that may be the same, and decide: merge them, or keep them apart.
     #[command(after_help = "Examples:
   clawsmith graph merge
   clawsmith graph merge KEEP-ID OTHER-ID
@@ -61,7 +61,7 @@ Examples:
   clawsmith graph extract"
     )]
     Extract,
-    /// Say how large the graph is, and how far documents are extracted.
+    /// Show the size of the graph, and the progress of extraction.
     #[command(after_help = "Examples:
   clawsmith graph status")]
     Status,
@@ -74,7 +74,7 @@ Examples:
 /// Things and relations that are added.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Add {
-    /// Add a thing; one that is known gets what is new.
+    /// Add an entity; a known one gets the new facts.
     #[command(after_help = "Examples:
   clawsmith graph add entity 'Anna Müller' --type person --alias Annie --description 'runs the bakery'
   clawsmith graph add entity Acme --type organization --external-id crm:17 --property city=Bern")]
@@ -89,13 +89,13 @@ pub(crate) enum Add {
 pub(crate) struct Search {
     /// Names or words; `*` lists everything.
     query: String,
-    /// Only things of this type.
+    /// Only entities of this type.
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// How many relations away to go.
+    /// The number of relations to follow.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
     depth: u8,
-    /// What was so at this time, such as `2026-05-03` [default: now].
+    /// Facts that held at this time, such as `2026-05-03` [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]
     as_of: Option<UnixMillis>,
     /// The most things that are found.
@@ -113,25 +113,25 @@ pub(crate) struct Show {
     reader: Reader,
 }
 
-/// What is said of a thing or a relation.
+/// The properties of an entity or a relation.
 #[derive(Debug, Args)]
 pub(crate) struct Said {
     /// A sentence about it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     description: String,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
     confidence: f64,
-    /// Anything else; may be given several times.
+    /// Another property; may be given several times.
     #[arg(long = "property", value_name = "NAME=VALUE", value_parser = property)]
     properties: Vec<(String, Value)>,
-    /// When it began, such as `2020` or `2020-05-03`.
+    /// The time it began, such as `2020` or `2020-05-03`.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<UnixMillis>,
-    /// When it ended.
+    /// The time it ended.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<UnixMillis>,
-    /// The document that says so.
+    /// The document that states it.
     #[arg(long, value_name = "PATH:LINE[-LINE]", value_parser = source)]
     source: Option<GraphSource>,
     /// The owner of the fact.
@@ -149,7 +149,7 @@ pub(crate) struct AddEntity {
     /// Another name; may be given several times.
     #[arg(long = "alias", value_name = "NAME")]
     aliases: Vec<String>,
-    /// Its id somewhere else; things with the same are one.
+    /// The entity's id in another system; entities with the same id are one.
     #[arg(long, value_name = "ID")]
     external_id: Option<String>,
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub(crate) struct AddEntity {
 
 #[derive(Debug, Args)]
 pub(crate) struct AddRelation {
-    /// The thing that it goes out from: its id or its name.
+    /// The source entity: its id or its name.
     from: String,
     /// The type: `works_at`, `knows`, ...
     kind: String,
@@ -179,7 +179,7 @@ pub(crate) struct Merge {
     keep: Option<EntityId>,
     /// The thing that becomes part of it.
     gone: Option<EntityId>,
-    /// They are two things; the pair is not shown again.
+    /// Keep them as two entities; the pair is not shown again.
     #[arg(long, requires = "gone")]
     apart: bool,
     #[command(flatten)]

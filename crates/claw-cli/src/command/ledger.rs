@@ -1,4 +1,4 @@
-//! `clawsmith ledger`: what was refused, intended and done, and whether anybody changed it since.
+//! `clawsmith ledger`: refused, intended and completed calls, and whether the record was changed.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell};
 
-/// What to do with the ledger.
+/// The operations on the ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
     /// Print the last entries, oldest first.
@@ -20,7 +20,7 @@ pub(crate) enum Ledger {
   clawsmith ledger show
   clawsmith ledger show --last 100 --session cli:me --json")]
     Show(Show),
-    /// Check that no entry was changed, taken out or cut off.
+    /// Check that no entry was changed, removed or cut off.
     #[command(after_help = "Exit code 1 where the ledger is damaged; it says which entry and what was found.
 
 Examples:
@@ -29,13 +29,13 @@ Examples:
     Verify,
 }
 
-/// Which entries to print.
+/// The entries to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// How many of the last entries are looked at.
+    /// The number of last entries searched.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
-    /// Only entries of this conversation.
+    /// Only entries of this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
 }
@@ -87,7 +87,7 @@ impl Show {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Of one conversation more must be read, since its entries stand among others'.
+    /// Returns the number of entries to read: all for one session, since its entries are among others.
     fn wanted(&self) -> usize {
         if self.session.is_some() { usize::MAX } else { self.last }
     }

@@ -1,4 +1,4 @@
-//! `clawsmith memory`: documents that agents remember by, found and seen to.
+//! `clawsmith memory`: searching and managing the memory documents of agents.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::output::{Cell, Table};
 /// The operations on memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Memory {
-    /// Search what was remembered.
+    /// Search the memory.
     #[command(after_help = "Examples:
   clawsmith memory search 'when did we move the servers?'
   clawsmith memory search invoices --limit 10 --agent researcher --json")]
@@ -39,11 +39,11 @@ pub(crate) enum Memory {
   clawsmith memory show MEMORY.md
   clawsmith memory show memory/2026-05-03.md --from 10 --lines 20")]
     Show(Show),
-    /// Say how far memory is indexed, and what failed.
+    /// Show the progress of indexing, and failures.
     #[command(after_help = "Examples:
   clawsmith memory status")]
     Status,
-    /// Index every document again: words and, where a model is configured, vectors.
+    /// Index every document again: words and, if a model is configured, vectors.
     #[command(
         after_help = "Search goes on meanwhile. Vectors that are known by the hash of their text are not made again.
 
@@ -62,7 +62,7 @@ Examples:
     Forget(Forget),
 }
 
-/// The one whose memory is meant.
+/// The owner of the memory.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reader {
     /// The agent.
@@ -111,7 +111,7 @@ pub(crate) struct Show {
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The directory; files that are there already stay as they are.
+    /// The directory; existing files stay as they are.
     directory: PathBuf,
     #[command(flatten)]
     reader: Reader,
@@ -326,7 +326,7 @@ fn reindex(session: &mut Session) -> Outcome {
     told(session, &indexed)
 }
 
-/// Tells what became of vectors.
+/// Prints the result of computing vectors.
 fn told(session: &mut Session, indexed: &Indexed) -> Outcome {
     let Indexed { documents, embedded, cached, failed, .. } = indexed;
     if documents + failed > 0 {

@@ -1,7 +1,7 @@
-//! `clawsmith onboard`: a few questions, a test of the key, and the user's configuration is written.
+//! `clawsmith onboard`: asks a few questions, tests the key and writes the user's configuration.
 //!
-//! The key itself is never in the file and never shown: it is kept sealed in the store, or a variable holds it.
-//! Nothing is written before the test was made and the person agreed.
+//! The key itself is never in the file and never shown: it is sealed in the store, or in an environment
+//! variable. Nothing is written before the test was made and the person agreed.
 
 mod questions;
 
@@ -23,7 +23,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{complain, tell};
 
-/// What to set up; what is left out is asked for at a terminal.
+/// The model to set up; missing parts are asked for at a terminal.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The key is never an argument, since others can read those, and never in the file: it is typed \
@@ -43,16 +43,16 @@ Examples:
   clawsmith onboard --base-url http://localhost:8000/v1 --model qwen3-coder"
 )]
 pub(crate) struct Onboard {
-    /// Who provides the model: one known by name, such as `anthropic`, or a name of your own with `--base-url`.
+    /// The model's provider: a known one, such as `anthropic`, or a name of your own with `--base-url`.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// The model [default: the provider's].
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Where the provider is, if not where it usually is; what is not known by name is spoken to as OpenAI is.
+    /// The provider's address, if not the default; a provider not known by name must be OpenAI-compatible.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// The variable that holds the key.
+    /// The environment variable with the key.
     #[arg(long, value_name = "NAME", conflicts_with = "key_stdin")]
     key_env: Option<String>,
     /// Read the key from standard input, and keep it sealed.
@@ -61,13 +61,13 @@ pub(crate) struct Onboard {
     /// The file to write [default: the user's].
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Let agents' commands read the toolchains that are in `$PATH` [default: asked at a terminal].
+    /// Let agents' commands read the toolchains in `$PATH` [default: asked at a terminal].
     #[arg(long)]
     toolchains: bool,
     /// Do not test the key.
     #[arg(long)]
     no_test: bool,
-    /// Ask for no agreement, take what is usual, and write even where the test fails.
+    /// Do not ask for confirmation, use the defaults, and write even if the test fails.
     #[arg(long)]
     yes: bool,
 }
@@ -121,7 +121,7 @@ impl Onboard {
                 setup
             }
         };
-        // What could never be asked is not written, tested or not.
+        // An invalid model is not written, tested or not.
         setup.check_model(&answers)?;
         let shown = target.path.display().to_string();
         show(&answers, &text, &shown, change);
@@ -203,7 +203,7 @@ impl Onboard {
 }
 
 impl Onboard {
-    /// The text that lets agents' commands read the toolchains of this machine, where somebody wants that.
+    /// Returns the configuration that lets agents' commands read the toolchains of this machine, if wanted.
     fn toolchains(
         &self,
         ask: &Questions<'_>,
@@ -231,13 +231,13 @@ impl Onboard {
     }
 }
 
-/// Whether the file is one that holds only as it was accepted.
+/// Returns whether the file is a project's, used only as it was accepted.
 fn is_of_project(session: &Session, target: &Target) -> bool {
     let found = find(session.globals.config.as_deref(), &session.around);
     found.is_some_and(|found| found.by == FoundBy::Project && is_same(&found.path, target, &session.around))
 }
 
-/// Says which file goes before the one that is written.
+/// Prints which file takes precedence over the written one.
 fn tell_of_others(session: &Session, target: &Target) {
     if let Some(found) = find(session.globals.config.as_deref(), &session.around)
         && found.by != FoundBy::User

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// The value; `None` where the person gave up with Ctrl-C. Who gives an empty one is told `hint`.
+/// Reads a secret value; `None` if the person gave up with Ctrl-C. An empty value is an error with `hint`.
 pub(super) fn value(runtime: &Runtime, what: &str, hint: &str) -> Result<Option<SecretString>, Failure> {
     let mut text = if io::stdin().is_terminal() {
         match asked(runtime, what)? {
@@ -50,7 +50,7 @@ fn piped() -> Result<Zeroizing<String>, Failure> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// A line that a person types, which shows; `None` where they gave up with Ctrl-C or Ctrl-D.
+/// Reads a visible line from a person; `None` if they gave up with Ctrl-C or Ctrl-D.
 pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, Failure> {
     let _ = write!(anstream::stderr(), "{question}");
     match typed(runtime)? {
@@ -89,7 +89,7 @@ fn typed(runtime: &Runtime) -> Result<Option<Zeroizing<String>>, Failure> {
     line.transpose().map_err(|error| Failure::failed("the terminal could not be read").because(error))
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal that does not echo input, until this is dropped.
 struct Hidden(Termios);
 
 impl Hidden {

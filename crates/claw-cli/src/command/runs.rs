@@ -1,4 +1,4 @@
-//! `clawsmith runs`: agents that answer, wait or were stopped, in whichever process.
+//! `clawsmith runs`: agents that answer, wait or were stopped, in any process.
 
 use std::process::ExitCode;
 
@@ -25,11 +25,11 @@ pub(crate) enum Runs {
   clawsmith runs list --all --last 100
   clawsmith runs list --session agent:default:cli:direct:me:notes --json")]
     List(List),
-    /// Show one run: its state, its worker, and where it stands among runs that started each other.
+    /// Show a run: its state, its worker, and its parent and child runs.
     #[command(after_help = "Examples:
   clawsmith runs show 019b7611")]
     Show(Which),
-    /// Stop a run, and all runs that it started, in whichever process they are.
+    /// Stop a run, and all runs that it started, in any process.
     #[command(
         after_help = "What was said until then is kept, and the session says that the run was stopped. A run that \
 waits for an approval or for its turn is over at once; a run that a worker carries ends as soon as the worker hears of it.
@@ -38,7 +38,7 @@ Examples:
   clawsmith runs cancel 019b7611"
     )]
     Cancel(Which),
-    /// Take a run from a worker that does not answer, so that another takes it up at once.
+    /// Take a run from an unresponsive worker, so that another resumes it at once.
     #[command(
         after_help = "The worker that had it can store nothing more of it. A run that waits to be tried \
 again waits no longer. What was done is not done again.
@@ -58,15 +58,15 @@ pub(crate) struct List {
     /// Only runs of this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// How many of the last runs.
+    /// The number of last runs.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
 }
 
-/// The run that is meant.
+/// A run.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id, or the beginning of one where only one run that is not over begins so.
+    /// The run's id, or an unambiguous beginning of one that is not over.
     id: String,
 }
 

@@ -1,4 +1,4 @@
-//! `clawsmith sandbox`: what holds commands here, whether it does, and running one in it.
+//! `clawsmith sandbox`: shows and tests the sandbox of commands, and runs one in it.
 
 mod docker;
 
@@ -23,22 +23,23 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table, tell, visible};
 
-/// What to do with the sandbox.
+/// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
-    /// Print what the sandbox is made of here, and what a command in it reaches.
+    /// Print the sandbox's layers here, and the reach of a command in it.
     #[command(after_help = "Examples:
   clawsmith sandbox status
   clawsmith sandbox status --json")]
     Status(Reaching),
-    /// Run commands that try to get out, and measure what running in it costs.
+    /// Run commands that try to escape, and measure the cost of the sandbox.
     #[command(after_help = "Exit code 1 where one of them got out.
 
 Examples:
   clawsmith sandbox probe
   clawsmith sandbox probe --json")]
     Probe,
-    /// Run a command in it. The exit code is the command's, 128 and the signal's number where one ended it.
+    /// Run a command in it. The exit code is the command's, or 128 plus the number of the signal that ended
+    /// it.
     #[command(after_help = "Examples:
   clawsmith sandbox run -- ls -la
   clawsmith sandbox run --discard -- make install DESTDIR=out
@@ -47,7 +48,7 @@ Examples:
     Run(Run),
 }
 
-/// What a command reaches.
+/// The reach of a command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reaching {
     /// The workspace [default: the current directory].
@@ -56,34 +57,34 @@ pub(crate) struct Reaching {
     /// The workspace cannot be changed.
     #[arg(long)]
     read_only: bool,
-    /// Another path that can be read; more than once for more.
+    /// Another readable path; may be repeated.
     #[arg(long, value_name = "PATH")]
     grant: Vec<PathBuf>,
-    /// Another path that can be changed; more than once for more.
+    /// Another writable path; may be repeated.
     #[arg(long, value_name = "PATH")]
     grant_write: Vec<PathBuf>,
-    /// What it can talk to.
+    /// The network it reaches.
     #[arg(long, value_enum, default_value_t = Talk::None)]
     network: Talk,
 }
 
-/// What a command can talk to.
+/// The network that a command reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Talk {
-    /// Nothing.
+    /// No network.
     None,
     /// Itself.
     Loopback,
-    /// What this machine can.
+    /// The network of this machine.
     Host,
 }
 
-/// What to run.
+/// The command to run.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
     reaching: Reaching,
-    /// Show what it changed, and change nothing.
+    /// Show its changes, and discard them.
     #[arg(long, conflicts_with = "read_only")]
     discard: bool,
     /// Seconds until it is ended.
@@ -159,7 +160,7 @@ struct Place {
     launcher: Arc<Launcher>,
     options: ShellOptions,
     context: RunContext,
-    /// Where containers are the sandbox.
+    /// The shell for containers; `None` if the sandbox is the kernel's.
     docker: Option<DockerShell>,
 }
 
@@ -277,7 +278,7 @@ async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose commands run in it, and what it means where they do not.
+/// Says whose commands are sandboxed, and what it means for those that are not.
 const fn held(mode: SandboxMode) -> &'static str {
     match mode {
         SandboxMode::All => "Every command of a tool runs in it (`sandbox.mode` is `all`).",
@@ -340,7 +341,7 @@ const KERNEL_TRIES: &[(&str, &str)] = &[
     ("write to /usr", "touch /usr/clawsmith-probe"),
 ];
 
-/// What is tried from inside: a name, a script that succeeds only where it got out.
+/// The escape attempts: a name, and a script that succeeds only if it got out.
 const TRIES: &[(&str, &str)] = &[
     ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
     ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 12"),
@@ -469,7 +470,7 @@ impl Run {
     }
 }
 
-/// What a command prints, as it comes.
+/// Shows a command's output as it comes.
 fn show(text: &str) {
     let mut out = io::stdout();
     let text = if out.is_terminal() { visible(text) } else { text.into() };

@@ -1,7 +1,7 @@
 //! `clawsmith scrub`: a filter that removes secrets from a stream.
 //!
-//! It works on bytes: what is not UTF-8 passes as it is. Each piece is written as soon as it is certain, so
-//! that it can stand between two programs that talk.
+//! It works on bytes: bytes that are not UTF-8 pass unchanged. Each piece is written as soon as it is
+//! certain, so that it can stand between two programs that talk.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::output;
 
 const PIECE: usize = 64 * 1024;
 
-/// How to scrub.
+/// The options of scrubbing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   journalctl -u app | clawsmith scrub > app.log
@@ -27,7 +27,7 @@ const PIECE: usize = 64 * 1024;
 Values of the variables that `scrub.values_from_env` names are removed too, and all that the store keeps
 sealed, also where they are written in base64, hex or percent-encoded.")]
 pub(crate) struct Scrub {
-    /// Say on standard error how many secrets of each kind were removed.
+    /// Print on standard error how many secrets of each kind were removed.
     #[arg(long)]
     report: bool,
 }

@@ -1,5 +1,5 @@
-//! `clawsmith secrets`: values that are kept sealed. None is ever printed, and none is taken from the command
-//! line, where every user of the machine could read it.
+//! `clawsmith secrets`: sealed values. None is ever printed, and none is taken from the command line, where
+//! every user of the machine could read it.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -24,10 +24,10 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{Cell, Table, complain, tell};
 
-/// What to do with secrets.
+/// The operations on secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
-    /// Seal a value and keep it under a name, in place of the one that is there.
+    /// Seal a value under a name, replacing the stored one.
     #[command(after_help = "The value is read from standard input, without the line break at its end; on a \
 terminal you are asked for it, and it does not show. It is never an argument: others can read those.
 
@@ -46,7 +46,7 @@ Examples:
   clawsmith secrets remove GITHUB_TOKEN
   clawsmith secrets remove GITHUB_TOKEN --agent researcher")]
     Remove(Named),
-    /// Make a new key and seal everything with it, while everything goes on.
+    /// Make a new key and reseal everything with it, while programs keep working.
     #[command(
         after_help = "If it is interrupted, run it again: it goes on where it was. The old key is kept, \
 and opens what was sealed with it, until `--retire` takes it away; copies of the database from before need it.
@@ -60,25 +60,25 @@ Examples:
     Rotate(Rotate),
 }
 
-/// Which secret.
+/// A secret.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// What it is called, such as `GITHUB_TOKEN`.
+    /// The secret's name, such as `GITHUB_TOKEN`.
     name: String,
-    /// The agent whose it is [default: all agents].
+    /// The agent that owns it [default: all agents].
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
 }
 
-/// How to rotate.
+/// The options of rotating keys.
 #[derive(Debug, Args)]
 pub(crate) struct Rotate {
-    /// Make no new key; take away those by which nothing is sealed any more.
+    /// Make no new key; remove those by which no value is sealed any more.
     #[arg(long)]
     retire: bool,
 }
 
-/// What to do who wants none.
+/// The hint for an empty value.
 const EMPTY: &str = "clawsmith secrets remove NAME, to have none";
 
 impl Secrets {
@@ -244,7 +244,7 @@ fn complain_of(rotated: &Rotated) {
     }
 }
 
-/// One line on the terminal, written over and over.
+/// Overwrites one line on the terminal with the progress.
 fn show(progress: Progress) {
     let Progress { done, all } = progress;
     // Nothing is left to be done about standard error failing.
@@ -264,7 +264,7 @@ fn shown(place: &SecretPlace) -> String {
     }
 }
 
-/// The store says itself what happened and what to try.
+/// Converts a store's error, which says itself what happened and what to try.
 fn failed(error: StoreError) -> Failure {
     Failure::failed(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `clawsmith serve`: agents and tools over HTTP, until it is told to stop.
+//! `clawsmith serve`: agents and tools over HTTP, until told to stop.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::tell;
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Every request needs a key: `clawsmith api-keys create` makes one. SIGTERM and Ctrl-C end it: \

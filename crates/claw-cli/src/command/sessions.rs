@@ -38,18 +38,18 @@ pub(crate) enum Sessions {
     /// List sessions, the latest first.
     #[command(after_help = "Examples:\n  clawsmith sessions list\n  clawsmith sessions list --workspace .")]
     List(List),
-    /// Print what was said in a session.
+    /// Print the messages of a session.
     #[command(
         after_help = "Examples:\n  clawsmith sessions show 3f2a\n  clawsmith sessions show 'the parser' --json"
     )]
     Show(One),
-    /// Give a session a title; an empty one takes it away.
+    /// Give a session a title; an empty one removes it.
     #[command(after_help = "Examples:\n  clawsmith sessions rename 3f2a 'the parser'")]
     Rename(Rename),
-    /// Copy a session, to go on from there in another direction.
+    /// Copy a session, to continue it in another direction.
     #[command(after_help = "Examples:\n  clawsmith sessions fork 3f2a")]
     Fork(One),
-    /// Remove a session and what was said in it. The ledger and changes of files stay.
+    /// Remove a session and its messages. The ledger and file changes stay.
     #[command(after_help = "Examples:\n  clawsmith sessions remove 3f2a")]
     Remove(One),
 }
@@ -59,7 +59,7 @@ pub(crate) struct List {
     /// Only sessions of this directory.
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// At most so many.
+    /// The most sessions listed.
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     limit: usize,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct One {
 pub(crate) struct Rename {
     #[command(flatten)]
     one: One,
-    /// Its title from now on.
+    /// The new title.
     #[arg(value_name = "TITLE")]
     title: String,
 }
@@ -211,7 +211,7 @@ async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> 
     Ok(())
 }
 
-/// How long ago a time is, as people say it.
+/// Says how long ago a time is.
 pub(super) fn ago(at: UnixMillis) -> String {
     let seconds = SystemClock.now().0.saturating_sub(at.0) / 1000;
     match seconds {

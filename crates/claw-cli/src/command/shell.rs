@@ -1,4 +1,4 @@
-//! `clawsmith shell`: what the analysis says about a command. Nothing is run.
+//! `clawsmith shell`: the analysis of a command. Nothing is run.
 
 use std::io::{self, BufRead as _, Read as _};
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table, visible};
 
-/// What to do with shell commands.
+/// The operations on shell commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Shell {
-    /// Say whether a command would be allowed, asked or denied, and why. Runs nothing.
+    /// Check whether a command would be allowed, asked or denied, and why. Runs nothing.
     Check(Check),
 }
 
@@ -31,7 +31,7 @@ impl Shell {
     }
 }
 
-/// Which command.
+/// The command to check.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit code 0 where the command is allowed, 1 where it is asked or denied. With `--batch`: 0, or 1 \
@@ -50,7 +50,7 @@ pub(crate) struct Check {
     /// Read JSON lines `{\"cmd\": \"...\"}` and answer each with a line of JSON.
     #[arg(long)]
     batch: bool,
-    /// The agent whose rules hold.
+    /// The agent whose rules apply.
     #[arg(long, value_name = "ID", default_value = ANY_AGENT)]
     agent: String,
 }
@@ -152,7 +152,7 @@ fn batch(session: &mut Session, rules: &Rules) -> Outcome {
                 session.out.line(json!({ "error": error }))?;
             }
         }
-        // Whoever asks may wait for each answer.
+        // The client may wait for each answer.
         session.out.flush()?;
     }
     Ok(ExitCode::from(u8::from(broken)))

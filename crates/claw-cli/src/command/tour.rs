@@ -1,4 +1,4 @@
-//! `clawsmith tour`: real calls in a temporary directory, each with the command and what it really printed.
+//! `clawsmith tour`: real calls in a temporary directory, each with its command and its real output.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::style;
 
-/// Nothing to choose.
+/// No options.
 #[derive(Debug, Args)]
 #[command(after_help = "Nothing outside of a temporary directory is read or changed, and that directory is \
 removed at the end.
@@ -20,7 +20,7 @@ Examples:
   clawsmith tour | less")]
 pub(crate) struct Tour {}
 
-/// How far in what a command printed stands.
+/// The indentation of a command's output.
 const INDENT: usize = 2;
 
 const CONFIG: &str = "\
@@ -33,7 +33,7 @@ about = \"Looks things up and says where.\"
 deny = [\"agents_list\"]
 ";
 
-/// One stop: what to look at, the command, and what is fed to it.
+/// A stop of the tour: its text, the command, and the command's input.
 struct Stop {
     says: &'static str,
     words: &'static [&'static str],
@@ -151,7 +151,7 @@ fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failu
     session.out.flush()
 }
 
-/// What the command prints, output and messages in one, and its exit code.
+/// Returns the command's output and messages in one, and its exit code.
 fn output_of(stop: &Stop, project: &Path, columns: Option<usize>) -> std::io::Result<(String, Option<i32>)> {
     let mut command = Command::new(std::env::current_exe()?);
     // Nothing of the visitor's own configuration: the tour is the same for everybody.

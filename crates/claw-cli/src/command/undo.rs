@@ -1,4 +1,4 @@
-//! `clawsmith undo`: the changes that tools made in files, and taking them back.
+//! `clawsmith undo`: the changes that tools made in files, and reverting them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,14 +20,14 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table, style, tell};
 
-/// How many changes that were passed over are named.
+/// The number of skipped changes that are named.
 const SKIPPED: usize = 5;
 /// Lines of a diff that are shown.
 const DIFF: usize = 2000;
 /// Lines of each diff in a three-way view.
 const SHORT_DIFF: usize = 40;
 
-/// What to do with changes.
+/// The operations on changes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Undo {
     /// List changes, newest first, and the commands that may have changed files.
@@ -40,7 +40,7 @@ Examples:
   clawsmith undo list --session cli:me --last 100 --json"
     )]
     List(List),
-    /// Show what a change did, as a unified diff without secrets.
+    /// Show a change as a unified diff, without secrets.
     #[command(after_help = "Examples:
   clawsmith undo show --last
   clawsmith undo show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
@@ -60,16 +60,16 @@ Examples:
     Apply(Apply),
 }
 
-/// Which changes to list.
+/// The changes to list.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// How many of the last changes.
+    /// The number of last changes.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
-    /// Only changes of this conversation.
+    /// Only changes of this session.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Also who made each, in which call and run: those can be undone as a whole.
+    /// Show the agent, call and run of each: a call or run can be undone as a whole.
     #[arg(long)]
     wide: bool,
     /// Also commands that only read.
@@ -77,10 +77,10 @@ pub(crate) struct List {
     all: bool,
 }
 
-/// Which change, or those of which call.
+/// A change, or the changes of a call.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The id of a change, or of a call or an agent's run: then all changes that it made.
+    /// The id of a change, or of a call or a run for all its changes.
     #[arg(conflicts_with = "last")]
     id: Option<String>,
     /// The last call that changed something in the workspace of the current directory and can be undone.
@@ -88,17 +88,17 @@ pub(crate) struct Which {
     last: bool,
 }
 
-/// What to undo.
+/// The changes to undo.
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     #[command(flatten)]
     which: Which,
-    /// Also where somebody else changed the file since; what it holds now is kept.
+    /// Also undo if somebody else changed the file since; its current content is kept.
     #[arg(long)]
     force: bool,
 }
 
-/// The journal, and where the person is.
+/// The journal, and the person's directory.
 struct Work {
     log: UndoLog,
     directory: PathBuf,
@@ -131,7 +131,7 @@ impl Undo {
     }
 }
 
-/// Takes back the changes of the last call of a session.
+/// Undoes the changes of the last call of a session.
 pub(crate) async fn last_of(session: &mut Session, app: &App, key: &SessionKey) -> Result<(), Failure> {
     let work = Work::new(session, app)?;
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
@@ -250,7 +250,7 @@ fn command_text(command: &Entry) -> String {
     }
 }
 
-/// One line of the list.
+/// A row of the list.
 struct Row<'a> {
     id: Cell,
     at: UnixMillis,
@@ -300,7 +300,7 @@ impl Work {
         }
     }
 
-    /// The changes of the last call that can be undone; those passed over are named.
+    /// Returns the changes of the last call that can be undone; prints the skipped ones.
     async fn last(&self, filter: &UndoFilter, within: Option<&Path>) -> Result<Vec<Change>, Failure> {
         let LastChanges { changes, skipped } = self.log.last(filter, within).await?;
         for Change { new, .. } in skipped.iter().take(SKIPPED) {

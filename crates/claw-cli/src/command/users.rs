@@ -1,4 +1,4 @@
-//! `clawsmith users` and `clawsmith tenants`: who may come in over the network.
+//! `clawsmith users` and `clawsmith tenants`: access over the network.
 
 use std::process::ExitCode;
 
@@ -39,7 +39,7 @@ pub(crate) enum Tenants {
     #[command(after_help = "Examples:
   clawsmith tenants list")]
     List,
-    /// Add a tenant: its data is kept apart from that of all others.
+    /// Add a tenant, whose data is separate from that of all others.
     #[command(after_help = "Examples:
   clawsmith tenants add acme --name 'Acme Inc.'
   clawsmith api-keys create --tenant acme --user ann --role admin --scope admin")]
@@ -50,7 +50,7 @@ pub(crate) enum Tenants {
     Edit(EditTenant),
 }
 
-/// The tenant that is meant.
+/// A tenant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OfTenant {
     /// The tenant [default: the deployment's own].
@@ -68,14 +68,14 @@ impl OfTenant {
     }
 }
 
-/// Roles of users; each may do what those before it may.
+/// Roles of users; each includes those before it.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Role {
     /// Look.
     Viewer,
     /// Work: talk to agents, call tools, answer approvals.
     Operator,
-    /// Change agents, settings and who may come in.
+    /// Change agents, settings and access.
     Admin,
     /// Everything.
     Owner,
@@ -98,7 +98,7 @@ pub(crate) struct AddUser {
     id: String,
     #[command(flatten)]
     of: OfTenant,
-    /// Name that people use.
+    /// Display name.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Role of the user.
@@ -113,13 +113,13 @@ pub(crate) struct EditUser {
     id: String,
     #[command(flatten)]
     of: OfTenant,
-    /// Name that people use.
+    /// Display name.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Role of the user.
     #[arg(long, value_name = "ROLE", value_enum)]
     role: Option<Role>,
-    /// Whether all their keys are refused.
+    /// True rejects all their keys.
     #[arg(long, value_name = "BOOL")]
     disabled: Option<bool>,
 }
@@ -128,7 +128,7 @@ pub(crate) struct EditUser {
 pub(crate) struct AddTenant {
     /// The tenant's id.
     id: String,
-    /// Name that people use.
+    /// Display name.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
 }
@@ -138,10 +138,10 @@ pub(crate) struct AddTenant {
 pub(crate) struct EditTenant {
     /// The tenant's id.
     id: String,
-    /// Name that people use.
+    /// Display name.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Whether all its keys are refused.
+    /// True rejects all its keys.
     #[arg(long, value_name = "BOOL")]
     disabled: Option<bool>,
 }

@@ -58,7 +58,7 @@ enum Mode {
     Markdown,
     /// The article as plain text.
     Text,
-    /// The body as it came.
+    /// The unmodified body.
     Raw,
 }
 
@@ -77,7 +77,7 @@ impl Fetch {
     }
 }
 
-/// The words, and which results are wanted.
+/// The query, and filters on its results.
 #[derive(Debug, Args)]
 #[command(
     after_help = "It is a call of `web_search`. Providers and their order are set in `web.search`; keys are kept with \

@@ -1,16 +1,16 @@
-//! What a call tells while it runs, for whoever watches: on a terminal, as it comes, and nowhere else.
+//! Shows the progress of a call as it comes, on a terminal only.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use super::visible;
 
-/// Where it is shown.
+/// The destination of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum To {
-    /// Where the result would stand as well, which then need not be said again.
+    /// The destination of the result too, which then need not be printed again.
     Stdout,
-    /// Beside a result that goes elsewhere.
+    /// Standard error, beside a result that goes elsewhere.
     Stderr,
     Nobody,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Live {
 #[derive(Default)]
 struct State {
     shown: bool,
-    /// Whether a line has begun and not ended.
+    /// True if a line has begun and not ended.
     open: bool,
 }
 
@@ -56,7 +56,7 @@ impl Live {
         }
     }
 
-    /// Whether the result was shown where it would be shown again.
+    /// Returns whether the result was already shown on standard output.
     pub(crate) fn has_shown(&self) -> bool {
         self.to == To::Stdout && self.state.lock().unwrap_or_else(PoisonError::into_inner).shown
     }

@@ -1,7 +1,7 @@
-//! What people and programs read: tables and colour on a terminal, plain when piped, JSON when asked for.
+//! Output for people and programs: tables and colour on a terminal, plain when piped, JSON on request.
 //!
-//! Text that came from a tool, a file or another person is never written to a terminal with its control
-//! characters: they could move the cursor and rewrite what was shown before.
+//! Text from a tool, a file or another person is never written to a terminal with its control characters:
+//! they could move the cursor and rewrite earlier output.
 
 mod live;
 pub(crate) mod style;
@@ -21,10 +21,10 @@ pub(crate) use wrap::{beside, indent, prose, width};
 
 use crate::failure::Failure;
 
-/// How wide the terminal is that will show what is piped here.
+/// The width of the terminal that will show the piped output.
 static COLUMNS: OnceLock<usize> = OnceLock::new();
 
-/// What is printed is fitted to so many columns, though it may not go to a terminal itself.
+/// Fits the output to so many columns, even if it does not go to a terminal.
 pub(crate) fn fit_to(columns: usize) {
     // The first one holds, and there is one.
     let _ = COLUMNS.set(columns);
@@ -32,7 +32,7 @@ pub(crate) fn fit_to(columns: usize) {
 
 /// Standard output, as this run wants it.
 pub(crate) struct Out {
-    /// Not one that strips colours: what a tool gave is piped byte for byte.
+    /// A writer that does not strip colours: a tool's output is piped byte for byte.
     writer: BufWriter<io::Stdout>,
     pub(crate) json: bool,
     terminal: bool,
@@ -57,7 +57,7 @@ impl Out {
         Ok(writeln!(self.writer, "{text}")?)
     }
 
-    /// A line for people, broken between words where the terminal would break it within.
+    /// Writes a line for people, wrapped between words.
     pub(crate) fn prose(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
         match self.columns() {
             Some(columns) => self.line(prose(&visible(&text.to_string()), columns)),
@@ -65,7 +65,7 @@ impl Out {
         }
     }
 
-    /// A name and what it stands for, which continues below itself.
+    /// Writes a name and its value, wrapped below itself.
     pub(crate) fn field(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         const INDENT: usize = 11;
         let value = if self.terminal { visible(value) } else { Cow::Borrowed(value) };
@@ -79,7 +79,7 @@ impl Out {
         ))
     }
 
-    /// A line in a style, where the terminal shows styles.
+    /// Writes a line in a style, if styles are shown.
     pub(crate) fn styled(&mut self, style: Style, text: &str) -> Result<(), Failure> {
         let style = if self.colour { style } else { Style::new() };
         self.line(format_args!("{style}{text}{style:#}"))
@@ -98,7 +98,7 @@ impl Out {
         Ok(self.writer.write_all(text.as_bytes())?)
     }
 
-    /// Text that somebody else wrote, with a line break at its end.
+    /// Writes text from elsewhere, with a line break at its end.
     pub(crate) fn foreign(&mut self, text: &str) -> Result<(), Failure> {
         let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
         self.writer.write_all(text.as_bytes())?;
@@ -108,14 +108,14 @@ impl Out {
         Ok(())
     }
 
-    /// A piece of a text that somebody else writes, shown at once.
+    /// Writes a piece of streaming text from elsewhere, at once.
     pub(crate) fn piece(&mut self, text: &str) -> Result<(), Failure> {
         let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
         self.writer.write_all(text.as_bytes())?;
         self.flush()
     }
 
-    /// How many columns the terminal has, where it is one.
+    /// Returns the number of columns of the terminal; `None` if it is none.
     pub(crate) fn columns(&self) -> Option<usize> {
         match COLUMNS.get() {
             Some(columns) => Some(*columns),
@@ -123,7 +123,7 @@ impl Out {
         }
     }
 
-    /// Whether styles are shown.
+    /// Returns whether styles are shown.
     pub(crate) fn shows_styles(&self) -> bool {
         self.colour
     }
@@ -135,7 +135,7 @@ impl Out {
         self.flush()
     }
 
-    /// A line of a unified diff that somebody else wrote.
+    /// Writes a line of a unified diff from elsewhere.
     pub(crate) fn diff_line(&mut self, line: &str) -> Result<(), Failure> {
         let style = match line.as_bytes().first() {
             Some(b'+') => style::ADDED,
@@ -170,8 +170,8 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(picture).collect())
 }
 
-/// JSON that a terminal shows as it is. JSON has such characters in its strings alone, and there their escapes mean
-/// the same.
+/// Escapes characters that a terminal would not show as they are. In JSON they occur only in strings, where
+/// escapes mean the same.
 fn escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(is_hidden) {
         return Cow::Borrowed(json);
@@ -192,8 +192,8 @@ fn is_hidden(c: char) -> bool {
     obeyed || is_invisible(c)
 }
 
-/// Characters without a shape: they turn the direction of writing, join, or have no width. Those that join stay, since
-/// pictures and whole scripts are written with them.
+/// Returns whether a character is invisible: it changes the writing direction, or has no width. Joiners stay
+/// visible, since emoji and whole scripts need them.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -203,13 +203,13 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Some terminals do not say how wide they are, and some say 0.
+/// Returns a terminal's width; 80 if it reports none or 0.
 fn columns_of(terminal: &impl std::os::fd::AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
     if size == 0 { 80 } else { size }
 }
 
-/// How wide standard error is; nothing where it is no terminal.
+/// Returns the width of standard error; `None` if it is not a terminal.
 pub(crate) fn told_columns() -> Option<usize> {
     let stderr = io::stderr();
     COLUMNS.get().copied().or_else(|| stderr.is_terminal().then(|| columns_of(&stderr)))
@@ -224,21 +224,21 @@ fn fitted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line on standard error, for people: progress, notes, questions.
+/// Writes a line on standard error, for people: progress, notes, questions.
 pub(crate) fn tell(text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
     let _ = writeln!(anstream::stderr().lock(), "{}", fitted(&text));
 }
 
-/// What a program or a tool gave, in a style: its lines stay as they are.
+/// Prints the output of a program or a tool in a style, keeping its lines.
 pub(crate) fn tell_styled(style: Style, text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
     let _ = writeln!(anstream::stderr().lock(), "{style}{}{style:#}", visible(&text));
 }
 
-/// A line on standard error that begins with what went wrong.
+/// Writes a line on standard error that begins with the kind of problem.
 pub(crate) fn complain(word: &str, text: impl std::fmt::Display) {
     let (style, text) = (style::BAD, format!("{word}: {text}"));
     let text = fitted(&text);

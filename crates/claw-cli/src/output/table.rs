@@ -1,4 +1,4 @@
-//! Rows and columns: fitted to the width of a terminal, or aligned with blanks where there is none.
+//! Rows and columns: fitted to the width of a terminal, or else aligned with blanks.
 
 use anstyle::Style;
 
@@ -10,35 +10,35 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// What is no longer is never wrapped.
+/// The widest cell that is never wrapped.
 const SHORT: usize = 24;
-/// What is no longer and has no blank is a name, and never wrapped.
+/// The widest cell without blanks that counts as a name and is never wrapped.
 const NAME: usize = 60;
-/// A last column that is narrower stands better below the others.
+/// The least width of a last column; a narrower one goes below the others.
 const LEAST_LAST: usize = 34;
-/// A word that is longer is broken rather than given a column of its own length.
+/// The longest word that is kept whole; a longer one is broken.
 const LONG_WORD: usize = 40;
-/// No terminal is narrower; one that says so is not believed.
+/// The least width of a terminal; a smaller reported one is ignored.
 const LEAST_WIDTH: usize = 40;
 /// Blanks between columns.
 const GAP: usize = 2;
-/// How far in the columns stand that have no room beside the others.
+/// The indentation of columns that have no room beside the others.
 const INDENT: usize = 4;
 
-/// How wide a column has to be, and can be.
+/// The least and the most width of a column.
 struct Need {
     least: usize,
     most: usize,
 }
 
-/// A column on a line, and how wide it is there.
+/// A column on a line, and its width there.
 struct Place {
     column: usize,
     width: usize,
     most: usize,
 }
 
-/// One cell, and how it looks on a terminal.
+/// A cell, and its style on a terminal.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -105,8 +105,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// As wide as the terminal at most, and nothing is left out: long texts are wrapped between words, and columns
-    /// that have no room beside the others stand below them, further in.
+    /// Formats the table within the terminal's width, completely: long texts are wrapped between words, and
+    /// columns without room beside the others go below them, indented.
     pub(super) fn for_terminal(&self, width: usize, colour: bool) -> String {
         let lines = self.layout(width.max(LEAST_WIDTH));
         let mut text = String::new();
@@ -120,7 +120,7 @@ impl Table {
         text
     }
 
-    /// Which columns stand on which line of a row, and how wide each is.
+    /// Distributes the columns over the lines of a row, with their widths.
     fn layout(&self, width: usize) -> Vec<Vec<Place>> {
         let needs =
             |squeezed| (0..self.header.len()).map(move |column| self.need(column, width - INDENT, squeezed));
@@ -173,7 +173,7 @@ impl Table {
         Need { least: least.min(room), most }
     }
 
-    /// Columns aligned with blanks, one line per row whatever its width.
+    /// Formats columns aligned with blanks, one line per row of any width.
     pub(super) fn plain(&self) -> String {
         let header = self.header.iter().map(|text| text.to_uppercase()).collect::<Vec<_>>();
         let rows = self.rows.iter().map(|row| row.iter().map(|cell| one_line(&cell.text)).collect());
@@ -190,7 +190,7 @@ impl Table {
     }
 }
 
-/// Writes those cells of a row that stand on one of its lines; nothing where all of them are empty.
+/// Writes the cells of a row that belong to one of its lines; nothing if all of them are empty.
 fn put(text: &mut String, (at, line): (usize, &[Place]), row: &[Cell], colour: bool) {
     let cells: Vec<_> = line.iter().map(|place| (place, &row[place.column])).collect();
     if at > 0 && cells.iter().all(|(_, cell)| cell.text.is_empty()) {
@@ -215,7 +215,7 @@ fn put(text: &mut String, (at, line): (usize, &[Place]), row: &[Cell], colour: b
     }
 }
 
-/// A cell that cannot break the line it stands in.
+/// Replaces control characters, so that a cell cannot break its line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,13 +1,13 @@
-//! Lines that are broken between words, as a terminal does not. What is piped is never broken.
+//! Breaks lines between words, as a terminal does not. Piped text is never broken.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// After these a word that has no room may be broken.
+/// Characters after which a word that is too long may be broken.
 const JOINTS: &[char] = &['/', ',', ';', ':', '&', '?', '='];
 
-/// How many columns a text takes; styles take none.
+/// Returns the number of columns of a text; styles take none.
 pub(crate) fn width(text: &str) -> usize {
     match text.contains('\u{1b}') {
         true => anstream::adapter::strip_str(text).to_string().width(),
@@ -15,8 +15,8 @@ pub(crate) fn width(text: &str) -> usize {
     }
 }
 
-/// A text whose lines have at most so many columns, where their words allow it. What a line begins with (blanks, the
-/// mark of a list) is left free in those that continue it.
+/// Wraps a text to at most so many columns, as far as its words allow. Continuation lines are indented by the
+/// beginning of their line (blanks, the mark of a list).
 pub(crate) fn prose(text: &str, columns: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -46,7 +46,7 @@ pub(crate) fn beside(label: &str, text: &str, columns: Option<usize>) -> String 
     format!("{label}{}", rows.join(&format!("\n{}", " ".repeat(start))))
 }
 
-/// How far in the lines stand that continue this one.
+/// Returns the indentation of the lines that continue this one.
 pub(crate) fn indent(line: &str) -> usize {
     let text = line.trim_start();
     let blanks = line.len() - text.len();
@@ -58,15 +58,15 @@ pub(crate) fn indent(line: &str) -> usize {
     }
 }
 
-/// Whether a line is a command that can be typed as it stands.
+/// Returns whether a line is a command that can be typed as it stands.
 fn is_command(line: &str) -> bool {
     let text = line.trim_start();
     let text = text.strip_prefix("try: ").unwrap_or(text);
     text.starts_with("clawsmith ") || text.starts_with("$ ")
 }
 
-/// The rows of a line, the first of which begins at one column and the others at another. A word that is too long for
-/// a row has one of its own.
+/// Wraps a line into rows, the first beginning at one column and the others at another. A word too long for a
+/// row gets one of its own.
 fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<String> {
     let mut rows = Vec::new();
     let (mut row, mut taken) = (String::new(), first);
@@ -86,7 +86,7 @@ fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<S
     rows
 }
 
-/// The rows of a cell: none is wider than so many columns, whatever its words.
+/// Wraps a cell into rows of at most so many columns, breaking words if necessary.
 pub(super) fn cell(text: &str, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.split('\n').map(|line| line.replace('\t', " ")) {
@@ -105,7 +105,7 @@ pub(super) fn cell(text: &str, columns: usize) -> Vec<String> {
     rows
 }
 
-/// Where a text that has no blanks is broken, so that what stands before fits.
+/// Returns where to break a text without blanks, so that the part before fits.
 fn joint(text: &str, columns: usize) -> usize {
     let (mut taken, mut end, mut good) = (0, 0, None);
     for (at, c) in text.char_indices() {
@@ -122,7 +122,7 @@ fn joint(text: &str, columns: usize) -> usize {
     good.unwrap_or(end)
 }
 
-/// The words of a line, each with the blanks before it. What stands between backticks is one word where it has room.
+/// Splits a line into words, each with the blanks before it. Text between backticks is one word if it fits.
 fn words(line: &str, room: usize) -> Vec<(&str, &str)> {
     let mut words = Vec::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! Setting agents up, and what then holds for them.
+//! Setting agents up, and the effect of their settings.
 
 use crate::harness::Home;
 

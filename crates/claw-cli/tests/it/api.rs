@@ -187,8 +187,8 @@ fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, Strin
 const OWN: [&str; 3] =
     ["PUT /v1/secrets/{secret}", "PUT /v1/settings/tools/{tool}", "DELETE /v1/settings/tools/{tool}"];
 
-/// Every path of the document that names something, with names of another tenant: a resource that is added later is
-/// among them, and one whose ids are not listed above fails this.
+/// Tries every path of the document that has ids, with ids of another tenant: later resources are included,
+/// and one whose ids are not listed above fails this.
 #[test]
 fn ids_of_another_tenant_lead_nowhere() {
     let home = Home::new();

@@ -1,11 +1,11 @@
-//! One process asks, another answers.
+//! Approvals asked in one process and answered in another.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
 use crate::harness::{Home, Ran};
 
-/// A home where every call that reads has to be approved.
+/// Returns a home where every reading call needs approval.
 fn asking() -> Home {
     Home::with_config("[approvals.effects]\nread = \"ask\"\n")
 }
@@ -18,7 +18,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts it, and reads the id of its question from what it says.
+    /// Starts it, and reads the id of its approval from its output.
     pub(crate) fn start(home: &Home, words: &[&str]) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"))
             .env_clear()
@@ -133,7 +133,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_clear() {
     assert_eq!(other.end().code, 3);
 }
 
-/// The first eight characters are those of every question of about a minute.
+/// The first eight characters are shared by all approvals of about a minute.
 #[test]
 fn a_yes_needs_enough_of_an_id_to_be_for_the_question_that_was_seen() {
     let home = asking();

@@ -1,4 +1,4 @@
-//! Commands in the background of the real binary: they end with it, and it says so.
+//! Background commands of the real binary: they end with it, and it reports them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::harness::Home;
 use crate::processes::{processes_with, until_none_is_left};
 
-/// An agent that starts a command in the background, does something else and then says something.
+/// Scripts an agent that starts a background command, does something else and then answers.
 fn script(home: &Home, word: &str, then: &str) -> String {
     let text = format!(
         r#"

@@ -1,4 +1,4 @@
-//! A conversation with the real binary: offline, from a script.
+//! A chat with the real binary: offline, from a script.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{Home, Ran};
 
-/// What a run said as events.
+/// Parses the events of a run.
 fn events(ran: &Ran) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -265,7 +265,7 @@ fn a_message_from_one_conversation_is_answered_in_the_other() {
     assert!(refused.stderr.contains("conversation `cli:b` is somebody else's"), "{}", refused.shown());
 }
 
-/// A command whose text does not say that it writes changes nothing in the mode `plan`.
+/// A command that writes although its text does not show it changes nothing in the mode `plan`.
 #[test]
 fn plan_mode_holds_back_what_a_command_changes_unsaid() {
     let home = Home::new();

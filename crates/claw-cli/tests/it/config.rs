@@ -1,4 +1,4 @@
-//! Where the configuration is found, what overrides it, and what is wrong with it.
+//! Finding the configuration, overriding it, and its problems.
 
 use crate::harness::Home;
 

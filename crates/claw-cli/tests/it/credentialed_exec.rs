@@ -13,7 +13,7 @@ use crate::harness::{Home, Ran};
 
 const TOKEN: &str = "hunter2-and-more-than-that";
 
-/// What is registered as `gh`.
+/// The program registered as `gh`.
 const STUB: &str = r#"#!/bin/bash
 case "$1" in
   show) echo "token: $GH_TOKEN"; printf %s "$GH_TOKEN" | base64; printf %s "$GH_TOKEN" | od -An -tx1 | tr -d ' \n' ;;
@@ -39,7 +39,7 @@ fn install(home: &Home) {
 fn add(home: &Home, words: &[&str]) {
     let binary = home.path().join("bin/gh");
     let words = [&["credentials", "add", "gh", "--binary", binary.to_str().unwrap()], words].concat();
-    // What the stub runs.
+    // The programs that the stub runs.
     let helpers = ["base64", "cat", "od", "sleep", "tr"].iter().flat_map(|helper| ["--helper", helper]);
     let words: Vec<&str> = words.into_iter().chain(helpers).collect();
     let ran = home.ran(home.command(&words).write_stdin(TOKEN));
@@ -321,7 +321,7 @@ fn exec_takes_the_same_way_for_one_program_alone() {
     let with_input = json!({ "command": "gh show", "stdin": "x" }).to_string();
     refused(&home.run(&["tools", "call", "exec", &with_input]), "something to read");
     assert!(!home.path().join("project/made").exists());
-    // What runs beside it has nothing of it.
+    // A command beside it sees none of its variables.
     let ran = sh(&home, "env; cat /proc/*/environ | tr '\\0' '\\n'");
     assert!(!ran.stdout.contains("GH_TOKEN"), "{}", ran.shown());
 }

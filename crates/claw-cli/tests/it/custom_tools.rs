@@ -207,7 +207,7 @@ fn a_running_session_sees_a_tool_that_another_process_defines_and_changes() {
     gateway.invoke(&key, &json!({ "tool": "say", "args": { "a": "x" } })).check(404, "unknown_tool");
 }
 
-/// Waits until the gateway, another process, has heard of a change; one that it never hears of fails the test.
+/// Waits until the gateway, another process, has noticed a change; fails if it never does.
 #[track_caller]
 fn until(gateway: &Gateway<'_>, key: &str, is_so: impl Fn(&str) -> bool) {
     let begun = std::time::Instant::now();

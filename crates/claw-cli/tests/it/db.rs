@@ -1,4 +1,4 @@
-//! The store: how it stands, its schema, whose it is, and what is said when it cannot be used.
+//! The store: its status, its schema, its owner, and the errors of an unusable one.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -53,7 +53,7 @@ fn backs_up_and_restores() {
     assert!(json.json()["not_included"].as_array().unwrap().len() == 3);
 }
 
-/// Sizes differ with what SQLite's own version puts into a file.
+/// Replaces numbers: sizes depend on the version of SQLite.
 fn without_numbers(shown: &str) -> String {
     let words = shown.split(' ').map(|word| match word.chars().all(|c| c.is_ascii_digit()) {
         true if word.len() > 3 => "N",

@@ -12,7 +12,7 @@ pub(crate) fn home(more: &str) -> Option<Home> {
     Some(Home::with_config(&config(&socket()?, more)))
 }
 
-/// The engine's socket; `None`, and a word about it, where there is none to be had.
+/// Returns the engine's socket; prints a note and returns `None` if there is none.
 pub(crate) fn socket() -> Option<String> {
     match std::env::var("CLAWSMITH_TEST_DOCKER") {
         Ok(promised) if promised == "required" => {

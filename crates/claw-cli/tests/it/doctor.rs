@@ -1,4 +1,4 @@
-//! What the doctor sees, and what it leaves alone.
+//! The findings of the doctor, and that it changes nothing.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

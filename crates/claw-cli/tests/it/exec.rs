@@ -16,12 +16,12 @@ fn sh(home: &Home, command: &str) -> Ran {
     exec(home, json!({ "command": command }))
 }
 
-/// A mark that no other command line on this machine holds.
+/// Returns a mark that no other command line on this machine has.
 fn mark(name: &str) -> String {
     format!("{name}{}", std::process::id())
 }
 
-/// Whether a process with this word among its arguments runs.
+/// Returns whether a process with this word among its arguments runs.
 fn runs(word: &str) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries
@@ -29,7 +29,7 @@ fn runs(word: &str) -> bool {
         .any(|line| line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
 }
 
-/// Waits until it is so; what never comes fails the test.
+/// Waits until a condition holds; fails if it never does.
 #[track_caller]
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();

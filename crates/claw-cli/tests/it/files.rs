@@ -77,7 +77,7 @@ fn what_one_process_has_read_the_next_may_overwrite_unless_it_changed() {
     assert_eq!(std::fs::read_to_string(home.path().join("project/a.txt")).unwrap(), "of another\n");
 }
 
-/// Tries to write, change and read a file that holds or would hold what agents may do.
+/// Tries to write, change and read a file that holds or would hold the agents' permissions.
 #[track_caller]
 fn refused(home: &Home, words: &[&str], path: &str, told: &str) {
     let write = serde_json::json!({ "path": path, "content": "[tools]\nprofile = \"full\"\n" });

@@ -46,7 +46,7 @@ impl<'a> Gateway<'a> {
         Self::start_with(home, script, &[])
     }
 
-    /// Starts one with more arguments.
+    /// Starts a gateway with more arguments.
     pub(crate) fn start_with(home: &'a Home, script: &str, more: &[&str]) -> Self {
         let script = home.write("script.toml", script);
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
@@ -60,7 +60,7 @@ impl<'a> Gateway<'a> {
         Self { home, child, address }
     }
 
-    /// A key of this user, with these scopes; the usual ones where none are given.
+    /// Creates a key of this user, with these scopes or the default ones.
     pub(crate) fn key(&self, user: &str, more: &[&str]) -> String {
         let ran = self.home.run(&[&["api-keys", "create", "--user", user], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.shown());
@@ -337,7 +337,7 @@ fn one_user_does_not_take_the_turns_of_all() {
     });
     assert!(refused, "more and more runs are taken");
     gateway.chat(&ben, "hello", None).check(200, "You said: hello");
-    // What hangs does not keep the gateway from ending.
+    // A hanging run does not keep the gateway from ending.
     let pid = nix::unistd::Pid::from_raw(gateway.child.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
@@ -542,7 +542,7 @@ fn sigterm_ends_it_and_the_next_one_finds_everything() {
     gateway.chat(&key, "two", Some(&session)).check(200, "You said: two");
 }
 
-/// Runs a client of somebody else's against the gateway; `make test` brings them.
+/// Runs a third-party client against the gateway; `make test` brings them.
 pub(crate) fn client(gateway: &Gateway<'_>, script: &str, key: &str, more: &[&str]) {
     let Some(python) = std::env::var_os("CLAWSMITH_TEST_PYTHON") else {
         eprintln!("skipped: CLAWSMITH_TEST_PYTHON names no Python with the clients; run `make test`");

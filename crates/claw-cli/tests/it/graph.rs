@@ -159,7 +159,7 @@ fn refuses_the_graph_of_others_over_http() {
     gateway.post("/v1/graph/facts", &ben, &mine).check(400, "there is no entity");
     assert_eq!(gateway.get("/v1/graph/export", &ben).check(200, "").body.trim(), "");
 
-    // What all share is an administrator's to change.
+    // Shared facts are an administrator's to change.
     let shared = json!({ "owner": "tenant", "facts": [{ "entity": { "name": "Crane", "type": "bird" } }] });
     gateway.post("/v1/graph/facts", &ann, &shared).check(403, "admin");
     let kept = gateway.post("/v1/graph/facts", &boss, &shared).check(200, "added").json();

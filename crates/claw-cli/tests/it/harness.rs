@@ -1,4 +1,4 @@
-//! Runs `clawsmith` where nothing of the machine shows.
+//! Runs `clawsmith` isolated from the machine's own configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// A home, a project in it and no configuration.
 pub(crate) struct Home(TempDir);
 
-/// What a run gave.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -23,14 +23,14 @@ impl Home {
         Self(home)
     }
 
-    /// One whose project has this configuration.
+    /// Creates a home whose project has this configuration.
     pub(crate) fn with_config(text: &str) -> Self {
         let home = Self::new();
         home.configure(text);
         home
     }
 
-    /// Gives the project this configuration, and accepts it. One that cannot be used is for the test to find.
+    /// Writes the project's configuration, and accepts it. An unusable one is for the test to notice.
     pub(crate) fn configure(&self, text: &str) {
         self.write("project/clawsmith.toml", text);
         self.run(&["config", "trust"]);
@@ -65,7 +65,7 @@ impl Home {
         self.ran(self.command(words).envs(variables.iter().copied()))
     }
 
-    /// Runs it and takes the temporary path out of what it says. A panic is never an answer.
+    /// Runs it and removes the temporary path from its output. A panic is never an answer.
     #[track_caller]
     pub(crate) fn ran(&self, command: &mut Command) -> Ran {
         let Output { status, stdout, stderr } = command.output().unwrap();
@@ -81,7 +81,7 @@ impl Home {
 }
 
 impl Ran {
-    /// What it said and its code, for a snapshot.
+    /// Returns the output and exit code, for a snapshot.
     pub(crate) fn shown(&self) -> String {
         let Self { code, stdout, stderr } = self;
         format!("{stdout}--- standard error\n{stderr}--- exit code {code}\n")

@@ -42,7 +42,7 @@ fn a_sound_ledger_verifies() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "ok: main@local: 3 entries, none changed or missing\n"));
 }
 
-/// Changes one entry in the file, byte by byte: nothing waits beside it when the command has ended.
+/// Changes one entry in the file, byte by byte: no journal is left when the command has ended.
 fn tamper(home: &Home, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     assert!(!home.data().join("clawsmith.db-wal").exists());

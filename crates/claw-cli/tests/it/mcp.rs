@@ -1,4 +1,5 @@
-//! `clawsmith mcp`: servers of other people behind grants and accepted definitions, and our tools for their clients.
+//! `clawsmith mcp`: third-party servers behind grants and accepted definitions, and our tools for their
+//! clients.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -77,7 +78,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts the reference server with this transport, on a free port; gives its port.
+/// Starts the reference server with this transport, on a free port; returns its port.
 fn everything(modules: &Path, transport: &str) -> (Running, u16) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
@@ -303,7 +304,7 @@ fn grants_hold_from_the_next_call_on() {
     }
     assert!(!call(&ann, "mcp_work_garbage").contains("after the garbage"));
     assert!(!call(&bob, "mcp_work_ok").contains("fine"), "another user has no grant");
-    // What is not granted is not listed, as soon as this process has heard of the change.
+    // A tool without a grant is not listed, once this process has noticed the change.
     while gateway.get("/v1/tools", &bob).body.contains("mcp_work") {
         assert!(granted.elapsed() < Duration::from_secs(20));
     }
@@ -371,7 +372,7 @@ fn an_administrator_defines_no_programs_over_the_network() {
     gateway.get("/v1/mcp/servers", &admin).check(200, "[]");
 }
 
-/// Runs an official client; what it prints is `ok`.
+/// Runs an official client, which must print `ok`.
 #[track_caller]
 fn run_client(command: &mut Command) {
     let ran = command.output().unwrap();

@@ -1,8 +1,9 @@
 //! The official conformance suite against our MCP client, and the official inspector against our server.
 //!
-//! The suite starts `tests/clients/mcp_conformance_client.py`, which drives the binary as a person would: it adds the
-//! server, logs in with the address that is printed, and calls the tools. Each scenario that a revision requires is run,
-//! except those of [`UNDECLARED`], which are about a capability that our client does not declare.
+//! The suite starts `tests/clients/mcp_conformance_client.py`, which drives the binary as a person would: it
+//! adds the server, logs in with the printed address, and calls the tools. Each scenario that a revision
+//! requires is run, except those of [`UNDECLARED`], which are about a capability that our client does not
+//! declare.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use std::process::Command;
 use crate::gateway::{ECHO, Gateway};
 use crate::harness::Home;
 
-/// Scenarios about questions of a server to a person: our client does not declare that it can be asked.
+/// Scenarios in which a server asks a person: our client does not declare this capability.
 const UNDECLARED: &[&str] = &["elicitation-sep1034-client-defaults", "sep-2322-client-request-state"];
 
 /// Scenarios that fail, and why.
@@ -50,7 +51,7 @@ impl Suite {
         names.map(|line| line.trim_start_matches("  - ").to_owned()).collect()
     }
 
-    /// Runs one scenario; its output where it fails.
+    /// Runs one scenario; the error is its output.
     fn run(&self, revision: &str, scenario: &str) -> Result<(), String> {
         let results = tempfile::tempdir().unwrap();
         let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/mcp_conformance_client.py");

@@ -1,4 +1,4 @@
-//! Setting a model up: what is asked, tested and written, and where the key never is.
+//! Setting a model up: the questions, the test, the written file, and that the key is never in it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use claw_testkit::models::{Manners, ModelServer};
 use crate::harness::{Home, Ran};
 use crate::terminal::Terminal;
 
-/// No form by which a key is recognised: only whoever knows it can keep it from being shown.
+/// A key without a recognizable form: only code that knows it can redact it.
 const KEY: &str = "plain-words-that-open-a-door";
 const SCRIPT: &str = "[[turn]]\ndo = [{ say = \"ready\" }]\n";
 
@@ -42,7 +42,7 @@ fn piped(home: &Home, key: &str, words: &[&str]) -> Ran {
     })
 }
 
-/// Whether bytes are in a file below a directory.
+/// Returns a file below a directory that holds these bytes.
 fn holds(directory: &Path, bytes: &[u8]) -> Option<PathBuf> {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -121,7 +121,7 @@ async fn what_does_not_work_is_told_in_words_and_not_written() {
         assert!(!file(&home).exists() && !home.data().exists(), "neither the file nor the key is kept");
         assert_unseen(&home, key, &(ran.shown() + &json.shown()));
     }
-    // Who says so gets it all the same; untested, nobody is asked.
+    // With `--yes` it is written all the same; without a test, nobody is asked.
     let ran = piped(&home, bad, &["--base-url", &base, "--model", "small", "--yes"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stderr.contains("refused the key") && file(&home).exists(), "{}", ran.shown());
@@ -242,7 +242,7 @@ fn without_a_terminal_what_is_missing_is_named() {
     }
     let ran = home.run(&["onboard", "--provider", "antropic"]);
     assert!(ran.code == 2 && ran.stderr.contains("did you mean `anthropic`?"), "{}", ran.shown());
-    // What looks like a key, or may be one, is neither taken nor repeated.
+    // Text that looks like a key, or may be one, is neither accepted nor repeated.
     let key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
     for flag in ["--provider", "--model", "--key-env", "--base-url"] {
         let mut words = vec!["onboard", "--no-test", flag, key];

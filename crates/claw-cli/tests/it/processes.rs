@@ -36,7 +36,7 @@ impl Desk {
         Self::over(Arc::new(shell), limits).await
     }
 
-    /// With commands in containers; `None` where there is no engine.
+    /// Runs commands in containers; `None` if there is no engine.
     async fn in_containers() -> Option<Self> {
         let docker = DockerOptions {
             socket: crate::docker::socket()?.into(),
@@ -87,7 +87,7 @@ impl Desk {
         self.call("process", args).await
     }
 
-    /// Starts a command; gives its name.
+    /// Starts a command; returns its name.
     async fn start(&self, mut args: Value) -> String {
         args["background"] = json!(true);
         let details = details(&self.call("exec", args).await);
@@ -131,7 +131,7 @@ fn refused(reply: &Reply, expected: &str) {
     assert!(reply.outcome.is_err() && text.contains(expected), "{text}");
 }
 
-/// The processes that have this word in their environment.
+/// Counts the processes that have this word in their environment.
 pub(crate) fn processes_with(word: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let has = |pid: &u32| {

@@ -294,7 +294,7 @@ async fn documents_are_text_and_generated_files_are_read() {
             "{error:?}"
         );
     }
-    // What is denied stays so, and what is outside too.
+    // Denied paths stay denied, and outside ones too.
     let denied = Scope { denied: vec![desk.root.join("SOUL.md"), desk.root.join("memory")], ..scope.clone() };
     let place = Place { scope: &denied, ..place };
     desk.write(Some("ann"), "SOUL.md", "x").await.unwrap();

@@ -1,11 +1,11 @@
-//! Rules that are given with a yes, from one process to the next.
+//! Rules given with an approval, from one process to the next.
 
 use serde_json::json;
 
 use crate::approvals::Waiting;
 use crate::harness::{Home, Ran};
 
-/// A home where every command is asked about that no rule covers.
+/// Returns a home where every command without a rule needs approval.
 fn strict() -> Home {
     Home::with_config("[approvals]\nsecurity = \"allowlist\"\n\n[agents.another]\n")
 }
@@ -21,7 +21,7 @@ fn sh(home: &Home, command: &str) -> Ran {
     sh_as(home, command, &[])
 }
 
-/// Has a command asked about and approved for good; what the approval said.
+/// Runs a command and approves it permanently; returns the output of the approval.
 #[track_caller]
 fn approve(home: &Home, command: &str, words: &[&str]) -> Ran {
     let args = json!({ "command": command }).to_string();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::harness::{Home, Ran};
 use claw_testkit::postgres::Database;
 
-/// How long a test waits for what another process does.
+/// The longest a test waits for another process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A home over one of the databases.
@@ -20,7 +20,7 @@ struct Place {
 }
 
 impl Place {
-    /// The same test on SQLite and on PostgreSQL.
+    /// Runs a test on SQLite and on PostgreSQL.
     fn each(test: impl Fn(&Place)) {
         test(&Place { home: Home::new(), variables: Vec::new(), _database: None });
         if let Some(database) = Database::new() {
@@ -163,8 +163,8 @@ fn an_approval_that_is_denied_elsewhere_wakes_its_run() {
     });
 }
 
-/// The program that asked is killed; the answer comes while nobody is there; the next program does what was approved,
-/// once.
+/// The asking program is killed; the answer comes while nobody runs; the next program does the approved
+/// action, once.
 #[test]
 fn a_parked_run_is_resumed_by_another_worker_after_a_kill() {
     Place::each(|place| {
@@ -191,7 +191,7 @@ fn a_parked_run_is_resumed_by_another_worker_after_a_kill() {
     });
 }
 
-/// A run that was taken up after a kill is stopped by Ctrl-C like any other.
+/// A run resumed after a kill is stopped by Ctrl-C like any other.
 #[test]
 fn ctrl_c_stops_a_run_that_was_taken_up_after_a_kill() {
     let place = Place { home: Home::new(), variables: Vec::new(), _database: None };

@@ -1,4 +1,4 @@
-//! `clawsmith sandbox`, over the real one.
+//! `clawsmith sandbox`, with the real sandbox.
 
 use serde_json::Value;
 

@@ -90,7 +90,7 @@ fn a_kept_value_is_hidden_wherever_it_turns_up() {
     let read = ["tools", "call", "read_file", r#"{"path": "notes.txt"}"#];
     let own = home.run(&read);
     assert!(own.stdout.contains("pw [REDACTED] or [REDACTED]"), "{}", own.shown());
-    // What another tenant keeps is none of its business.
+    // Another tenant's values are not scrubbed here.
     let other = home.run_with(&[("CLAWSMITH_TENANT", "other")], &read);
     assert!(other.stdout.contains(VALUE), "{}", other.shown());
 }

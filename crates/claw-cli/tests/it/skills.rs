@@ -1,4 +1,4 @@
-//! Skills by the real road: found, accepted, used, run in the sandbox, published; and hostile ones.
+//! Skills end to end: found, accepted, used, run in the sandbox, published; and hostile ones.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -214,7 +214,7 @@ fn an_unaccepted_workspace_skill_named_like_a_trusted_one_shadows_nothing() {
     skill(&home, "project/skills/new-one", "name: new-one\ndescription: New.", "Do.");
     let ran = call(&home, "use_skill", json!({ "name": "new-one" }));
     assert!(ran.code == 1 && ran.stderr.contains("nobody has accepted it"), "{}", ran.shown());
-    // What was accepted can be taken back.
+    // An acceptance can be revoked.
     ok(home.run(&["skills", "accept", "new-one"]));
     used(&home, "new-one");
     ok(home.run(&["skills", "remove", "new-one"]));

@@ -29,7 +29,7 @@ fn shown(home: &Home, words: &[&str], columns: u16) -> String {
     text.replace('\r', "")
 }
 
-/// What people read one after the other, by words.
+/// Returns the words of a text, sorted.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     words.sort();
@@ -60,7 +60,8 @@ fn tables_fit_the_terminal_and_keep_every_word() {
             assert!(widest.chars().count() <= usize::from(columns), "{command:?}: {widest}\n{text}");
             let kept = words(&text);
             let missing: Vec<_> = whole.iter().filter(|word| kept.binary_search(word).is_err()).collect();
-            // What is longer than a column has to be broken; there is one such text here, the arguments of a call.
+            // Text longer than a column has to be broken; there is one such text here, the arguments of a
+            // call.
             assert!(missing.iter().all(|word| word.starts_with('{')), "{command:?}: {missing:?}\n{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! A conversation at a real terminal: what a person sees and types.
+//! A chat at a real terminal: what a person sees and types.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use nix::pty::{Winsize, openpty};
 
 use crate::harness::Home;
 
-/// Longer than anything here takes on a machine that has much else to do.
+/// A timeout longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const SCRIPT: &str = r#"
@@ -71,11 +71,11 @@ pub(crate) struct Terminal {
     child: Child,
     typed: File,
     shown: Receiver<Vec<u8>>,
-    /// All that came.
+    /// All output.
     raw: Vec<u8>,
-    /// What of it is to be seen.
+    /// The visible part of it.
     seen: String,
-    /// How far the test has looked.
+    /// The offset up to which the test has looked.
     looked: usize,
 }
 
@@ -126,7 +126,7 @@ impl Terminal {
         self.type_in("\r");
     }
 
-    /// Waits until a text is shown after what was looked at; gives all that came until then.
+    /// Waits until a text is shown after the last one; returns all output until then.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         let until = Instant::now() + PATIENCE;
@@ -145,7 +145,8 @@ impl Terminal {
         }
     }
 
-    /// What a terminal shows, without colours; where the cursor is, is answered as a terminal does.
+    /// Takes the program's output, without colours; answers requests for the cursor position as a terminal
+    /// does.
     fn take(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         for _ in text.matches("\u{1b}[6n") {
@@ -156,10 +157,10 @@ impl Terminal {
         self.seen = anstream::adapter::strip_str(&String::from_utf8_lossy(&self.raw)).to_string();
     }
 
-    /// Waits for the end; gives the exit code, and all that was ever shown.
+    /// Waits for the end; returns the exit code, and all output.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        // What was shown last is still on its way; nothing more comes once nobody holds the terminal.
+        // The last output is still on its way; nothing more comes once nobody holds the terminal.
         while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
             self.take(&bytes);
         }

@@ -55,7 +55,7 @@ fn grant(home: &Home, directories: &[String], more: &str) {
     home.write(".config/clawsmith/clawsmith.toml", format!("[files]\nread = {read}\n{more}"));
 }
 
-/// The agent runs these commands one after the other, and says what the last one printed.
+/// Runs these commands by an agent one after the other, which then prints the output of the last one.
 fn works(home: &Home, path: &str, commands: &[&str]) -> Ran {
     let mut script = String::new();
     for (round, command) in commands.iter().enumerate() {
@@ -111,7 +111,7 @@ fn an_agent_clones_builds_and_tests_a_rust_crate() {
     assert!(project.join("adder/target/debug").is_dir(), "the build is in the workspace");
     assert!(!project.join(".cargo").exists() && !project.join("adder/.cargo").exists(), "caches are not");
 
-    // What a command leaves in its home is there for the next one, and nowhere else.
+    // Files that a command leaves in its home are there for the next one, and nowhere else.
     let kept = exec(&home, &path, "echo kept > ~/.note; echo $HOME");
     assert!(kept.stdout.contains("/run/home"), "{}", kept.shown());
     let kept = exec(&home, &path, "cat ~/.note; ls -a $HOME");
@@ -197,7 +197,7 @@ fn a_granted_directory_does_not_show_the_secrets_in_it() {
     let args = json!({ "pattern": "t.ken|op[e]n", "path": tools.display().to_string(), "all": true });
     let found = home.run(&["tools", "call", "search", &args.to_string()]);
     assert!(found.stdout.contains("readme.txt") && !found.stdout.contains("token"), "{}", found.shown());
-    // What is granted to be read is not written.
+    // A directory granted for reading is not written to.
     let args = json!({ "path": path, "content": "changed" }).to_string();
     assert_ne!(home.run(&["tools", "call", "write_file", &args]).code, 0);
     exec(&home, "/usr/bin:/bin", &format!("echo changed > {path}"));

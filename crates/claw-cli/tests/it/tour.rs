@@ -1,4 +1,4 @@
-//! The tour shows what really happens.
+//! The tour shows real output.
 
 use crate::harness::Home;
 

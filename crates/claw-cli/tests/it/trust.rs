@@ -1,4 +1,4 @@
-//! A configuration that nobody named holds only as a person accepted it.
+//! A configuration that nobody named is used only as a person accepted it.
 
 use serde_json::json;
 
@@ -173,6 +173,6 @@ fn at_a_terminal_a_person_sees_it_before_they_accept() {
         let ran = call(&home);
         assert_eq!(ran.code, then, "{}", ran.shown());
     }
-    // What holds already is not asked about.
+    // An accepted file is not asked about again.
     assert_eq!(Terminal::run(&home, &["config", "trust"]).ended().0, Some(0));
 }

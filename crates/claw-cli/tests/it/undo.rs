@@ -1,4 +1,4 @@
-//! Changes are kept and undone: by hand, and as a law.
+//! Changes are recorded and undone: in examples, and as a property.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -165,7 +165,7 @@ fn the_last_change_of_a_workspace_that_clawsmith_made_is_none_of_another_directo
     assert!(!made.join("notes").exists());
 }
 
-/// A chat takes back what its conversation changed, whichever directory it was started in.
+/// A chat undoes the changes of its session, whichever directory it was started in.
 #[test]
 fn a_conversation_undoes_its_own_changes_and_passes_over_what_is_gone() {
     let home = Home::new();
@@ -283,7 +283,7 @@ impl Desk {
     }
 }
 
-/// What a directory holds: names, bytes and permissions.
+/// Returns the entries of a directory: names, bytes and permissions.
 fn held(directory: &Path) -> Vec<(String, Vec<u8>, u32)> {
     let mut held: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -437,7 +437,7 @@ async fn old_changes_and_their_bytes_are_forgotten_beyond_the_limit() {
     assert_eq!(restoring.look(left).await.unwrap()[0].verdict, Verdict::Ready);
 }
 
-/// What a program leaves that is killed between keeping bytes and recording the change.
+/// The bytes are those of a program that was killed between keeping them and recording the change.
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_that_no_change_names_are_swept_once_a_day() {
     let place = TempDir::new().unwrap();

@@ -83,7 +83,7 @@ fn body(line: &str) -> (&'static str, String) {
     )
 }
 
-/// The document at this path: an honest one, or an attack.
+/// Returns the document at this path: a harmless one, or an attack.
 fn pdf(path: &str) -> Option<Vec<u8>> {
     let text = |text: &str| format!("BT /F 12 Tf 50 700 Td ({text}) Tj ET").into_bytes();
     let plain = |content: Vec<u8>| (String::new(), content);
@@ -145,7 +145,8 @@ fn document(streams: &[(String, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// So many zeros, compressed twice. The inner stream is written bit by bit: a zero, and then copies of 258 zeros.
+/// Returns so many zeros, compressed twice. The inner stream is written bit by bit: a zero, and then copies
+/// of 258 zeros.
 fn bomb(zeros: usize) -> Vec<u8> {
     // Fixed codes: the length 258 is 11000101, the distance 1 is 00000; bits are filled from the lowest on.
     let copies: Vec<u8> = "1100010100000".repeat(8).into_bytes();

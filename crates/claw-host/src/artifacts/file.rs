@@ -14,7 +14,7 @@ use claw_core::{ArtifactId, CallId};
 use super::{ArtifactLimits, check_first, count_lines, not_found};
 
 /// Kept results below a data directory, in `artifacts/`: a directory for each session, a file for each text.
-/// The file's name says all there is to know of it, `<id>.<call>.<lines>.txt`, so that no index can disagree.
+/// The file's name holds all its metadata, `<id>.<call>.<lines>.txt`, so that no index can disagree.
 #[derive(Debug, Clone)]
 pub struct FileArtifacts {
     directory: PathBuf,
@@ -22,19 +22,20 @@ pub struct FileArtifacts {
 }
 
 impl FileArtifacts {
-    /// A store below `data`, in a directory of its own that is made when there is something to keep. Tenants
-    /// name directories in it, and so cannot take the name of anything else that is kept below `data`.
+    /// Creates a store below `data`, in a directory of its own that is made with the first text. Tenants name
+    /// directories in it, so they cannot collide with other data below `data`.
     pub fn new(data: impl AsRef<Path>, limits: ArtifactLimits) -> Self {
         Self { directory: data.as_ref().join("artifacts"), limits }
     }
 
-    /// Removes a text; one that is not there is removed already.
+    /// Removes a text; a missing one counts as removed.
     pub(super) async fn remove(&self, owner: &Owner, artifact: Artifact) -> Result<(), ToolError> {
         let place = self.place(owner);
         blocking(move || Ok(remove(&place, &artifact)?)).await
     }
 
-    /// Where an owner's texts are. A session key may hold any character, so its hash names the directory.
+    /// Returns the directory of an owner's texts. A session key may hold any character, so the directory is
+    /// named by its hash.
     fn place(&self, owner: &Owner) -> PathBuf {
         let hash = Digest::of_bytes(owner.session.as_str().as_bytes()).to_string();
         let hash = hash.strip_prefix("sha256:").unwrap_or(&hash);
@@ -83,7 +84,7 @@ impl ArtifactStore for FileArtifacts {
     }
 }
 
-/// Does `work` where blocking is allowed.
+/// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, ToolError> {
@@ -125,7 +126,7 @@ fn write(place: &Path, call: CallId, text: &str) -> io::Result<Artifact> {
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&unfinished, place.join(name(&artifact))));
     if let Err(error) = written {
-        // What could not be written takes no room; that this may fail too changes nothing.
+        // A partly written file must not take room; a failure to remove it changes nothing.
         let _ = fs::remove_file(&unfinished);
         return Err(naming(&unfinished)(error));
     }
@@ -145,7 +146,7 @@ fn remove(place: &Path, artifact: &Artifact) -> io::Result<()> {
     }
 }
 
-/// What is kept, newest first: ids sort by time.
+/// Lists the kept results, newest first: ids sort by time.
 fn list(place: &Path) -> io::Result<Vec<Artifact>> {
     let files = match fs::read_dir(place) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -176,7 +177,7 @@ fn parse(name: &str) -> Option<(ArtifactId, CallId, usize)> {
     Some((id.parse().ok()?, call.parse().ok()?, lines.parse().ok()?))
 }
 
-/// Lines `first..first + count`, and how many there were. Keeps no others in memory.
+/// Reads lines `first..first + count`, and returns how many there were. Keeps no others in memory.
 fn read(mut file: impl BufRead, first: usize, count: usize) -> io::Result<(String, usize)> {
     for _ in 1..first {
         file.skip_until(b'\n')?;

@@ -1,4 +1,4 @@
-//! Kept results in files, with an index that knows those of all sessions.
+//! Kept results in files, with an index over all sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,15 +12,15 @@ use claw_core::{ArtifactId, CallId};
 
 use super::FileArtifacts;
 
-/// After how many texts it is looked again whether old ones are to go.
+/// The number of texts after which old ones are pruned again.
 const LOOK_EVERY: u32 = 32;
 
-/// How much is kept of all sessions.
+/// The limits on kept results over all sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct ArtifactKeeping {
-    /// For how long.
+    /// The age at which a text is removed.
     pub age: Duration,
-    /// Bytes of all texts of one tenant together.
+    /// The most bytes of all texts of one tenant together.
     pub bytes: u64,
 }
 
@@ -30,8 +30,8 @@ impl Default for ArtifactKeeping {
     }
 }
 
-/// Kept results whose files are found by their session, as in [`FileArtifacts`], and whose index says what is old
-/// or too much: the files of sessions that nobody comes back to do not stay for ever.
+/// Kept results in files by session, as in [`FileArtifacts`], with an index that finds the old and the excess
+/// ones: files of abandoned sessions do not stay for ever.
 pub struct IndexedArtifacts {
     files: FileArtifacts,
     index: Arc<dyn ArtifactIndex>,
@@ -41,7 +41,7 @@ pub struct IndexedArtifacts {
 }
 
 impl IndexedArtifacts {
-    /// Keeps texts in `files` and what is known of them in `index`.
+    /// Keeps texts in `files` and their metadata in `index`.
     pub fn new(
         files: FileArtifacts,
         index: Arc<dyn ArtifactIndex>,
@@ -51,7 +51,8 @@ impl IndexedArtifacts {
         Self { files, index, clock, keeping, kept: AtomicU32::new(0) }
     }
 
-    /// Removes what is old or too much. What cannot be removed is told in the log: keeping goes on without it.
+    /// Removes results that are too old or exceed the limit. A failure to remove is only logged: new results
+    /// are still kept.
     async fn prune(&self, now: UnixMillis) {
         let age = i64::try_from(self.keeping.age.as_millis()).unwrap_or(i64::MAX);
         let before = UnixMillis(now.0.saturating_sub(age));

@@ -13,7 +13,7 @@ use super::{ArtifactLimits, check_first, count_lines, not_found};
 const TOGETHER: ArtifactLimits = ArtifactLimits { count: 10_000, bytes: 256 * 1024 * 1024 };
 
 /// Kept results that live as long as the process: for each session within its limits, and for all of them
-/// together at most 10,000 texts of 256 MiB. Where that is too little, the tenant that keeps most makes room.
+/// together at most 10,000 texts of 256 MiB. If that is exceeded, the tenant that keeps most makes room.
 #[derive(Debug)]
 pub struct MemoryArtifacts {
     limits: ArtifactLimits,
@@ -39,7 +39,7 @@ impl MemoryArtifacts {
         Self { limits, together, newest_first: Mutex::default() }
     }
 
-    /// Which texts can stay now that one of `owner` was added.
+    /// Returns for each text whether it stays, now that one of `owner` was added.
     fn staying(&self, newest_first: &VecDeque<Kept>, owner: &Owner) -> Vec<bool> {
         let is_own = |kept: &&Kept| kept.owner == *owner;
         let own = newest_first.iter().filter(is_own).map(|kept| kept.artifact.bytes);
@@ -115,7 +115,7 @@ impl ArtifactStore for MemoryArtifacts {
     }
 }
 
-/// What one tenant keeps.
+/// The share of one tenant.
 #[derive(Default)]
 struct Share {
     bytes: usize,
@@ -123,9 +123,9 @@ struct Share {
     sizes: Vec<usize>,
 }
 
-/// How many of each tenant's texts, the newest, can stay when all tenants together keep no more than `limits`.
-/// It is always the tenant that keeps most who loses its oldest, so that nobody can push out what another has
-/// who keeps less.
+/// Returns how many of each tenant's newest texts stay within `limits` for all tenants together. The tenant
+/// that keeps most always loses its oldest text, so that no tenant can push out the texts of one that keeps
+/// less.
 fn left_to_each<'a>(
     newest_first: impl Iterator<Item = &'a Kept>,
     limits: ArtifactLimits,

@@ -1,4 +1,4 @@
-//! Where a path leads in a place that has no links: its text says it.
+//! Resolves paths by their text alone, for file systems without links.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,10 +6,10 @@ use claw_core::port::{Access, Place};
 
 use super::failure::Failure;
 
-/// How long a name may be, in bytes, as on a disk.
+/// The longest name in a path, in bytes, as on a disk.
 const LONGEST_NAME: usize = 255;
 
-/// Where `path` leads, or why it does not exist for this caller. The innermost root decides what may be done.
+/// Resolves `path`, or returns why it does not exist for this caller. The innermost root decides the access.
 pub(super) fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<PathBuf, Failure> {
     if path.is_empty() || path.contains('\0') {
         return Err(Failure::NotAPath);
@@ -33,19 +33,19 @@ pub(super) fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<P
     Ok(full)
 }
 
-/// Whether what is there does not exist for this caller.
+/// Returns whether the path is denied to this caller, for whom it then does not exist.
 pub(super) fn is_denied(place: &Place<'_>, full: &Path) -> bool {
     place.scope.denied.iter().any(|denied| full.starts_with(denied))
 }
 
-/// The outermost root that a path is in: what is ignored below is said from there on.
+/// Returns the outermost root that contains a path: ignore rules count from there.
 pub(super) fn outermost(place: &Place<'_>, full: &Path) -> PathBuf {
     let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
     let root = roots.min_by_key(|root| root.path.components().count());
     root.and_then(|root| normal(&root.path)).unwrap_or_else(|| full.to_owned())
 }
 
-/// The path without `.` and `..`; `None` where `..` climbs past the top or the path is not absolute.
+/// Returns the path without `.` and `..`; `None` if `..` climbs past the top or the path is not absolute.
 pub(super) fn normal(path: &Path) -> Option<PathBuf> {
     let mut normal = PathBuf::new();
     for component in path.components() {

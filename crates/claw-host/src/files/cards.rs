@@ -1,4 +1,4 @@
-//! A tree that was looked at once: what is where, with the bytes of those files that were asked for.
+//! A snapshot of a tree: metadata of its entries, with the bytes of requested files.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use claw_core::port::{Entry, EntryKind, Stat};
 
 use super::listing::Tree;
 
-/// What a caller sees of one root, at one moment.
+/// The files of one root that a caller sees at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Cards(BTreeMap<(String, String), Card>);
 
@@ -17,7 +17,7 @@ struct Card {
 }
 
 impl Cards {
-    /// Adds what is at a path, which counts from the root.
+    /// Adds the entry at a path, which is relative to the root.
     pub(super) fn add(&mut self, path: &str, stat: &Stat, bytes: Option<Vec<u8>>) {
         let kind = if stat.directory { EntryKind::Directory } else { EntryKind::File };
         let (directory, name) = split(path);
@@ -25,7 +25,7 @@ impl Cards {
         self.0.insert((directory.to_owned(), name.to_owned()), Card { entry, bytes });
     }
 
-    /// Adds the bytes of a file that is there.
+    /// Adds the bytes of a file already in the tree.
     pub(super) fn fill(&mut self, path: &str, bytes: Vec<u8>) {
         if let Some(card) = self.0.get_mut(&key(path)) {
             card.bytes = Some(bytes);
@@ -54,7 +54,7 @@ impl Tree for Cards {
     }
 }
 
-/// The directory that a path is in, and its name there. Those of the root are empty.
+/// Splits a path into its directory and its name. Both are empty for the root.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }

@@ -1,4 +1,4 @@
-//! What does not exist for a caller: by what it is, not by what it is called.
+//! The files that are denied to a caller: identified by device and inode, not by name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,37 +7,37 @@ use rustix::fs::{Mode, OFlags};
 
 use super::handle::Id;
 
-/// How our own unfinished files begin. They exist for nobody.
+/// The prefix of our own unfinished files. They are hidden from every caller.
 pub(super) const UNFINISHED: &str = ".clawsmith-tmp-";
 
-/// What is denied.
+/// The denied files and names of one scope.
 ///
-/// A path that names something stands for that thing, by device and inode: no other spelling, link or mount of
-/// it helps. And it stands for its name, in the directory that is there, whatever comes to be called so; where
-/// it names nothing, for the first name that is missing.
+/// A path to an existing file denies that file by device and inode: no other spelling, link or mount reaches
+/// it. It also denies the name in its directory, whatever file gets that name later. A path to nothing denies
+/// the first missing name on the way.
 #[derive(Debug, Default)]
 pub(super) struct Denied {
     there: Vec<Id>,
     names: Vec<Name>,
-    /// The paths of which only the way there has begun.
+    /// The denied paths whose directory does not exist yet.
     open: Vec<PathBuf>,
 }
 
 /// A name that is denied, or would be if it existed.
 #[derive(Debug)]
 struct Name {
-    /// The last directory on the way that is there.
+    /// The last existing directory on the way.
     within: Id,
     /// The name in it.
     name: OsString,
-    /// Whether that name is what is denied, or only leads there.
+    /// True if the name itself is denied, false if it only leads to a denied path.
     last: bool,
-    /// Whether the directory takes names that differ in case for one.
+    /// True if the directory ignores case in names.
     folded: bool,
 }
 
 impl Name {
-    /// Whether this name is that one, or would be.
+    /// Returns whether `name` in the directory `within` is this name, or would be if it existed.
     fn is(&self, within: Id, name: &OsStr) -> bool {
         if self.within != within {
             return false;
@@ -49,7 +49,7 @@ impl Name {
 }
 
 impl Denied {
-    /// Looks up what these paths name; one that is not absolute counts from each of the roots.
+    /// Looks up these paths; a relative one counts from each of the roots.
     pub(super) fn new<'a>(paths: &[PathBuf], roots: impl Iterator<Item = &'a Path> + Clone) -> Self {
         let mut denied = Self::default();
         for path in paths {
@@ -81,7 +81,8 @@ impl Denied {
         }
     }
 
-    /// What has to be looked up again when directories are made: something leads there.
+    /// Returns the denied paths that do not exist yet; they are looked up again after a directory is created
+    /// on the way.
     pub(super) fn open(&self) -> &[PathBuf] {
         &self.open
     }
@@ -90,23 +91,25 @@ impl Denied {
         self.there.is_empty() && self.names.is_empty()
     }
 
-    /// Whether this thing is denied; what is below a denied directory has to be found out on the way there.
+    /// Returns whether this file or directory is denied. Entries below a denied directory are not known here:
+    /// the walk that enters it finds out.
     pub(super) fn is_denied(&self, id: Id) -> bool {
         self.there.contains(&id)
     }
 
-    /// Whether a thing of this number is denied on some device.
+    /// Returns whether a file with this inode number is denied on some device.
     pub(super) fn may_be(&self, inode: u64) -> bool {
         self.there.iter().any(|id| id.inode == inode)
     }
 
-    /// Whether this name in this directory stands for nothing, whatever there is.
+    /// Returns whether this name is hidden in this directory, whatever file has it.
     pub(super) fn is_hidden(&self, within: Id, name: &OsStr) -> bool {
         name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
             || self.names.iter().any(|denied| denied.last && denied.is(within, name))
     }
 
-    /// Whether a directory of this name, now made, leads to a denied path that must be looked up again.
+    /// Returns whether a newly created directory of this name leads to a denied path that must be looked up
+    /// again.
     pub(super) fn leads(&self, within: Id, name: &OsStr) -> bool {
         self.names.iter().any(|denied| !denied.last && denied.is(within, name))
     }
@@ -115,7 +118,7 @@ impl Denied {
 /// The flag of a directory in which case does not count (`FS_CASEFOLD_FL`).
 const CASEFOLD: u32 = 0x4000_0000;
 
-/// Whether case does not count in a directory; one that cannot be asked has none of that.
+/// Returns whether the directory ignores case. False if its flags cannot be read.
 fn folds(directory: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(directory, flags, Mode::empty());

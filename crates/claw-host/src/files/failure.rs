@@ -1,4 +1,4 @@
-//! Why an operation on files failed, and how that is told.
+//! The failures of file operations and their messages.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use claw_core::tool::{ErrorKind, ToolError};
 use rustix::io::Errno;
 use serde_json::json;
 
-/// How much of a path a message shows.
+/// The longest part of a path shown in a message.
 const SHOWN: usize = 200;
 
-/// Why an operation failed. What is denied is told as what is missing.
+/// Why an operation failed. The message for a denied file is the same as for a missing one.
 #[derive(Debug)]
 pub(super) enum Failure {
     NotAPath,
@@ -23,9 +23,9 @@ pub(super) enum Failure {
     Special(&'static str),
     Links,
     LinkLoop,
-    /// Something else is there than was a moment ago. Tried again; told only when it goes on.
+    /// The file changed between two steps. Retried; reported only if it persists.
     Moved,
-    /// What was looked up before no longer holds. Likewise.
+    /// The result of an earlier lookup no longer holds. Likewise.
     Stale,
     Exists,
     Changed,
@@ -35,7 +35,7 @@ pub(super) enum Failure {
     Io(io::Error),
 }
 
-/// What a workspace would hold, and what it may.
+/// The size a workspace would have, and its limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Excess {
     pub(super) bytes: u64,
@@ -70,7 +70,7 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
-    /// As it is told about this path.
+    /// Converts the failure into a tool error about this path.
     pub(super) fn about(self, path: &str) -> ToolError {
         let forbidden = |message: String| ToolError::new(ErrorKind::Forbidden, message);
         let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
@@ -133,7 +133,7 @@ impl Failure {
     }
 }
 
-/// The path, cut where it is long.
+/// Returns the path, cut if it is long.
 pub(super) fn shown(path: &str) -> String {
     match path.char_indices().nth(SHOWN) {
         None => path.to_owned(),

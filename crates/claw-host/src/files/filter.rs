@@ -1,4 +1,4 @@
-//! Which entries of a tree are wanted, by their names alone: globs, types and names that begin with a dot.
+//! Selects entries of a tree by name alone: globs, types and names that begin with a dot.
 
 use std::path::Path;
 
@@ -50,17 +50,18 @@ impl Filter {
         })
     }
 
-    /// Whether a file is wanted; its path counts from where the walk began, with a slash before it.
+    /// Returns whether a file is selected. The path is relative to the start of the walk, with a leading
+    /// slash.
     pub(super) fn wants_file(&self, path: &Path) -> bool {
         !self.globs.matched(path, false).is_ignore() && !self.types.matched(path, false).is_ignore()
     }
 
-    /// Whether a directory is gone into.
+    /// Returns whether the walk enters a directory.
     pub(super) fn enters(&self, path: &Path) -> bool {
         self.globs.is_empty() || !self.globs.matched(path, true).is_ignore()
     }
 
-    /// Whether a directory is among what is wanted.
+    /// Returns whether a directory itself is listed.
     pub(super) fn wants_directory(&self, path: &Path) -> bool {
         let asked =
             self.globs.num_whitelists() == 0 || matches!(self.globs.matched(path, true), Match::Whitelist(_));
@@ -88,7 +89,7 @@ fn unknown_type(name: &str, types: &TypesBuilder) -> ToolError {
     ToolError::invalid(format!("`{name}` is no file type")).try_instead(advice)
 }
 
-/// Whether a name is hidden by custom.
+/// Returns whether a name is hidden by convention: it begins with a dot.
 pub(super) fn is_hidden(name: &[u8]) -> bool {
     name.first() == Some(&b'.')
 }

@@ -1,5 +1,5 @@
-//! Handles of directories and files, and which thing they are. Nothing here takes a path of several names: a
-//! step goes from a directory to what one name in it means, and follows no link.
+//! Handles of directories and files, with their identities. Nothing here takes a path of several names: a
+//! step goes from a directory to the entry of one name, and follows no link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,12 +12,12 @@ use rustix::io::{Errno, Result};
 
 use super::failure::Failure;
 
-/// Which thing, on which device.
+/// The device and inode number of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
-    /// The device, or the part of one that is mounted as one.
+    /// The number of the device or of its mounted part.
     pub(super) device: u64,
-    /// The number of the thing there.
+    /// The inode number on that device.
     pub(super) inode: u64,
 }
 
@@ -27,19 +27,19 @@ impl Id {
     }
 }
 
-/// A directory that was reached, wherever it is moved to. It can be gone through, not read: see
-/// [`readable`](Directory::readable).
+/// A handle of a directory, valid wherever the directory is moved. Names can be looked up in it, but it
+/// cannot be listed: see [`readable`](Directory::readable).
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     handle: Arc<OwnedFd>,
-    /// Which directory.
+    /// The directory's identity.
     pub(super) id: Id,
 }
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Directory {
-    /// The directory at a path that nobody but the operator chose; links in it are followed.
+    /// Opens the directory at a path that only the operator chose; links in it are followed.
     pub(super) fn trusted(path: &std::path::Path) -> Result<Self> {
         Self::new(rustix::fs::open(path, DIRECTORY, Mode::empty())?)
     }
@@ -54,23 +54,23 @@ impl Directory {
         Self::new(rustix::fs::openat(self, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
     }
 
-    /// The directory that this one is in; itself at the top of everything.
+    /// Opens the parent directory; at the file system's root, the root itself.
     pub(super) fn parent(&self) -> Result<Self> {
         Self::new(rustix::fs::openat(self, "..", DIRECTORY, Mode::empty())?)
     }
 
-    /// What is known of the directory itself.
+    /// Returns the metadata of the directory itself.
     pub(super) fn itself(&self) -> Result<Raw> {
         rustix::fs::fstat(self)
     }
 
-    /// What is known of the thing of this name; of a link, the link itself.
+    /// Returns the metadata of the entry of this name; for a link, of the link itself.
     pub(super) fn stat(&self, name: &OsStr) -> Result<Raw> {
         rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Opens the file of this name for reading, without waiting for anybody and following no link. What it is
-    /// must be asked of what was opened.
+    /// Opens the file of this name for reading, without blocking and without following a link. The returned
+    /// metadata is that of the opened file; callers must judge by it.
     pub(super) fn open(&self, name: &OsStr) -> Result<(File, Raw)> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self, name, flags, Mode::empty())?;
@@ -78,7 +78,7 @@ impl Directory {
         Ok((file.into(), raw))
     }
 
-    /// The same directory, opened so that its entries can be read and that it can be synced and locked.
+    /// Opens the same directory so that it can be listed, synced and locked.
     pub(super) fn readable(&self) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::openat(self, ".", flags, Mode::empty())
@@ -96,8 +96,8 @@ impl AsFd for Directory {
     }
 }
 
-/// The magic numbers of file systems that show the system: procfs, sysfs, debugfs, tracefs, securityfs, devpts,
-/// and those of control groups, of mounted name spaces and of kernel modules' settings.
+/// The magic numbers of file systems that expose the system: procfs, sysfs, debugfs, tracefs, securityfs,
+/// devpts, and those of control groups, of mounted namespaces and of kernel modules' settings.
 const SYSTEM: [u64; 10] = [
     0x9fa0,
     0x6265_6572,
@@ -111,13 +111,13 @@ const SYSTEM: [u64; 10] = [
     0x6265_6570,
 ];
 
-/// Refuses what is in a file system that shows the system and not files.
+/// Refuses files of a file system that exposes the system.
 pub(super) fn check_file_system(handle: impl AsFd) -> std::result::Result<(), Failure> {
     let kind = rustix::fs::fstatfs(handle)?.f_type as u64;
     if SYSTEM.contains(&kind) { Err(Failure::Special("part of the system")) } else { Ok(()) }
 }
 
-/// Whether it is a regular file; else what it is.
+/// Accepts a regular file; for anything else, the failure names its type.
 pub(super) fn check_regular(raw: &Raw) -> std::result::Result<(), Failure> {
     match FileType::from_raw_mode(raw.st_mode) {
         FileType::RegularFile => Ok(()),
@@ -129,7 +129,7 @@ pub(super) fn check_regular(raw: &Raw) -> std::result::Result<(), Failure> {
     }
 }
 
-/// Refuses a file of somebody else that has other names too: it may belong to a place out of reach.
+/// Refuses another user's file that has several names: it may belong to a place out of reach.
 pub(super) fn check_links(raw: &Raw) -> std::result::Result<(), Failure> {
     let foreign = || raw.st_uid != rustix::process::geteuid().as_raw();
     if raw.st_nlink > 1 && foreign() { Err(Failure::Links) } else { Ok(()) }
@@ -147,7 +147,7 @@ pub(super) fn size(raw: &Raw) -> u64 {
     u64::try_from(raw.st_size).unwrap_or(0)
 }
 
-/// What a tool is told.
+/// Converts metadata to the form that tools get.
 pub(super) fn stat(raw: &Raw) -> Stat {
     let directory = is_directory(raw);
     Stat {
@@ -172,13 +172,13 @@ pub(super) fn version(raw: &Raw) -> Version {
     Version(text.into())
 }
 
-/// Whether two looks saw the same thing with the same content. Renaming it changes neither.
+/// Returns whether both are the same file with the same content. Renaming the file changes neither.
 pub(super) fn same_content(one: &Raw, other: &Raw) -> bool {
     let content = |raw: &Raw| (Id::of(raw), raw.st_size, raw.st_mtime, raw.st_mtime_nsec);
     content(one) == content(other)
 }
 
-/// What a name leads to where it is a link.
+/// Returns the target of a link; `None` if the entry is not a link.
 pub(super) fn link_target(directory: &Directory, name: &OsStr) -> Result<Option<std::path::PathBuf>> {
     use std::os::unix::ffi::OsStringExt as _;
     match rustix::fs::readlinkat(directory, name, Vec::new()) {

@@ -1,4 +1,4 @@
-//! What `.gitignore` and `.ignore` leave out. The files' bytes are given to us; nothing is opened here.
+//! The rules of `.gitignore` and `.ignore`. The files' bytes are passed in; nothing is opened here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 /// The names of the files that rules are in.
 pub(super) const GITIGNORE: &str = ".gitignore";
 pub(super) const IGNORE: &str = ".ignore";
-/// What a repository has in its uppermost directory.
+/// The entry that marks the top directory of a repository.
 pub(super) const REPOSITORY: &str = ".git";
-/// How much of such a file counts.
+/// The number of bytes, and of lines, of an ignore file that count.
 pub(super) const MOST_BYTES: usize = 256 * 1024;
 const MOST_LINES: usize = 10_000;
 
-/// The rules of a directory and of those that it is in; nothing where there are none.
+/// The rules of a directory and of its parents; `None` if there are none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules(Option<Arc<Level>>);
 
@@ -25,11 +25,11 @@ struct Level {
     above: Rules,
     gitignore: Gitignore,
     ignore: Gitignore,
-    /// Whether a repository begins here: what `.gitignore` says above does not hold in it.
+    /// True if a repository begins here: `.gitignore` rules from above do not apply in it.
     repository: bool,
 }
 
-/// What was found in one directory.
+/// The ignore files of one directory.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     pub(super) gitignore: Option<Vec<u8>>,
@@ -37,17 +37,17 @@ pub(super) struct Sources {
     pub(super) repository: bool,
 }
 
-/// What rules say of an entry.
+/// The decision of the rules about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Nothing,
     Out,
-    /// Wanted by name, so that it is not left out for being hidden either.
+    /// Included by name, so that it is not left out for being hidden either.
     In,
 }
 
 impl Rules {
-    /// The rules in a directory, whose path counts from a root, with a slash before it.
+    /// Adds the rules of a directory, whose path is relative to a root, with a leading slash.
     #[must_use]
     pub(super) fn with(&self, directory: &Path, sources: &Sources) -> Self {
         let Sources { gitignore, ignore, repository } = sources;
@@ -70,7 +70,7 @@ impl Rules {
         self.0.is_none()
     }
 
-    /// What is said of an entry. The innermost rule counts, and `.ignore` before `.gitignore`.
+    /// Decides about an entry. The innermost rule wins, and `.ignore` wins over `.gitignore`.
     pub(super) fn judge(&self, path: &Path, directory: bool) -> Verdict {
         let mut by_git = Verdict::Nothing;
         let mut left = false;
@@ -98,7 +98,7 @@ fn verdict(rules: &Gitignore, path: &Path, directory: bool) -> Verdict {
     }
 }
 
-/// What cannot be understood says nothing, as with git.
+/// Compiles an ignore file. Invalid lines are skipped, as git does.
 fn compile(directory: &Path, bytes: &[u8]) -> Gitignore {
     let mut builder = GitignoreBuilder::new(directory);
     let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
@@ -109,7 +109,7 @@ fn compile(directory: &Path, bytes: &[u8]) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// Rules can be as deep as a tree; dropped one by one, they need no stack.
+/// Rules can be as deep as a tree; dropping them iteratively needs no stack.
 impl Drop for Level {
     fn drop(&mut self) {
         let mut next = self.above.0.take();

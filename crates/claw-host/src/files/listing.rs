@@ -1,5 +1,5 @@
-//! Walking and searching for bridges that keep their files elsewhere than on a disk. What is wanted and what is
-//! told are the same as there.
+//! Walking and searching for bridges that do not keep their files on a disk, with the same filters and
+//! results as on a disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use super::ignored::{self, Rules, Sources, Verdict};
 use super::search::{Collected, Prepared, search_prepared};
 use super::walk::Kept;
 
-/// A tree of files. Paths count from its root, without a slash before them; the root's own is empty. What is
-/// denied to the caller is not in it.
+/// A tree of files. Paths are relative to its root, without a leading slash; the root's own path is empty.
+/// The tree holds no files that are denied to the caller.
 pub trait Tree {
-    /// What is at a path.
+    /// Returns the entry at a path; `None` if there is none.
     fn entry(&self, path: &str) -> Option<Entry>;
-    /// What is in a directory, each under its name alone.
+    /// Returns the entries of a directory, each with its bare name.
     fn entries(&self, directory: &str) -> Vec<Entry>;
     /// The bytes of a file.
     fn read(&self, path: &str) -> Option<Vec<u8>>;
 }
 
-/// What is in a directory of a tree, or one file.
+/// Lists a directory of a tree, or one file.
 pub fn walk_tree(tree: &dyn Tree, start: &str, walk: &Walk) -> Result<Walked, ToolError> {
     let filter = Filter::new(walk)?;
     let mut kept = Kept::new(walk.order, walk.limit);
@@ -41,7 +41,7 @@ pub fn walk_tree(tree: &dyn Tree, start: &str, walk: &Walk) -> Result<Walked, To
     Ok(walked)
 }
 
-/// Where something is said in a tree.
+/// Searches the files of a tree for a pattern.
 pub fn search_tree(
     tree: &dyn Tree,
     start: &str,
@@ -56,8 +56,8 @@ pub fn search_tree(
     Ok(looked.give())
 }
 
-/// The files of a tree that are wanted: the path of each from the root, and the entry under its path from the
-/// start.
+/// Returns the selected files of a tree: the path of each from the root, and the entry under its path from
+/// the start.
 pub(super) fn wanted_files(
     tree: &dyn Tree,
     start: &str,
@@ -73,7 +73,7 @@ pub(super) fn wanted_files(
     Ok(wanted)
 }
 
-/// What was found so far, of one file after the other.
+/// The hits found so far, file by file.
 pub(super) struct Looked {
     collected: Collected,
     searched: Searched,
@@ -104,14 +104,14 @@ impl Looked {
         }
     }
 
-    /// Everything, as it is told.
+    /// Returns all results.
     pub(super) fn give(mut self) -> Searched {
         self.collected.give(&mut self.searched);
         self.searched
     }
 }
 
-/// Tells of every entry that is wanted: its path from the root, and the entry under its path from the start.
+/// Calls back for every selected entry: its path from the root, and the entry under its path from the start.
 fn go_through(
     tree: &dyn Tree,
     start: &str,

@@ -17,14 +17,14 @@ use super::cards::Cards;
 use super::failure::{Excess, Failure};
 use super::listing::{search_tree, walk_tree};
 
-/// A file system in memory. It has no links, so a path's text says where it leads.
+/// A file system in memory. It has no links, so a path means exactly what it spells.
 #[derive(Debug, Default)]
 pub struct MemoryFiles(Mutex<Nodes>);
 
 #[derive(Debug, Default)]
 struct Nodes {
     nodes: BTreeMap<PathBuf, Node>,
-    /// Each change is a millisecond later than the one before.
+    /// The time of the last change, one millisecond after the one before.
     time: i64,
 }
 
@@ -36,7 +36,7 @@ struct Node {
 }
 
 impl MemoryFiles {
-    /// No files at all.
+    /// Creates an empty file system.
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,19 +45,19 @@ impl MemoryFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a file at an absolute path, whatever any scope says. Where that cannot be, nothing is added.
+    /// Adds a file at an absolute path, regardless of any scope. If that is impossible, nothing is added.
     #[must_use]
     pub fn with(self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> Self {
         self.put(path, bytes);
         self
     }
 
-    /// Writes a file at an absolute path, whatever any scope says. Where that cannot be, nothing is written.
+    /// Writes a file at an absolute path, regardless of any scope. If that is impossible, nothing is written.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let _ = self.lock().write(path.as_ref(), bytes.into());
     }
 
-    /// The text of the file at an absolute path; `None` where there is none.
+    /// Returns the text of the file at an absolute path; `None` if there is none.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let tree = self.lock();
         let bytes = tree.nodes.get(path.as_ref())?.bytes.as_ref()?;
@@ -174,7 +174,7 @@ impl Node {
 }
 
 impl Nodes {
-    /// What a caller sees of the root that a path is in, and the path from there on.
+    /// Returns the files that a caller sees in the root of a path, and the path relative to that root.
     fn seen(&self, place: &Place<'_>, full: &Path) -> (Cards, String) {
         let root = outermost(place, full);
         let mut seen = Cards::default();
@@ -187,7 +187,7 @@ impl Nodes {
         (seen, start.to_string_lossy().into_owned())
     }
 
-    /// Whether what is there is what is expected.
+    /// Checks that the file at the path meets the expectation.
     fn compare(&self, expect: Expect<'_>, full: &Path) -> Result<(), Failure> {
         let there = self.nodes.get(full).map(Node::stat);
         match (expect, there) {
@@ -198,7 +198,7 @@ impl Nodes {
         }
     }
 
-    /// Whether the first root may hold a file of this size, or a directory, there.
+    /// Checks that the quota of the first root admits a file of this size, or a directory, at the path.
     fn admit(&self, place: &Place<'_>, full: &Path, file: Option<u64>) -> Result<(), Failure> {
         let (Some(quota), Some(root)) = (place.scope.quota, place.scope.roots.first()) else { return Ok(()) };
         if !full.starts_with(&root.path) {

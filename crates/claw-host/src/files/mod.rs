@@ -1,7 +1,7 @@
 //! Files on this machine, confined to a scope by the kernel.
 //!
-//! Each operation gets handles of its roots, finds the thing beneath them (`resolve.rs`) and works on that handle;
-//! no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
+//! Each operation gets handles of its roots, finds the file beneath them (`resolve.rs`) and works on that
+//! handle; no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
 
 mod by_text;
 mod cards;
@@ -56,12 +56,12 @@ pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict}
 use self::unfinished::Swept;
 pub use self::workspace::workspace_path;
 
-/// The files of this machine. Cheap to clone; clones share what they keep.
+/// The files of this machine. Cheap to clone; clones share their caches.
 #[derive(Debug, Clone, Default)]
 pub struct LocalFiles(Arc<Bridge>);
 
-/// Which calls of the kernel are used. Without one, what it does is done in more steps: for kernels that lack
-/// it or sandboxes that forbid it, which is noticed anyway, and for tests.
+/// The kernel calls to use. Without a call, its work is done in several steps: for kernels that lack it and
+/// sandboxes that forbid it (both are detected anyway), and for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
     /// Resolving a path beneath a directory.
@@ -92,12 +92,12 @@ impl LocalFiles {
         Self::default()
     }
 
-    /// The same, with these calls of the kernel.
+    /// Creates a bridge that uses these kernel calls.
     pub fn with(kernel: Kernel) -> Self {
         Self(Arc::new(Bridge { kernel, ..Bridge::default() }))
     }
 
-    /// Does `work` where blocking is allowed.
+    /// Runs `work` on a thread that may block.
     async fn run<T: Send + 'static>(
         &self,
         place: &Place<'_>,
@@ -122,7 +122,7 @@ impl LocalFiles {
     }
 }
 
-/// Tells work on other threads to stop when whoever waits for it does not any more.
+/// Tells work on other threads to stop once its caller no longer waits.
 struct Stop(Arc<AtomicBool>);
 
 impl Stop {
@@ -138,7 +138,7 @@ impl Drop for Stop {
     }
 }
 
-/// One operation: what is wanted, and within what.
+/// One file operation: its path, its expectation and the scope it runs in.
 struct Request {
     bridge: Arc<Bridge>,
     directory: PathBuf,
@@ -147,7 +147,7 @@ struct Request {
     expect: Expectation,
 }
 
-/// What a write must find.
+/// The state that a write expects to find.
 enum Expectation {
     Anything,
     Absent,
@@ -155,7 +155,7 @@ enum Expectation {
 }
 
 impl Request {
-    /// What may be reached. With `make`, a workspace that is missing is made.
+    /// Returns the reachable roots of the scope. With `make`, a missing workspace is created.
     fn reach(&self, make: bool) -> Result<Arc<Reach>, Failure> {
         if let Some(recent) = self.bridge.recent.get(&self.scope) {
             return Ok(recent);
@@ -165,12 +165,12 @@ impl Request {
         Ok(reach)
     }
 
-    /// Where the path leads.
+    /// Resolves the path.
     fn find(&self, reach: &Reach, missing: Missing<'_>) -> Result<Found, Failure> {
         resolve::find(reach, &self.directory, &self.path, self.bridge.kernel.openat2, missing)
     }
 
-    /// The same without the kernel's help, so that it is known where it went.
+    /// Resolves the path without the kernel's help, so that every step is known.
     fn find_stepwise(&self, reach: &Reach) -> Result<Found, Failure> {
         resolve::find(reach, &self.directory, &self.path, false, Missing::Leave)
     }

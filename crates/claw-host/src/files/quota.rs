@@ -1,4 +1,5 @@
-//! How much a workspace holds: counted once, then kept up, and counted again when that was long ago.
+//! The usage of workspaces: counted once, then updated with each change, and counted again when the count is
+//! old.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,14 +13,14 @@ use rustix::fs::{Dir, FileType};
 use super::failure::{Excess, Failure};
 use super::handle::{Directory, Id, size};
 
-/// How long a count is believed, since others may write there too.
+/// The age at which a count is stale, since other programs may write there too.
 const STALE: Duration = Duration::from_secs(60);
-/// How many workspaces are kept in mind.
+/// The number of workspaces with a cached usage.
 const KEPT: usize = 1024;
-/// How many handles counting holds at once.
+/// The number of handles that counting holds open at once.
 const HANDLES: usize = 64;
 
-/// What the workspaces hold that have a quota.
+/// The usage of workspaces that have a quota.
 #[derive(Debug, Default)]
 pub(super) struct Usages(Mutex<HashMap<Id, Arc<Usage>>>);
 
@@ -39,14 +40,14 @@ pub(super) struct Held {
     pub(super) files: u64,
 }
 
-/// How much more there will be, or less.
+/// The growth caused by a change; negative if it shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) bytes: i64,
     pub(super) files: i64,
 }
 
-/// Room that was found for a change. Given back unless the change is made.
+/// Room reserved for a change. Given back on drop unless the change was made.
 #[derive(Debug)]
 pub(super) struct Room {
     usage: Arc<Usage>,
@@ -54,7 +55,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The change was made.
+    /// Keeps the room: the change was made.
     pub(super) fn keep(mut self) {
         self.change = Change { bytes: 0, files: 0 };
     }
@@ -70,7 +71,7 @@ impl Drop for Room {
 }
 
 impl Usages {
-    /// Takes room for a change in the workspace at `root`, or says what is too much.
+    /// Reserves room for a change in the workspace at `root`, or returns the excess.
     pub(super) fn take(&self, root: &Directory, quota: Quota, change: Change) -> Result<Room, Failure> {
         let usage = self.usage(root.id);
         let mut kept = usage.lock();
@@ -90,7 +91,7 @@ impl Usages {
         Ok(Room { usage, change })
     }
 
-    /// Something was removed.
+    /// Subtracts a removed file.
     pub(super) fn give_back(&self, root: &Directory, bytes: u64) {
         let change = Change { bytes: i64::try_from(bytes).unwrap_or(i64::MAX).saturating_neg(), files: -1 };
         if let Some(counted) = self.usage(root.id).lock().as_mut() {
@@ -128,15 +129,15 @@ impl Held {
     }
 }
 
-/// What is too much after the change; a change that takes away is never.
+/// Returns the excess after the change. A change that only shrinks never exceeds.
 fn excess(held: Held, quota: Quota, change: Change) -> Option<Excess> {
     let Held { bytes, files } = held.after(change);
     let too_much = (change.bytes > 0 && bytes > quota.bytes) || (change.files > 0 && files > quota.files);
     too_much.then_some(Excess { bytes, files, most_bytes: quota.bytes, most_files: quota.files })
 }
 
-/// Counts what is below a directory, on its own device, following no link. What cannot be opened counts as
-/// empty.
+/// Counts the files below a directory, on its own device, following no link. A directory that cannot be
+/// opened counts as empty.
 fn count(root: &Directory) -> Held {
     let mut held = Held::default();
     let mut levels = vec![Level { name: OsString::new(), directory: Some(root.clone()), inner: Vec::new() }];
@@ -170,7 +171,7 @@ struct Level {
     inner: Vec<OsString>,
 }
 
-/// The directory of the last level, opened again where its handle was not kept.
+/// Returns the directory of the last level, opened again if its handle was not kept.
 fn at(root: &Directory, levels: &mut [Level]) -> Option<Directory> {
     if let Some(directory) = levels.last()?.directory.clone() {
         return Some(directory);
@@ -183,7 +184,7 @@ fn at(root: &Directory, levels: &mut [Level]) -> Option<Directory> {
     Some(at)
 }
 
-/// Counts what is in a directory, and gives the directories in it.
+/// Counts the entries of a directory, and returns its subdirectories.
 fn list(directory: &Directory, held: &mut Held) -> Vec<OsString> {
     let mut inner = Vec::new();
     let Ok(entries) = directory.readable().and_then(Dir::new) else { return inner };

@@ -14,10 +14,10 @@ use super::handle::{self, Id, check_file_system, check_links, check_regular, is_
 use super::resolve::{Found, Missing, again};
 use super::roots::Reach;
 
-/// How often a file that is written meanwhile is read again.
+/// The number of attempts to read a file that changes while it is read.
 const TRIES: usize = 3;
 
-/// What is at the path; `None` where nothing is.
+/// Returns the metadata of the file at the path; `None` if there is none.
 pub(super) fn stat(request: &Request) -> Result<Option<Stat>, Failure> {
     let reach = request.reach(false)?;
     let found = match request.find(&reach, Missing::Leave) {
@@ -32,7 +32,7 @@ pub(super) fn stat(request: &Request) -> Result<Option<Stat>, Failure> {
     Ok(Some(handle::stat(&raw)))
 }
 
-/// The bytes of a file, and what it was when they were read.
+/// Reads a file, and returns its bytes with the metadata that belongs to them.
 pub(super) fn read(request: &Request) -> Result<(Vec<u8>, Stat), Failure> {
     let reach = request.reach(false)?;
     again(|| {
@@ -43,7 +43,7 @@ pub(super) fn read(request: &Request) -> Result<(Vec<u8>, Stat), Failure> {
     })
 }
 
-/// The bytes of a file that was opened, and what it was when they were read.
+/// Reads an opened file, and returns its bytes with the metadata that belongs to them.
 pub(super) fn settled(file: &mut File, mut before: Raw) -> Result<(Vec<u8>, Raw), Failure> {
     for _ in 1..TRIES {
         let bytes = whole(file, &before)?;
@@ -58,7 +58,7 @@ pub(super) fn settled(file: &mut File, mut before: Raw) -> Result<(Vec<u8>, Raw)
     Ok((whole(file, &before)?, before))
 }
 
-/// Opens the file that was found. What is opened is looked at again: it alone counts.
+/// Opens the file that was found. The opened file is checked again: it alone counts.
 pub(super) fn open(reach: &Reach, found: &Found) -> Result<(File, Raw), Failure> {
     let (Some(name), Some(raw)) = (&found.name, &found.raw) else {
         return Err(if found.name.is_none() { Failure::IsDirectory } else { Failure::Missing });
@@ -73,7 +73,7 @@ pub(super) fn open(reach: &Reach, found: &Found) -> Result<(File, Raw), Failure>
     Ok((file, raw))
 }
 
-/// Whether a file that was opened in a directory may be used.
+/// Checks that a file opened in a directory may be used.
 pub(super) fn check_opened(reach: &Reach, within: Id, file: &File, raw: &Raw) -> Result<(), Failure> {
     check_regular(raw)?;
     check_links(raw)?;
@@ -104,7 +104,7 @@ fn whole(file: &mut File, raw: &Raw) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Looks at what a plan names.
+/// Looks at a file that a plan names.
 pub(super) fn look(request: &Request) -> Result<Sight, Failure> {
     let reach = request.reach(false)?;
     let sight = |path, identity| Sight {

@@ -1,10 +1,10 @@
-//! From a path to a handle, beneath the roots.
+//! Resolves a path to a handle, beneath the roots.
 //!
-//! Plain names are walked one by one, each from the handle of the directory before, no link followed. At a link
-//! or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it cannot, or
-//! where something is denied below a root and every step has to be seen, we read the link ourselves and walk on.
-//! Whoever swaps directories meanwhile decides only *which* thing inside
-//! is found.
+//! Plain names are walked one by one, each from the handle of the directory before, following no link. At a
+//! link or at `..` the kernel takes over (`openat2`, beneath the root, through no magic link). Where it
+//! cannot, or where something is denied below a root and every step must be checked, this module reads the
+//! link itself and walks on. A program that swaps directories meanwhile can only change *which* file inside
+//! the root is found.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,45 +17,45 @@ use super::failure::Failure;
 use super::handle::{Directory, Id, is_directory, is_link, link_target};
 use super::roots::{Part, Reach, parts};
 
-/// How many links a path may go through, as in the kernel.
+/// The most links a path may go through, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// How many steps a path may take in all.
+/// The most steps a path may take.
 const MOST_STEPS: usize = 100_000;
-/// How many handles of directories on the way are kept, to go back up.
+/// The number of directory handles kept open on the way, to go back up.
 const KEPT: usize = 32;
-/// How often it is tried again when something moves meanwhile.
+/// The number of attempts when directories move meanwhile.
 const TRIES: usize = 64;
-/// What the kernel takes as a path at most, in bytes.
+/// The longest path the kernel accepts, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// What to make of directories that are missing on the way.
+/// The treatment of missing directories on the way.
 #[derive(Clone, Copy)]
 pub(super) enum Missing<'a> {
-    /// Nothing.
+    /// Missing directories are left missing.
     Leave,
-    /// Make them, where each passes.
+    /// Missing directories are made, if the function accepts each.
     Make(&'a dyn Fn(usize) -> Result<(), Failure>),
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The directory that it is in; where there is no name, the thing itself.
+    /// The directory that contains the file; if `name` is `None`, the file itself.
     pub(super) directory: Directory,
-    /// Its name there. Not a link when it was looked at.
+    /// The name in `directory`, not a link when it was resolved; `None` if the path is `directory` itself.
     pub(super) name: Option<OsString>,
-    /// What was seen there; `None` where nothing is.
+    /// The file's metadata; `None` if it does not exist.
     pub(super) raw: Option<Raw>,
-    /// The root that says what may be done: the innermost one.
+    /// The innermost root, which decides the access.
     pub(super) root: usize,
     /// The root that was walked from.
     top: usize,
-    /// The names from there to its directory; `None` where the kernel alone knows.
+    /// The names from that root to `directory`; `None` if only the kernel knows.
     way: Option<Vec<OsString>>,
 }
 
 impl Found {
-    /// Where it really is; `None` where the kernel alone knows.
+    /// Returns the real path; `None` if the kernel resolved part of it and only it knows.
     pub(super) fn real(&self, reach: &Reach) -> Option<PathBuf> {
         let mut real = reach.roots()[self.top].handle.as_ref()?.real.clone();
         real.extend(self.way.as_ref()?);
@@ -63,7 +63,7 @@ impl Found {
         Some(real)
     }
 
-    /// The thing itself, where it is a directory: where a walk begins.
+    /// Opens the file itself as a directory, for a walk to begin in.
     pub(super) fn enter(&self, reach: &Reach) -> Result<Directory, Failure> {
         let Some(name) = &self.name else { return Ok(self.directory.clone()) };
         let directory = self.directory.step(name)?;
@@ -72,7 +72,7 @@ impl Found {
     }
 }
 
-/// Finds where a path leads. With `kernel`, links and `..` are left to it.
+/// Resolves a path. With `kernel`, links and `..` are left to the kernel.
 pub(super) fn find(
     reach: &Reach,
     directory: &Path,
@@ -111,9 +111,9 @@ struct Walker<'a> {
     reach: &'a Reach,
     /// The root that the walk began in, or that a link led to.
     top: usize,
-    /// From the root to where we are.
+    /// The directories from the root to the current one.
     levels: Vec<Level>,
-    /// What is still to walk, the next one last.
+    /// The parts still to walk, in reverse: the next one is last.
     rest: Vec<Part>,
     links: usize,
     steps: usize,
@@ -128,7 +128,7 @@ struct Level {
     directory: Option<Directory>,
 }
 
-/// A directory that was reached, and the root that counts there.
+/// A directory that was reached, and the root that decides the access there.
 struct Reached {
     directory: Directory,
     root: usize,
@@ -187,7 +187,7 @@ impl<'a> Walker<'a> {
         Ok(Found { top: self.top, way: self.way(), directory, name: None, raw, root })
     }
 
-    /// Where we are.
+    /// Returns the directory that the walk has reached.
     fn here(&mut self) -> Result<Reached, Failure> {
         if let Some(level) = self.levels.last()
             && let Some(directory) = &level.directory
@@ -213,7 +213,7 @@ impl<'a> Walker<'a> {
         if self.levels.is_empty() { Err(Failure::Outside) } else { Ok(()) }
     }
 
-    /// Goes into a directory, through a link if it is one.
+    /// Enters a directory, through a link if it is one.
     fn step(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
         let Reached { directory, root } = self.here()?;
         if self.reach.denied.is_hidden(directory.id, &name) {
@@ -233,7 +233,7 @@ impl<'a> Walker<'a> {
         Ok(None)
     }
 
-    /// What is not a directory: a link, which is followed, or a file, which leads nowhere.
+    /// Handles a name that is not a directory: a link is followed, a file is an error.
     fn turn(&mut self, directory: &Directory, name: OsString) -> Result<Option<Found>, Failure> {
         let target = match link_target(directory, &name) {
             Err(Errno::NOENT) => return Err(Failure::Moved),
@@ -255,7 +255,7 @@ impl<'a> Walker<'a> {
         Ok(None)
     }
 
-    /// Goes on where a link leads.
+    /// Continues at the target of a link.
     fn follow(&mut self, target: &Path) -> Result<(), Failure> {
         self.links += 1;
         if self.links > MOST_LINKS {
@@ -273,7 +273,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The last name: whatever it means there; `None` where it is a link, to be followed.
+    /// Looks up the last name; `None` if it is a link, to be followed.
     fn last(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
         let Reached { directory, root } = self.here()?;
         match look(self.reach, &directory, &name)? {
@@ -305,13 +305,13 @@ impl<'a> Walker<'a> {
             Err(error) => return Err(error.into()),
         }
         if self.reach.denied.leads(within.id, name) {
-            // What is denied has to be looked up again.
+            // The denied paths must be looked up again.
             return Err(Failure::Stale);
         }
         within.step(name).map_err(|_| Failure::Moved)
     }
 
-    /// Lets the kernel resolve what is still to walk, from the root on; `None` where we must do it ourselves.
+    /// Lets the kernel resolve the remaining parts, from the root; `None` if this module must do it itself.
     fn jump(&mut self) -> Result<Option<Found>, Failure> {
         if matches!(self.missing, Missing::Make(_)) {
             return Ok(None);
@@ -344,8 +344,8 @@ impl<'a> Walker<'a> {
         Ok(Some(Found { directory, name: Some(name), raw, root, top: self.top, way: None }))
     }
 
-    /// Looks at the directories that this one is in, up to the root: which root counts, and whether one is
-    /// denied. `None` where it has been moved out.
+    /// Checks the directories above this one, up to the root: which root decides, and whether one is denied.
+    /// `None` if it has been moved out.
     fn vet(&self, directory: &Directory) -> Result<Option<usize>, Failure> {
         let top = &self.reach.roots()[self.top].handle.as_ref().ok_or(Failure::Missing)?.directory;
         if directory.id.device != top.id.device {
@@ -378,7 +378,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Whether a directory may be gone into, from the one before.
+/// Checks that the walk may enter the directory `to` from `from`.
 pub(super) fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -> Result<(), Failure> {
     if reach.denied.is_denied(to.id) {
         return Err(Failure::Denied);
@@ -386,7 +386,7 @@ pub(super) fn check_directory(reach: &Reach, from: &Directory, to: &Directory) -
     if to.id.device != from.id.device { to.check_kind() } else { Ok(()) }
 }
 
-/// What a name in a directory means, unless it is denied.
+/// Returns the metadata of a name in a directory, unless it is denied; `None` if it does not exist.
 fn look(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     if reach.denied.is_hidden(directory.id, name) {
         return Err(Failure::Denied);
@@ -404,7 +404,7 @@ fn governing(reach: &Reach, raw: Option<&Raw>, root: usize) -> usize {
     inner.unwrap_or(root)
 }
 
-/// The parts, the first one last, as one path; `None` where the kernel would not take it.
+/// Joins the parts, which are in reverse, to one path; `None` if it is too long for the kernel.
 fn joined(parts: &[Part]) -> Option<PathBuf> {
     let mut path = PathBuf::from(".");
     for part in parts.iter().rev() {

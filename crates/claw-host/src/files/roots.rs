@@ -16,27 +16,28 @@ use super::failure::Failure;
 use super::handle::{Directory, Id};
 use crate::secret_files::secret_files;
 
-/// How many handles of roots are kept open.
+/// The number of root handles kept open.
 const KEPT: usize = 256;
-/// How many scopes are kept in mind, and for how long what they deny is not looked up again.
+/// The number of scopes cached.
 const SCOPES: usize = 64;
-/// How many directories below its roots each of them keeps open.
+/// The number of directories below its roots that each cached scope keeps open.
 const ENTERED: usize = 16;
+/// The time for which a cached scope is used without being resolved again.
 const FRESH: Duration = Duration::from_millis(50);
 
 /// Handles of roots that were used before, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Handles(RwLock<HashMap<PathBuf, Arc<Handle>>>);
 
-/// What scopes stood for a moment ago.
+/// A short-lived cache of resolved scopes.
 ///
-/// In that moment a name that is denied stays denied, whatever is put there; and what was found there stays
-/// denied, wherever it is moved to.
+/// While an entry is fresh, a denied name stays denied, whatever file gets it; and a denied file stays
+/// denied, wherever it is moved.
 #[derive(Debug, Default)]
 pub(super) struct Recent(RwLock<Vec<(Scope, Instant, Arc<Reach>)>>);
 
 impl Recent {
-    /// What a scope stands for, if that was found out a moment ago and its roots are still the same.
+    /// Returns the resolved scope if it is fresh and its roots are still the same directories.
     pub(super) fn get(&self, scope: &Scope) -> Option<Arc<Reach>> {
         let recent = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let (_, at, reach) = recent.iter().find(|(known, ..)| known == scope)?;
@@ -55,18 +56,18 @@ impl Recent {
     }
 }
 
-/// A root that is there.
+/// An existing root.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) directory: Directory,
-    /// Where it really is, without links.
+    /// The real path, without links.
     pub(super) real: PathBuf,
     /// The directories that it is in.
     above: Vec<Id>,
 }
 
 impl Handles {
-    /// The handle of the root at this path; `None` where there is nothing.
+    /// Returns the handle of the root at this path; `None` if it does not exist.
     fn get(&self, path: &Path) -> Result<Option<Arc<Handle>>, Failure> {
         let now = match rustix::fs::stat(path) {
             Ok(raw) => Id::of(&raw),
@@ -88,7 +89,8 @@ impl Handles {
         Ok(Some(handle))
     }
 
-    /// The same, made where it is missing: for its owner alone.
+    /// Returns the handle of the root at this path, making the directory if it is missing: for its owner
+    /// alone.
     fn get_or_make(&self, path: &Path) -> Result<Option<Arc<Handle>>, Failure> {
         if let Some(handle) = self.get(path)? {
             return Ok(Some(handle));
@@ -117,31 +119,31 @@ impl Handle {
     }
 }
 
-/// What a scope's paths stand for at this moment.
+/// A scope with its paths resolved at one moment.
 #[derive(Debug)]
 pub(super) struct Reach {
     roots: Vec<Reached>,
     pub(super) denied: Denied,
-    /// Whether something is denied below a root.
+    /// True if something is denied below a root.
     hides: bool,
-    /// Whether something is denied below a root whose directory is not there yet.
+    /// True if a path is denied below a root and its directory does not exist yet.
     open: bool,
-    /// Directories that were gone into, by the one before and their names there.
+    /// The directories entered, by their parent and name.
     entered: RwLock<Vec<(Id, OsString, Directory)>>,
 }
 
-/// One root of a scope.
+/// A root of a scope.
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) root: Root,
-    /// `None` where there is nothing yet.
+    /// The root's handle; `None` if it does not exist yet.
     pub(super) handle: Option<Arc<Handle>>,
-    /// Whether it is denied as a whole.
+    /// True if the whole root is denied.
     denied: bool,
 }
 
 impl Reached {
-    /// Whether its path still leads to it.
+    /// Returns whether the root's path still leads to the same directory.
     fn is_there(&self) -> bool {
         let now = rustix::fs::stat(&self.root.path).map(|raw| Id::of(&raw));
         self.handle.as_ref().is_some_and(|handle| now == Ok(handle.directory.id))
@@ -163,7 +165,7 @@ pub(super) enum Part {
 }
 
 impl Reach {
-    /// Looks at what a scope says. With `make`, roots that may be written are made where they are missing.
+    /// Resolves a scope. With `make`, missing roots that may be written are made.
     pub(super) fn new(handles: &Handles, scope: &Scope, make: bool) -> Result<Self, Failure> {
         let hidden = hidden(scope)?;
         let denied = Denied::new(&hidden, scope.roots.iter().map(|root| root.path.as_path()));
@@ -189,8 +191,8 @@ impl Reach {
 
     /// The directory of this name; a link is none.
     ///
-    /// One that was gone into a moment ago is not opened again where that name still leads to it. While its handle
-    /// is open no other directory gets its number, so what is compared is the directory itself.
+    /// A directory that was entered a moment ago is not opened again if the name still leads to it. While its
+    /// handle is open no other directory gets its inode number, so the comparison is reliable.
     pub(super) fn step(&self, from: &Directory, name: &OsStr) -> rustix::io::Result<Directory> {
         let is_it = |(within, known, _): &&(Id, OsString, Directory)| *within == from.id && known == name;
         let entered = self.entered.read().unwrap_or_else(PoisonError::into_inner).iter().find(is_it).cloned();
@@ -203,7 +205,7 @@ impl Reach {
         }
         let directory = from.step(name)?;
         let mut entered = self.entered.write().unwrap_or_else(PoisonError::into_inner);
-        // What is mounted below is not held: nobody could unmount it.
+        // Handles on other mounts are not kept: they would prevent unmounting.
         if entered.len() < ENTERED
             && directory.id.device == from.id.device
             && !entered.iter().any(|one| is_it(&one))
@@ -218,28 +220,29 @@ impl Reach {
         &self.roots
     }
 
-    /// Whether something is denied below a root. Then no directory may be gone through unseen: that it is there
-    /// would show.
+    /// Returns whether something is denied below a root. If so, every directory on the way must be checked:
+    /// passing through a denied one would reveal that it exists.
     pub(super) fn hides(&self) -> bool {
         self.hides
     }
 
-    /// Whether it must be known which directories were gone through.
+    /// Returns whether the directories on the way must be known, because there are several roots or denied
+    /// paths.
     pub(super) fn must_check(&self) -> bool {
         self.roots.len() > 1 || !self.denied.is_empty()
     }
 
-    /// Which root this directory is.
+    /// Returns the index of the root that is this directory.
     pub(super) fn root_of(&self, id: Id) -> Option<usize> {
         self.roots
             .iter()
             .position(|root| root.handle.as_ref().is_some_and(|handle| handle.directory.id == id))
     }
 
-    /// Which root an absolute path is in, and how it goes on from there.
+    /// Returns the root that contains an absolute path, and the rest of the path below that root.
     ///
-    /// The path's own text decides where it begins as the root's does, name by name; else whether one of the
-    /// directories it goes through *is* the root. Either way only the rest counts, from the root's handle on.
+    /// If the path's text begins with the root's, name by name, that decides; else the root is the directory
+    /// on the way that has its identity. Either way only the rest counts, from the root's handle.
     pub(super) fn locate(&self, path: &Path) -> Result<(usize, Vec<Part>), Failure> {
         let by_text = self.roots.iter().enumerate().filter(|(_, root)| path.starts_with(&root.root.path));
         let by_text = by_text.min_by_key(|(_, root)| root.root.path.components().count());
@@ -268,8 +271,8 @@ impl Reach {
     }
 }
 
-/// The denied paths of a scope, and the files with secrets in its covered roots. Those of the workspace, which is the
-/// first root, are the agent's.
+/// Returns the denied paths of a scope, and the files with secrets in its covered roots. Secrets in the
+/// workspace, which is the first root, are the agent's own.
 fn hidden(scope: &Scope) -> Result<Vec<PathBuf>, Failure> {
     let mut hidden = scope.denied.clone();
     let workspace = scope.roots.first().map(|root| root.path.as_path());
@@ -281,7 +284,7 @@ fn hidden(scope: &Scope) -> Result<Vec<PathBuf>, Failure> {
     Ok(hidden)
 }
 
-/// The parts of a path, without those that say nothing.
+/// Adds the parts of a path, without `.` and the root.
 pub(super) fn parts<'a>(components: impl Iterator<Item = Component<'a>>, into: &mut Vec<Part>) {
     into.extend(components.filter_map(|component| match component {
         Component::ParentDir => Some(Part::Up),

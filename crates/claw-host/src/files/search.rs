@@ -1,7 +1,7 @@
-//! Searching what files say, without telling what is secret in them.
+//! Searches the content of files without revealing secrets in them.
 //!
-//! What is found is what would be found in the text with its secrets taken out. Everything is searched as it is
-//! first, which finds no less; only where that finds something are the secrets looked for ([`judge`]).
+//! The hits are those in the text with its secrets removed. Every file is searched unmasked first, which
+//! finds no fewer hits; only where that finds something are the secrets located ([`judge`]).
 
 mod collect;
 mod judge;
@@ -26,10 +26,10 @@ use super::read::{self, check_opened};
 use super::roots::Reach;
 use super::walk::{Came, Crawl, Start, Visitor, begin};
 
-/// How much around a text can tell that it is secret, in bytes on either side.
+/// The context that can show that a text is secret, in bytes on either side.
 pub(super) const CONTEXT: usize = 64 * 1024;
 
-/// What a search needs that can be made before anything is touched.
+/// The parts of a search that are prepared before any file is read.
 pub(crate) struct Prepared {
     search: Search,
     pub(super) filter: Filter,
@@ -45,8 +45,8 @@ impl Prepared {
     }
 }
 
-/// The hits in one text, whose bytes are all there: for bridges that keep their files elsewhere. `None` where
-/// they are not text.
+/// Searches one text in memory, for bridges that do not keep files on a disk. `None` if the bytes are not
+/// text.
 pub fn search_text(
     bytes: &[u8],
     search: &Search,
@@ -55,7 +55,7 @@ pub fn search_text(
     Ok(search_prepared(bytes, &Prepared::new(search)?, redactor))
 }
 
-/// The same, of one text after the other.
+/// Searches one text with a prepared search. `None` if the bytes are not text.
 pub(crate) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
     let Prepared { search, pattern, .. } = prepared;
     match Scanner::new(pattern, search, redactor, &NEVER).text(bytes, search.limit) {
@@ -66,7 +66,7 @@ pub(crate) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn 
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Where something is said.
+/// Searches the files of a scope for a pattern.
 pub(super) fn search(
     request: &Request,
     prepared: &Prepared,

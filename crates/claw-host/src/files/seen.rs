@@ -1,4 +1,4 @@
-//! What conversations have seen of files, kept in the store.
+//! Keeps in the store which versions of files each session has seen.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -9,14 +9,14 @@ use claw_core::port::{Clock, Owner, SeenFiles, Version};
 use claw_core::store::SeenIndex;
 use claw_core::tool::{Digest, ToolError};
 
-/// Remembers in a store what was seen, so that one process may read a file and the next one write it.
+/// Stores seen versions, so that one process may read a file and the next one write it.
 pub struct StoredSeen {
     store: Arc<dyn SeenIndex>,
     clock: Arc<dyn Clock>,
 }
 
 impl StoredSeen {
-    /// One over this store.
+    /// Creates one over this store.
     pub fn new(store: Arc<dyn SeenIndex>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }

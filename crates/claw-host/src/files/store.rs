@@ -1,5 +1,5 @@
-//! Files in a store, whole and with their directories: for embedders, and for nodes that share a database and no
-//! disk. Confined as the real ones are, by the text of their paths: there are no links.
+//! Files in a store, with their directories: for embedders, and for nodes that share a database and no disk.
+//! Confined like real files, by the text of their paths: there are no links.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use super::ignored;
 use super::listing::{Looked, walk_tree, wanted_files};
 use super::search::Prepared;
 
-/// How much below a directory is looked at; where there is more, what is told says that it is not all.
+/// The most entries read below a directory; if there are more, the result is marked incomplete.
 const MOST_CARDS: usize = 200_000;
-/// How many bytes of files are in memory at once while they are searched, unless one alone has more.
+/// The bytes of files in memory at once during a search, unless one file alone has more.
 const BATCH_BYTES: u64 = 8 << 20;
-/// How many files are asked for at once.
+/// The number of files loaded at once.
 const BATCH_FILES: usize = 500;
-/// How many bytes of rules about what is ignored count, in all of a tree.
+/// The most bytes of ignore files that count in one tree.
 const MOST_RULES: usize = 32 << 20;
 
-/// The files of a store. Each tenant has a tree of its own, in which a workspace is where its path says.
+/// The files of a store. Each tenant has a tree of its own, in which a workspace is at its own path.
 ///
 /// Commands do not see them: they run on a machine, and these files are on none.
 pub struct StoreFiles {
@@ -38,12 +38,12 @@ pub struct StoreFiles {
 }
 
 impl StoreFiles {
-    /// Those of this store.
+    /// Creates a bridge to the files of this store.
     pub fn new(store: Arc<dyn WorkspaceFiles>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 
-    /// Makes a change, with the room that the caller's first root has.
+    /// Makes a change, within the quota of the caller's first root.
     async fn change<'a, T>(
         &self,
         place: &'a Place<'_>,
@@ -62,8 +62,7 @@ impl StoreFiles {
         make(change).await.map_err(|error| told(error, place, path))
     }
 
-    /// What a caller sees from a path on, without bytes but for those of rules about what is ignored: the tree,
-    /// the path from its root, and whether that is all.
+    /// Loads the files that a caller sees below a path. Only ignore files are loaded with their bytes.
     async fn seen(&self, place: &Place<'_>, walk: &Walk) -> Result<Seen, ToolError> {
         let full = resolve(place, &walk.path, Access::Read)?;
         let root = outermost(place, Path::new(&full));
@@ -86,7 +85,7 @@ impl StoreFiles {
         if walk.ignored {
             return Ok(seen);
         }
-        // What is said above the path holds below it.
+        // Ignore rules above the path apply below it.
         for directory in seen.above() {
             for name in [ignored::GITIGNORE, ignored::IGNORE, ignored::REPOSITORY] {
                 let path = directory.join(name);
@@ -117,11 +116,11 @@ impl StoreFiles {
     }
 }
 
-/// What a caller sees of a tree.
+/// The files of a tree that a caller sees.
 struct Seen {
     root: PathBuf,
     cards: Cards,
-    /// Where the caller looks, from the root on.
+    /// The start of the walk, relative to the root.
     start: String,
     whole: bool,
 }
@@ -132,7 +131,7 @@ impl Seen {
         Path::new(full).strip_prefix(&self.root).ok()?.to_str().map(str::to_owned)
     }
 
-    /// Takes what is at a path, unless it is denied, and notes files that say what is ignored.
+    /// Takes the entry at a path, unless it is denied, and notes ignore files.
     fn take(&mut self, place: &Place<'_>, full: String, stat: &Stat, rules: &mut Vec<(String, u64)>) {
         let Some(path) = self.within(&full).filter(|_| !is_denied(place, Path::new(&full))) else {
             return;
@@ -144,7 +143,7 @@ impl Seen {
         }
     }
 
-    /// The directories from the root to the one that the start is in.
+    /// Returns the directories from the root to the parent of the start.
     fn above(&self) -> Vec<PathBuf> {
         let start = Path::new(&self.start);
         start.ancestors().skip(1).map(|directory| self.root.join(directory)).collect()
@@ -256,7 +255,7 @@ impl FsBridge for StoreFiles {
     }
 }
 
-/// Where a path leads, as the store knows it.
+/// Resolves a path to the text under which the store knows it.
 fn text(place: &Place<'_>, path: &str, access: Access) -> Result<String, Failure> {
     let full = by_text::resolve(place, path, access)?;
     let full = full.into_os_string().into_string().map_err(|_| Failure::NotAPath)?;
@@ -270,7 +269,7 @@ fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<String, Tool
     text(place, path, access).map_err(|failure| failure.about(path))
 }
 
-/// As much as fits in memory at once, again and again.
+/// Splits a list into batches that fit in memory.
 fn batches<T>(all: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<Vec<T>> {
     let (mut batches, mut held) = (Vec::new(), 0);
     for one in all {
@@ -287,7 +286,7 @@ fn batches<T>(all: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<Vec<T>> {
     batches
 }
 
-/// A change that was not made, as it is told about this path.
+/// Converts a refused change into a tool error about this path.
 fn told(error: FileError, place: &Place<'_>, path: &str) -> ToolError {
     let failure = match error {
         FileError::Missing => Failure::Missing,
@@ -305,7 +304,7 @@ fn told(error: FileError, place: &Place<'_>, path: &str) -> ToolError {
     failure.about(path)
 }
 
-/// A store that failed; where that may pass, it is said.
+/// Converts a store's failure into a tool error; a transient one is marked as such.
 fn unavailable(error: StoreError, path: &str) -> ToolError {
     match error {
         StoreError::Database { transient: true, .. } => {

@@ -1,4 +1,4 @@
-//! Files that are being written, under names that nobody sees, and what a killed program left of them.
+//! Files being written, under hidden temporary names, and those that killed programs left.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -17,25 +17,25 @@ use super::denied::UNFINISHED;
 use super::failure::Failure;
 use super::handle::{Directory, Id};
 
-/// From what age on an unfinished file has no writer any more.
+/// The age at which an unfinished file has no writer any more.
 const OLD: Duration = Duration::from_secs(600);
-/// How many entries of a directory are looked at for old ones.
+/// The most entries of a directory scanned for old unfinished files.
 const LOOKED_AT: usize = 10_000;
-/// How many directories are remembered as looked at.
+/// The number of directories remembered as scanned.
 const KEPT: usize = 4096;
 
-/// A file under a name of its own, in the directory where it will be. Removed unless it was put in place.
+/// A file under a temporary name, in its final directory. Removed unless it was put in place.
 #[derive(Debug)]
 pub(super) struct Unfinished<'a> {
     directory: &'a Directory,
-    /// Its name until then.
+    /// The temporary name.
     pub(super) name: OsString,
     pub(super) file: File,
 }
 
 impl<'a> Unfinished<'a> {
-    /// A file with these bytes, on the disk; with the owner and the permissions of what it replaces.
-    /// Where others are given, with those permissions.
+    /// Writes a file with these bytes to the disk, with the owner of the file it replaces, and with the
+    /// permissions `mode` or else those of that file.
     pub(super) fn write(
         directory: &'a Directory,
         old: Option<&Raw>,
@@ -70,7 +70,7 @@ impl<'a> Unfinished<'a> {
         }
     }
 
-    /// Takes over owner and permissions, but no bits that let a program run as somebody else.
+    /// Copies owner and permissions, without set-id bits.
     fn take_after(&self, old: &Raw) -> Result<(), Failure> {
         let own = rustix::fs::fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
@@ -90,7 +90,7 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// A name for an unfinished file, which nobody can guess.
+/// Returns an unguessable name for an unfinished file.
 pub(super) fn random_name() -> Result<OsString, Failure> {
     let mut bytes = [0_u8; 16];
     let filled = getrandom(&mut bytes, GetRandomFlags::empty())?;
@@ -101,12 +101,12 @@ pub(super) fn random_name() -> Result<OsString, Failure> {
     Ok(name)
 }
 
-/// Which directories were looked through for what killed programs left.
+/// The directories already scanned for files that killed programs left behind.
 #[derive(Debug, Default)]
 pub(super) struct Swept(Mutex<HashSet<Id>>);
 
 impl Swept {
-    /// Removes old unfinished files, where that was not done before.
+    /// Removes old unfinished files of a directory, once.
     pub(super) fn sweep(&self, directory: &Directory, readable: BorrowedFd<'_>, now: SystemTime) {
         let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.len() >= KEPT {
@@ -130,7 +130,7 @@ fn is_unfinished(name: &OsStr) -> bool {
     name.as_bytes().starts_with(UNFINISHED.as_bytes())
 }
 
-/// By when it got its name: what was replaced is as old as ever, but has its unfinished name since a moment.
+/// Judges by the time it got its name: a replaced file may be old, but got its unfinished name a moment ago.
 fn is_old(raw: &Raw, now: SystemTime) -> bool {
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(raw.st_ctime).unwrap_or(0));
     now.duration_since(since).is_ok_and(|age| age > OLD)

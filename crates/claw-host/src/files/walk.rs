@@ -1,7 +1,7 @@
-//! Going through a tree, and what is listed of it.
+//! Walks a tree and lists it.
 //!
-//! [`crawl`] reads directories from handle to handle, never by a path, on several threads; [`tree`] keeps few of
-//! those handles open. What is denied is not there, links are seen and not followed.
+//! [`crawl`] reads directories from handle to handle, never by a path, on several threads; [`tree`] keeps few
+//! of those handles open. Denied files are left out; links are listed but not followed.
 
 mod crawl;
 mod kept;
@@ -23,24 +23,24 @@ use super::ignored::Rules;
 use super::resolve::{Found, again};
 use super::roots::Reach;
 
-/// Where a walk begins.
+/// The start of a walk.
 pub(super) enum Start {
-    /// In a directory.
+    /// A directory.
     Directory(Top),
-    /// At one file, which was asked for by name: nothing leaves it out.
+    /// A file that was requested by name: no filter leaves it out.
     File(Found),
 }
 
 /// The directory that a walk begins in.
 pub(super) struct Top {
     pub(super) directory: Directory,
-    /// Its path from the root, with a slash before it; empty for the root itself.
+    /// The directory's path from the root, with a leading slash; empty for the root itself.
     pub(super) base: PathBuf,
-    /// What the directories above it say, up to the root.
+    /// The ignore rules of the directories above, up to the root.
     pub(super) rules: Rules,
 }
 
-/// Finds where to begin.
+/// Finds the start.
 pub(super) fn begin(request: &Request, reach: &Reach, filter: &Filter) -> Result<Start, Failure> {
     again(|| {
         let found = request.find_stepwise(reach)?;
@@ -81,7 +81,7 @@ fn top(reach: &Reach, found: &Found, filter: &Filter) -> Result<Top, Failure> {
     if at.id == directory.id { Ok(Top { directory, base, rules }) } else { Err(Failure::Moved) }
 }
 
-/// What is in a directory.
+/// Lists a directory.
 pub(super) fn walk(
     request: &Request,
     walk: &Walk,
@@ -107,7 +107,7 @@ pub(super) fn walk(
     Ok(all)
 }
 
-/// A single file has no path from where the walk began.
+/// Lists a single file, whose path from the start is empty.
 fn one(found: &Found) -> Walked {
     let entries = found.raw.iter().map(|raw| entry(String::new(), raw)).collect();
     Walked { entries, files: 1, ..Walked::default() }

@@ -1,7 +1,7 @@
 //! A part of a file, however long the file is.
 //!
-//! A short file is read whole. Of a long one we read what is shown, what is around it and may tell that it is
-//! secret, and what has to be counted on the way: from the start for a line's number, from the end for the last
+//! A short file is read whole. Of a long one, only the shown part is read, the context that may show that it
+//! is secret, and the part to be counted: from the start for a line's number, from the end for the last
 //! lines.
 
 use std::fs::File;
@@ -19,19 +19,19 @@ use super::read;
 use super::resolve::{Missing, again};
 use super::search::CONTEXT;
 
-/// Up to which size a file is read whole.
+/// The size up to which a file is read whole.
 const SHORT: u64 = 256 * 1024;
-/// How much is read at once to look for lines. Even, so that it divides no unit of UTF-16.
+/// The bytes read at once when scanning for lines. Even, so that no UTF-16 unit is split.
 const BLOCK: usize = 256 * 1024;
-/// How much is read first to look for the last lines, which are few as a rule. Even as well.
+/// The bytes read first when scanning for the last lines, usually few. Even as well.
 const FIRST_BLOCK: usize = 16 * 1024;
-/// How much of the beginning tells what a file is.
+/// The bytes at the beginning that decide a file's type.
 const HEAD: usize = 16 * 1024;
-/// How far back the beginning of a line is looked for.
+/// The distance scanned back for the start of a line.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// Up to where lines are counted for their numbers alone.
+/// The offset up to which lines are counted for their numbers alone.
 const COUNTED: u64 = 64 * 1024 * 1024;
-/// How much is shown at most, whatever is asked for.
+/// The most bytes shown, whatever is requested.
 const MOST: usize = 16 * 1024 * 1024;
 
 /// A part of a file, without its secrets.
@@ -52,12 +52,12 @@ pub(super) fn window(
     })
 }
 
-/// The same of a file that is not read whole.
+/// Reads a window of a file that is not read whole.
 fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Result<Reading, Failure> {
     let (size, version) = (size(raw), handle::version(raw));
     let head = read_at(file, 0, HEAD)?;
     let binary = |mime| Reading::Binary(Binary { mime, size, version: version.clone() });
-    // What begins with a hole may end with text, as logs do that were cut while they were written.
+    // A file that begins with a hole may end with text, as logs do that were cut while they were written.
     let hole = matches!(window.from, From::End(_)) && is_hole(&head);
     let (encoding, bom) = match look(&head) {
         _ if hole => (Encoding::Utf8, false),
@@ -104,17 +104,17 @@ fn long(file: &File, raw: &Raw, window: &Window, redactor: &dyn Redactor) -> Res
     }))
 }
 
-/// Where the lines of a file are.
+/// Finds the lines of a file.
 struct Lines<'a> {
     file: &'a File,
     encoding: Encoding,
-    /// Where its text begins.
+    /// The offset at which the text begins.
     top: u64,
     size: u64,
 }
 
 impl Lines<'_> {
-    /// Where a window begins, and the number of its first line where that is known.
+    /// Returns the offset at which a window begins, and the number of its first line if known.
     fn begin(&self, from: From) -> Result<(u64, Option<u64>), Failure> {
         match from {
             From::Line(line) => {
@@ -138,7 +138,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Where the line after so many begins, not past `limit`, and how many there were.
+    /// Returns the offset after so many lines, at most `limit`, and the number of lines skipped.
     fn skip(&self, lines: u64, limit: u64) -> Result<(u64, u64), Failure> {
         let (mut at, mut passed) = (self.top, 0);
         while passed < lines && at < limit {
@@ -157,7 +157,7 @@ impl Lines<'_> {
         Ok((at, passed))
     }
 
-    /// Where the text begins that follows the `count`th line end before a place.
+    /// Returns the offset after the `count`th line end before `from`.
     fn back(&self, from: u64, count: u64) -> Result<u64, Failure> {
         let (mut left, mut at, mut last, mut step) = (count, from, from, FIRST_BLOCK);
         while left > 0 && at > self.top {
@@ -221,7 +221,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Where the character begins that a byte is in.
+    /// Returns the offset of the character that contains a byte.
     fn character(&self, byte: u64) -> Result<u64, Failure> {
         let from = byte.saturating_sub(4).max(self.top);
         // The same as where a text is cut: what is cut there begins here.
@@ -241,7 +241,7 @@ impl Lines<'_> {
     }
 }
 
-/// How text is encoded that begins like this; where it is none, what it looks like.
+/// Returns the encoding of text that begins with `head`; for other content, what it looks like.
 fn look(head: &[u8]) -> Result<(Encoding, bool), &'static str> {
     let mut whole = head.len();
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
@@ -259,7 +259,7 @@ fn look(head: &[u8]) -> Result<(Encoding, bool), &'static str> {
     text::decode(&head[..whole]).map(|text| (text.encoding, text.bom))
 }
 
-/// A part of a text; what is no character there is shown as such.
+/// Decodes a part of a text; invalid bytes are shown as such.
 fn decode(encoding: Encoding, bytes: &[u8]) -> String {
     let known = match encoding {
         Encoding::Utf8 => return String::from_utf8_lossy(bytes).into_owned(),
@@ -270,7 +270,7 @@ fn decode(encoding: Encoding, bytes: &[u8]) -> String {
     known.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-/// At most so many bytes from a place on; fewer only at the end of the file.
+/// Reads at most so many bytes from an offset; fewer only at the end of the file.
 fn read_at(file: &File, place: u64, most: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = vec![0; most];
     let mut had = 0;
@@ -286,7 +286,8 @@ fn read_at(file: &File, place: u64, most: usize) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Whether there is nothing but NUL: many bytes at a time, since a hole is read to tell that it is one.
+/// Returns whether all bytes are NUL. Checks many bytes at a time, since a hole must be read to be
+/// recognized.
 fn is_hole(bytes: &[u8]) -> bool {
     bytes.chunks(256).all(|part| part.iter().fold(0, |any, byte| any | byte) == 0)
 }

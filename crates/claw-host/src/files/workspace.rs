@@ -1,15 +1,15 @@
-//! Where the workspace of a tenant, an agent and a user is.
+//! The path of the workspace of a tenant, an agent and a user.
 
 use std::path::{Path, PathBuf};
 
 use claw_core::tool::Digest;
 use claw_core::{AgentId, TenantId, UserId};
 
-/// What an encoded name is long at most.
+/// The longest encoded name, in bytes.
 const LONGEST: usize = 200;
 
-/// The directory below `base` that belongs to this tenant, agent and user, or to all users of the agent. No two
-/// share one, not even where upper and lower case are the same. It is made when something is written there.
+/// Returns the directory below `base` that belongs to this tenant, agent and user, or to all users of the
+/// agent. No two share one, not even on file systems that ignore case. It is made with the first write.
 pub fn workspace_path(base: &Path, tenant: &TenantId, agent: &AgentId, user: Option<&UserId>) -> PathBuf {
     let whose = match user {
         Some(user) => format!("user-{}", encoded(user.as_str())),
@@ -18,8 +18,8 @@ pub fn workspace_path(base: &Path, tenant: &TenantId, agent: &AgentId, user: Opt
     base.join(encoded(tenant.as_str())).join(encoded(agent.as_str())).join(whose)
 }
 
-/// Small letters, digits, `-` and `_` as they are, every other byte as `%` and two digits. What gets too long
-/// that way is named by its hash, which no encoded name begins like.
+/// Encodes an id: small letters, digits, `-` and `_` stay, every other byte becomes `%` and two digits. A
+/// name that gets too long is replaced by its hash, in a form that no encoded name has.
 fn encoded(id: &str) -> String {
     let mut name = String::with_capacity(id.len());
     for byte in id.bytes() {

@@ -1,5 +1,5 @@
-//! Writing: a new file beside the old one, which then takes its place. Nothing is ever written into a file that
-//! somebody else may have open, or through a link.
+//! Writes a new file beside the old one, which then replaces it. Nothing is ever written into a file that
+//! another program may have open, or through a link.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -23,11 +23,11 @@ use super::roots::Reach;
 use super::unfinished::{Unfinished, random_name};
 use super::{Expectation, Request};
 
-/// How often a lock that another program holds is tried, and how long to wait between.
+/// The number of attempts to take a lock that another program holds, and the wait between them.
 const LOCK_TRIES: usize = 200;
 const LOCK_WAIT: Duration = Duration::from_millis(5);
 
-/// Writes a file whole; with these permissions, where some are given, else with those of what is there.
+/// Writes a whole file with the permissions `mode`, or else with those of the existing file.
 pub(super) fn write(request: &Request, bytes: &[u8], mode: Option<u32>) -> Result<Stat, Failure> {
     retried(|| {
         let reach = request.reach(true)?;
@@ -84,7 +84,7 @@ fn check_writable(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(),
     let may = rustix::fs::accessat(directory, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
     match may {
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(Failure::ReadOnly),
-        // Whoever cannot be asked, or finds it gone, is told by what comes next.
+        // If the file cannot be checked or is gone, the next step reports it.
         _ => Ok(()),
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn remove(request: &Request) -> Result<(), Failure> {
     })
 }
 
-/// Tries again where something moved, each time looking at everything anew.
+/// Retries after a concurrent move, resolving everything anew.
 fn retried<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     again(|| match attempt() {
         Err(Failure::Stale) => Err(Failure::Moved),
@@ -154,7 +154,7 @@ fn check_access(reach: &Reach, found: &Found) -> Result<(), Failure> {
     }
 }
 
-/// What has a name; `None` where nothing has.
+/// Returns the metadata of the file of this name; `None` if there is none.
 fn there(directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     match directory.stat(name) {
         Err(Errno::NOENT) => Ok(None),
@@ -162,7 +162,7 @@ fn there(directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     }
 }
 
-/// The file that is there and may be replaced; `None` where nothing is.
+/// Returns the existing file if it may be replaced; `None` if there is none.
 fn replaceable(reach: &Reach, directory: &Directory, name: &OsStr) -> Result<Option<Raw>, Failure> {
     let Some(raw) = there(directory, name)? else { return Ok(None) };
     check_regular(&raw)?;
@@ -179,7 +179,7 @@ fn compare(expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
     }
 }
 
-/// A name in a directory that something is put at or taken from.
+/// A name in a directory, for putting a file there or removing it.
 struct Place<'a> {
     directory: &'a Directory,
     name: &'a OsStr,
@@ -187,7 +187,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Puts a finished file in place, if what is there is still what is expected.
+    /// Puts a finished file in place, if the existing file is still the expected one.
     fn commit(&self, new: &Unfinished<'_>, expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
         match (expect, old) {
             (Expectation::Anything, _) => Ok(self.rename(&new.name, self.name)?),
@@ -198,8 +198,8 @@ impl Place<'_> {
             },
             (Expectation::Version(_), None) => Err(Failure::Changed),
             (Expectation::Version(_), Some(old)) => {
-                // What is put in place and taken back again must not be taken for the file by another program of
-                // ours. Whoever keeps the lock for long does not keep us from writing.
+                // A file put in place and taken back again must not be seen by another program of ours. If
+                // the lock is held for long, the write goes on without it.
                 let lock = self.lock().ok();
                 compare(expect, there(self.directory, self.name)?.as_ref())?;
                 match self.rename_with(&new.name, RenameFlags::EXCHANGE) {
@@ -218,8 +218,7 @@ impl Place<'_> {
         }
     }
 
-    /// The new file is in place and the old one has its name: whether it is the one that was expected. If not,
-    /// they change places again.
+    /// Checks, after the exchange, that the displaced file is the expected one. If not, exchanges them again.
     fn check_displaced(&self, new: &Unfinished<'_>, old: &Raw) -> Result<(), Failure> {
         let displaced = self.directory.stat(&new.name)?;
         if same_content(&displaced, old) {
@@ -242,8 +241,8 @@ impl Place<'_> {
         Err(Failure::Changed)
     }
 
-    /// The same where the file system has no such renames: under a lock that all of our programs take. Whoever
-    /// does not take it can come between.
+    /// Commits on file systems without such renames: under a lock that all our programs take. A program that
+    /// does not take it can interfere.
     fn commit_locked(&self, new: &Unfinished<'_>, expect: &Expectation) -> Result<(), Failure> {
         let _lock = self.lock()?;
         compare(expect, there(self.directory, self.name)?.as_ref())?;
@@ -258,7 +257,7 @@ impl Place<'_> {
         Ok(self.rename(&new.name, self.name)?)
     }
 
-    /// Removes what is there, if it is still what was seen.
+    /// Removes the file, if it is still the one that was seen.
     fn take_away(&self, old: &Raw) -> Result<(), Failure> {
         let aside = random_name()?;
         match self.rename(self.name, &aside) {
@@ -308,7 +307,8 @@ fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// Writers of this program, one at a time for each name. Two names may share a lock; nobody holds two.
+/// Locks for writers of this program, one at a time for each name. Two names may share a lock; nobody holds
+/// two.
 static WRITERS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 fn hold(within: Id, name: &OsStr) -> MutexGuard<'static, ()> {
@@ -326,7 +326,7 @@ fn signed(bytes: u64) -> i64 {
 struct Rooms<'a> {
     request: &'a Request,
     reach: &'a Reach,
-    /// How large the file will be, so that no directory is made for one that does not fit.
+    /// The size of the new file, in bytes, so that no directory is created for a file that does not fit.
     bytes: usize,
     taken: RefCell<Vec<Room>>,
 }
@@ -350,7 +350,7 @@ impl<'a> Rooms<'a> {
 }
 
 impl Request {
-    /// Takes room for a change below this root, where it has a quota.
+    /// Reserves room for a change below this root, if it has a quota.
     fn room(&self, reach: &Reach, root: usize, change: Change) -> Result<Option<Room>, Failure> {
         let (0, Some(quota)) = (root, self.scope.quota) else { return Ok(None) };
         let Some(handle) = &reach.roots()[0].handle else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! One list of hits from two: passages that words found, and passages that are similar.
+//! Fuses two result lists into one: passages found by words, and similar passages.
 //!
-//! Ranks are fused, never scores: what a database calls a score has no scale that two lists share. What words found has
-//! two ranks of its own, which count as one: the database's, which likes short passages, and that of how many of the rarer
-//! words a passage has, of equals the one that says more.
+//! Ranks are fused, never scores: the scores of two lists share no scale. Passages found by words have two
+//! ranks, which count as one: the database's, which favours short passages, and one by how many of the rarer
+//! words a passage has, longer passages first among equals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,9 +13,9 @@ use claw_core::store::{DocumentKey, Found, Passage, SimilarPassage};
 const SOFT: f64 = 60.0;
 /// Bytes of a hit that was joined of neighbours: about 400 tokens.
 const LONGEST: usize = 1_600;
-/// Lines without text that may stand between neighbours.
+/// The most lines without text between neighbours.
 const GAP: u64 = 3;
-/// Passages are the same if they share so much of their runs of three words.
+/// The share of common runs of three words above which passages count as the same.
 const SAME: f64 = 0.8;
 
 /// A passage that one list or both found.
@@ -30,14 +30,14 @@ struct Group {
     key: DocumentKey,
     version: u64,
     heading: String,
-    /// In the order of the document.
+    /// The passages in the order of the document.
     parts: Vec<Passage>,
     score: f64,
     words: Vec<String>,
     similarity: Option<f32>,
 }
 
-/// The best hits. `mode` says how many lists there could have been.
+/// Returns the best hits. `mode` says how many lists there could have been.
 pub(super) fn hits(
     by_words: Vec<Found>,
     similar: Vec<SimilarPassage>,
@@ -48,7 +48,7 @@ pub(super) fn hits(
         MemoryMode::Hybrid => 2.0,
         MemoryMode::Words => 1.0,
     };
-    // What is first in every list and the user's own has a score of 1.
+    // The score is scaled so that a user's passage that is first in every list has 1.
     let best = lists / (SOFT + 1.0) * weight(MemoryOwner::User);
     let mut groups: Vec<Group> = Vec::new();
     for candidate in different(fused(by_words, similar)) {
@@ -63,7 +63,7 @@ pub(super) fn hits(
     groups.into_iter().map(|group| group.hit(best)).collect()
 }
 
-/// Both lists as one, best first.
+/// Fuses both lists, best first.
 fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::with_capacity(by_words.len() + similar.len());
     let covering = covering(&by_words);
@@ -119,7 +119,7 @@ fn score(found: &Found, rank: u32) -> f64 {
     weight(super::owner(&found.key)) * reciprocal(rank)
 }
 
-/// How much a rank counts.
+/// Returns the weight of a rank.
 pub(super) fn reciprocal(rank: u32) -> f64 {
     1.0 / (SOFT + f64::from(rank))
 }
@@ -133,7 +133,7 @@ pub(super) fn weight(owner: MemoryOwner) -> f64 {
     }
 }
 
-/// Without those that say nearly the same as a better one.
+/// Drops candidates that say nearly the same as a better one.
 fn different(candidates: Vec<Candidate>) -> impl Iterator<Item = Candidate> {
     let mut seen: Vec<HashSet<u64>> = Vec::with_capacity(candidates.len());
     candidates.into_iter().filter(move |candidate| {
@@ -179,7 +179,7 @@ impl Group {
         Self { key, version, heading, parts: vec![passage], score, words, similarity }
     }
 
-    /// Whether a passage stands right before or after these, in the same section, and there is room.
+    /// Returns whether a passage directly precedes or follows this group, in the same section, and fits.
     fn takes(&self, candidate: &Candidate) -> bool {
         let Found { key, version, passage, .. } = &candidate.found;
         let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else { return false };

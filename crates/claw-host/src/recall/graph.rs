@@ -1,4 +1,4 @@
-//! The knowledge graph of a store, searched by words, by what passages mean, and along relations.
+//! The knowledge graph of a store, searched by words, by the meaning of passages, and along relations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use claw_core::tool::{ErrorKind, ToolError};
 use super::{StoredMemory, fuse, owner};
 use crate::SystemClock;
 
-/// Entities that words find, and passages that are similar, before they are fused.
+/// The number of entities found by words, and of similar passages, before they are fused.
 const DEPTH: usize = 50;
-/// Passages whose entities count as similar.
+/// The number of passages whose entities count as similar.
 const PASSAGES: usize = 8;
 /// The most entities of one answer.
 const MOST_ENTITIES: usize = 100;
 /// The most relations that are followed out of an entity, and into it.
 const MOST_EACH: usize = 20;
-/// Removed documents whose facts are forgotten before a search.
+/// The number of removed documents whose facts are forgotten before a search.
 const SWEPT: usize = 8;
 
 /// The knowledge graph of a store.
@@ -39,7 +39,7 @@ impl StoredGraph {
         Self { store, memory }
     }
 
-    /// Entities that words find and those of similar passages, fused by rank.
+    /// Returns entities found by words and those of similar passages, fused by rank.
     async fn answering(
         &self,
         reader: &MemoryReader,
@@ -131,7 +131,7 @@ impl GraphHost for StoredGraph {
     }
 }
 
-/// Both lists as one, best first.
+/// Fuses both lists, best first.
 fn fused(by_words: Vec<FoundEntity>, similar: Vec<Entity>, limit: usize) -> Vec<FoundEntity> {
     let mut scores: HashMap<EntityId, f64> = HashMap::new();
     let ranked = by_words.iter().map(|found| &found.entity).zip(1_u32..);

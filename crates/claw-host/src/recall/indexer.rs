@@ -1,8 +1,8 @@
-//! The indexer: words of documents that wait for them, then vectors of passages that have none.
+//! The indexer: indexes the words of pending documents, then computes vectors of passages that have none.
 //!
-//! Everything that it has to do is in the store, so it can be killed at any moment and several can work at once: a
-//! document is leased before its texts are sent, and vectors are kept by the hash of their text, so none is asked for
-//! twice.
+//! The store holds the pending work, so an indexer can be killed at any moment and several can work at once:
+//! a document is leased before its texts are sent, and vectors are kept by the hash of their text, so none is
+//! requested twice.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::SystemClock;
 
-/// How long a document belongs to the indexer that took it.
+/// The lease of an indexer on a document it took.
 const LEASE: Duration = Duration::from_secs(300);
-/// Documents that are taken at a time.
+/// The documents taken at a time.
 const TAKEN: usize = 8;
 /// The first wait after a failure; each is twice the one before.
 const WAIT: Duration = Duration::from_secs(5);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// How often the store is looked at where nothing rings.
+/// The interval at which the store is polled if nothing notifies.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The work that an indexer did.
@@ -53,7 +53,7 @@ impl Indexer {
         Self { store, embedder }
     }
 
-    /// Indexes the words of documents that wait for it; returns how many there were.
+    /// Indexes the words of pending documents; returns how many there were.
     pub async fn index_words(&self) -> Result<u64, StoreError> {
         let mut indexed = 0;
         loop {
@@ -153,7 +153,7 @@ impl Indexer {
     async fn fail(&self, work: &EmbeddingWork, error: &EmbedError) -> Result<(), StoreError> {
         let doubled = WAIT
             .saturating_mul(1_u32.checked_shl(u32::try_from(work.tries).unwrap_or(31)).unwrap_or(u32::MAX));
-        // What will not work tomorrow either is still looked at now and then: somebody may have seen to it.
+        // A permanent failure is still retried now and then: somebody may have fixed it.
         let wait = if error.transient { doubled.min(LONGEST_WAIT) } else { LONGEST_WAIT };
         let wait = error.retry_after.unwrap_or_default().max(wait);
         let next = SystemClock.now().0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));

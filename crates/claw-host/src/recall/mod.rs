@@ -1,7 +1,7 @@
 //! Memory: search by words and similarity over the documents of a store, and the indexer that gives passages vectors.
 //!
-//! Search is read-only and asks a model for one vector at most. It goes on with words alone where there is no model, or
-//! where the model fails; every answer says so.
+//! Search is read-only and asks a model for one vector at most. Without a model, or if it fails, the search
+//! uses words alone; every answer says so.
 
 mod extractor;
 mod fuse;
@@ -26,9 +26,9 @@ pub use self::extractor::{Extracted, Extractor, ExtractorOptions};
 pub use self::graph::StoredGraph;
 pub use self::indexer::{Indexed, Indexer};
 
-/// Passages that words find, and that similarity finds, before they are fused; a multiple for more hits.
+/// The passages found by words, and by similarity, before they are fused; a multiple for more hits.
 const DEPTH: usize = 100;
-/// How long a search waits for the vector of its question.
+/// The longest a search waits for the embedding of its query.
 const LONGEST_EMBED: Duration = Duration::from_secs(5);
 /// The most bytes of a document that one reading returns.
 const LONGEST_TEXT: usize = 100_000;
@@ -41,7 +41,7 @@ pub struct StoredMemory {
 }
 
 impl StoredMemory {
-    /// The memory of this store; without an embedder words alone find.
+    /// Creates the memory of this store; without an embedder only words are searched.
     pub fn new(store: Arc<dyn Memories>, embedder: Option<Arc<dyn Embedder>>) -> Self {
         Self { store, embedder }
     }
@@ -56,7 +56,7 @@ impl StoredMemory {
         Indexer::new(Arc::clone(&self.store), self.embedder.clone())
     }
 
-    /// The nearest passages, or why there are none.
+    /// Returns the nearest passages, or why there are none.
     pub(super) async fn similar(
         &self,
         reader: &MemoryReader,
@@ -170,14 +170,14 @@ pub fn owner(key: &DocumentKey) -> MemoryOwner {
     }
 }
 
-/// The path of a document, as people and models write it.
+/// Normalizes the path of a document as people and models write it.
 pub fn path(written: &str) -> String {
     let path = written.trim().trim_start_matches("./").trim_start_matches('/');
     if path == "memory.md" { "MEMORY.md".to_owned() } else { path.to_owned() }
 }
 
-/// Whether a path can be shown as it is: it holds no control characters, line breaks or marks of direction, with which a
-/// name could pass for a line of a list.
+/// Returns whether a path can be shown as it is: it holds no control characters, line breaks or direction
+/// marks, with which a name could pass for a line of a list.
 pub fn is_readable(path: &str) -> bool {
     let is_mark = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     !path.chars().any(|c| c.is_control() || is_mark(c))

@@ -4,7 +4,7 @@ use std::io;
 
 use super::LayerName;
 
-/// Why a command could not be started. None of these is answered by running it with less around it.
+/// Why a command could not be started. None of these lets it run with weaker confinement instead.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The program never called `enter_if_asked`, so it must not be executed as a helper.
@@ -18,28 +18,28 @@ pub enum SandboxError {
     /// A layer that is required does not work here.
     #[error("the sandbox layer `{layer}` is required and does not work here: {reason}")]
     Missing {
-        /// Which one.
+        /// The missing layer.
         layer: LayerName,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// What was asked for cannot be built.
+    /// The requested sandbox cannot be built.
     #[error("the command cannot be started: {step}: {reason}")]
     Start {
-        /// What was being done.
+        /// The step that failed.
         step: String,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: String,
     },
-    /// No layer can be laid over the workspace.
+    /// No layer can be mounted over the workspace.
     #[error("no layer can be laid over the workspace: {0}")]
     NoLayer(String),
     /// A path that cannot be granted.
     #[error("`{path}` cannot be granted to a sandbox: {reason}")]
     Path {
-        /// Which one.
+        /// The refused path.
         path: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
 }

@@ -23,29 +23,29 @@ use super::{LayerName, Layers, Limits, Network, Reach, SandboxError};
 pub struct Launch {
     /// The program, then its arguments.
     pub argv: Vec<String>,
-    /// All of its environment.
+    /// The whole environment.
     pub env: Vec<(String, String)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: PathBuf,
-    /// How much it may use.
+    /// The resource limits.
     pub limits: Limits,
-    /// What holds it; `None` runs it on the host.
+    /// The confinement; `None` runs it on the host.
     pub confinement: Option<Confinement>,
-    /// Whether its first descriptor is a terminal, which it runs on from then on.
+    /// True if its first descriptor is a terminal, which becomes its controlling terminal.
     pub terminal: bool,
 }
 
-/// What holds a command.
+/// The confinement of a command.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// What it reaches.
+    /// The paths and the network that it reaches.
     pub reach: Reach,
-    /// The layers without which it is refused; the others are used where they work.
+    /// The layers without which the command is refused; the others are used if they work.
     pub required: Vec<LayerName>,
 }
 
 impl Confinement {
-    /// With the layers that a sandbox is not worth its name without.
+    /// Creates a confinement with the layers that every sandbox requires.
     pub fn new(reach: Reach) -> Self {
         Self { reach, required: REQUIRED.to_vec() }
     }
@@ -61,10 +61,10 @@ pub const REQUIRED: [LayerName; 6] = [
     LayerName::Processes,
 ];
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ended {
-    /// The exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -84,29 +84,30 @@ pub enum Stopped {
     Disk,
 }
 
-/// Starts commands. One for a program is enough; the helper is started with the first command.
+/// Starts commands. One per program is enough; the helper is started with the first command.
 #[derive(Debug, Default)]
 pub struct Launcher {
-    /// Locked only while a request is sent, or the helper started: each answer comes on a socket of its own, so no
-    /// command waits for another's start.
+    /// Locked only while a request is sent or the helper is started: each answer comes on a socket of its
+    /// own, so no command waits for another's start.
     helper: Arc<Mutex<Helper>>,
     found: OnceCell<Found>,
     idle: Arc<Idle>,
 }
 
-/// The helper's process and the socket on which it is asked; `None` before the first command.
+/// The helper's process and its request socket; `None` before the first command.
 #[derive(Debug, Default)]
 struct Helper(Option<(Child, Socket)>);
 
-/// How many supervisors of each sort wait for another command.
+/// The most idle supervisors kept of each sort.
 const MOST_IDLE: usize = 4;
 
-/// Supervisors whose command has ended. One that has been in control groups never gets a command for the host.
+/// Supervisors whose command has ended. A supervisor that entered control groups never gets a command for the
+/// host.
 #[derive(Debug, Default)]
 struct Idle(Mutex<[Vec<Socket>; 2]>);
 
 impl Idle {
-    /// One that lives.
+    /// Takes an idle supervisor that is alive.
     fn take(&self, confined: bool) -> Option<Socket> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let alive = |socket: &Socket| {
@@ -133,7 +134,7 @@ impl Launcher {
         Self::default()
     }
 
-    /// What a sandbox is made of here. Tried at the first time, and remembered.
+    /// Returns the sandbox layers available here. Probed at the first call and cached.
     pub async fn layers(&self) -> Layers {
         match self.found().await {
             Ok(found) => found.layers(),
@@ -152,7 +153,7 @@ impl Launcher {
         wire::receive_frame(told.as_slice()).map_err(SandboxError::Helper)
     }
 
-    /// Starts a command that reads from and writes to these descriptors, and comes back when it runs.
+    /// Starts a command with these standard descriptors, and returns once it runs.
     pub async fn start(&self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<Running, SandboxError> {
         let frame = wire::frame_bytes(&self.spec(launch).await?);
         let frame = frame.map_err(|error| unusable("describe the command", &error))?;
@@ -294,7 +295,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// What the system calls its first process, seen from here.
+    /// Returns the process id of its first process, as seen from here.
     pub fn pid(&self) -> u32 {
         self.pid
     }

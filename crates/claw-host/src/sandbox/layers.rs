@@ -1,30 +1,30 @@
-//! What a sandbox is made of, and which parts of it work here.
+//! The layers of a sandbox, and which of them work here.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the things that hold a command.
+/// A kind of confinement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerName {
     /// The program lets its helper in; all others need it.
     Helper,
-    /// No program gives more rights than its caller has.
+    /// No program gains more rights than its caller has.
     NoNewPrivileges,
-    /// Which files can be reached, and TCP.
+    /// Restricts the reachable files, and TCP.
     Landlock,
-    /// Which system calls are answered.
+    /// Restricts system calls.
     Seccomp,
     /// Rights that hold inside only.
     Users,
     /// A tree of files of its own.
     Mounts,
-    /// No process outside is seen, and all end together.
+    /// No process outside is visible, and all end together.
     Processes,
     /// No interface of this machine.
     Network,
-    /// No shared memory and queues of others.
+    /// No shared memory and message queues of others.
     Ipc,
     /// A host name of its own.
     HostName,
@@ -41,7 +41,7 @@ pub enum LayerName {
 }
 
 impl LayerName {
-    /// All, from the outside in.
+    /// All layers, from the outside in.
     pub const ALL: [Self; 15] = [
         Self::Helper,
         Self::NoNewPrivileges,
@@ -60,7 +60,7 @@ impl LayerName {
         Self::ResourceLimits,
     ];
 
-    /// The name people read.
+    /// Returns the name for display.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Helper => "helper",
@@ -91,23 +91,23 @@ impl fmt::Display for LayerName {
 /// A layer, and whether it works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// Which one.
+    /// The layer's name.
     pub name: LayerName,
-    /// How it stands.
+    /// Says whether it works.
     pub standing: Standing,
 }
 
-/// Whether a layer works here.
+/// Says whether a layer works here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "standing", content = "detail")]
 pub enum Standing {
-    /// It was tried and works; by what.
+    /// The layer was tried and works; the text says by what means.
     Works(String),
-    /// It does not, and why.
+    /// The layer does not work; the text says why.
     Missing(String),
 }
 
-/// What works here: tried once, by the helper.
+/// The layers with their standing: probed once, by the helper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Layers(Vec<Layer>);
@@ -117,22 +117,22 @@ impl Layers {
         Self(LayerName::ALL.into_iter().map(|name| Layer { name, standing: standing(name) }).collect())
     }
 
-    /// Nothing works, for one reason.
+    /// Returns layers that are all missing, for one reason.
     pub(super) fn none(reason: &str) -> Self {
         Self::new(|_| Standing::Missing(reason.to_owned()))
     }
 
-    /// All of them, from the outside in.
+    /// Iterates over all layers, from the outside in.
     pub fn iter(&self) -> impl Iterator<Item = &Layer> {
         self.0.iter()
     }
 
-    /// Whether one works.
+    /// Returns whether a layer works.
     pub fn works(&self, name: LayerName) -> bool {
         self.missing(name).is_none()
     }
 
-    /// Why one does not work; `None` where it does.
+    /// Returns why a layer does not work; `None` if it does.
     pub fn missing(&self, name: LayerName) -> Option<&str> {
         match self.0.iter().find(|layer| layer.name == name).map(|layer| &layer.standing) {
             Some(Standing::Works(_)) => None,

@@ -1,9 +1,9 @@
-//! Where commands run: what they reach, what holds them, and the helper that puts them there.
+//! The places where commands run: their reach, their confinement, and the helper that starts them.
 //!
-//! The kernel sandbox needs no set-up and no other program. What it is made of is probed once ([`Layers`]); a
-//! layer that is required and missing refuses the command. Between the program and a command stands a helper:
-//! this very program, executed again, with one thread and an empty environment. A program that embeds us lets it
-//! in by calling [`enter_if_asked`] first in `main`; without that no sandbox is entered, and the layers say so.
+//! The kernel sandbox needs no set-up and no other program. Its layers are probed once ([`Layers`]); if a
+//! required layer is missing, the command is refused. Between the program and a command stands a helper: this
+//! very program, executed again, with one thread and an empty environment. An embedding program enables it by
+//! calling [`enter_if_asked`] first in `main`; without that no sandbox is entered, and the layers say so.
 
 #[cfg(feature = "docker")]
 pub mod docker;

@@ -1,4 +1,4 @@
-//! What a command reaches, and how much of it it may use up.
+//! The reach of a command, and its resource limits.
 
 use std::path::{Path, PathBuf};
 
@@ -6,26 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use super::SandboxError;
 
-/// What a command in a sandbox reaches beside the programs and libraries of the system. All else is absent.
+/// The paths and the network that a sandboxed command reaches beside the programs and libraries of the
+/// system. All else is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
     /// The workspace, at the same path inside as outside.
     pub workspace: PathBuf,
-    /// Whether the workspace can be changed.
+    /// True if it can change the workspace.
     pub write: bool,
     /// Layer over the workspace that changes go to; `None` changes the workspace itself.
     pub layer: Option<WorkspaceLayer>,
-    /// Directory of this machine that is its `/tmp`; `None` gives it one of its own, gone with it.
+    /// The machine's directory that is its `/tmp`; `None` gives it a temporary one of its own.
     pub temporary: Option<PathBuf>,
-    /// Directory of this machine that is its home, shown at [`HOME`]; `None` shows none there.
+    /// The machine's directory that is its home, shown at [`HOME`]; `None` shows none there.
     pub home: Option<Grant>,
     /// Further paths.
     pub grants: Vec<Grant>,
-    /// Paths that are not shown even where they lie inside the workspace or a grant: the store, the keys.
+    /// Paths that are hidden even inside the workspace or a grant: the store, the keys.
     pub hidden: Vec<PathBuf>,
-    /// What it can talk to.
+    /// The network that it reaches.
     pub network: Network,
-    /// Whether it can read `/proc`, where the variables of a process can be read as if they were a file.
+    /// True if it can read `/proc`, where a process's environment can be read like a file.
     pub processes: bool,
     /// The files that it can execute.
     pub execute: Execute,
@@ -38,8 +39,9 @@ pub enum Execute {
     /// Every file that it can read.
     #[default]
     Any,
-    /// These files, and those below these directories. The workspace, `/tmp` and grants that hold none of them are
-    /// mounted such that nothing in them can be mapped as code either, so a program loader runs nothing from there.
+    /// These files, and those below these directories. The workspace, `/tmp` and grants without any of them
+    /// are mounted so that nothing in them can be mapped as code either; a program loader runs nothing from
+    /// there.
     Only(Vec<PathBuf>),
 }
 
@@ -52,34 +54,34 @@ pub struct WorkspaceLayer {
     pub work: PathBuf,
     /// Directories of the workspace that are written directly.
     pub direct: Vec<PathBuf>,
-    /// Nothing can be changed: the layer only hides paths.
+    /// True if nothing can be changed: the layer only hides paths.
     pub read_only: bool,
 }
 
-/// One path more that a command reaches.
+/// An additional path that a command reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// A file or a directory with all below it.
     pub path: PathBuf,
-    /// Whether it can be changed.
+    /// True if it can be changed.
     pub write: bool,
 }
 
-/// What a command can talk to.
+/// The network that a command reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nothing, not even itself over the internet's protocols.
+    /// No network, not even loopback.
     #[default]
     None,
-    /// Itself: a loopback interface of its own, on which nobody else listens.
+    /// A loopback interface of its own, on which no other program listens.
     Loopback,
-    /// What this machine can.
+    /// The network of this machine.
     Host,
 }
 
-/// How much a command may use. `None` sets no limit. On the host memory, processors and the number of processes are
-/// not limited.
+/// The resource limits of a command. `None` sets no limit. On the host memory, processors and the number of
+/// processes are not limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes of memory, all its processes together; without control groups, for each process.
@@ -94,7 +96,8 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Bytes of the largest file it writes.
     pub file_size: Option<u64>,
-    /// Bytes by which the free space of the workspace's disk may shrink, whoever fills it, until it is stopped.
+    /// The bytes by which the free space of the workspace's disk may shrink, whoever fills it, before the
+    /// command is stopped.
     pub disk: Option<u64>,
     /// Bytes of its private `/tmp`.
     pub temporary: u64,
@@ -117,8 +120,8 @@ impl Default for Limits {
     }
 }
 
-/// Places of the system that every sandbox shows, read-only. What is not there is left out; in `/etc` each file
-/// that programs cannot do without is named, since secrets lie beside them.
+/// Paths of the system that every sandbox shows, read-only. Missing ones are left out; in `/etc` only the
+/// files that programs need are listed, since secrets lie beside them.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -159,7 +162,7 @@ pub(super) const SYSTEM: &[&str] = &[
 /// The home directory inside a sandbox that has one.
 pub const HOME: &str = "/run/home";
 
-/// Shown where a network is granted.
+/// The file that is shown if a network is granted.
 pub(super) const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Devices that do nothing to the machine.
@@ -182,17 +185,17 @@ impl Reach {
         }
     }
 
-    /// The same with every path as it really is: no link on the way, nothing that is not there. Of the hidden paths
-    /// those remain that would show.
+    /// Returns the reach with every path resolved: no links on the way, no missing paths. Hidden paths that
+    /// would not show anyway are dropped.
     pub(super) fn resolved(&self) -> Result<Self, SandboxError> {
         self.resolved_around(resolve(&self.workspace)?)
     }
 
-    /// The same with a workspace that is not shown, and so need not be there.
+    /// Returns the resolved reach around a workspace that is not shown, and so need not exist.
     pub(super) fn resolved_around(&self, workspace: PathBuf) -> Result<Self, SandboxError> {
         let grant = |grant: &Grant| Ok(Grant { path: resolve(&grant.path)?, write: grant.write });
         let mut grants = self.grants.iter().map(grant).collect::<Result<Vec<_>, SandboxError>>()?;
-        // What lies deeper is laid over what it lies in.
+        // A deeper path is mounted over the one it lies in.
         grants.sort_by_key(|grant| grant.path.components().count());
         let shown = |path: &Path| {
             path.starts_with(&workspace) || grants.iter().any(|grant| path.starts_with(&grant.path))
@@ -212,7 +215,8 @@ impl Reach {
             }
         }
         let Self { write, network, processes, .. } = *self;
-        // What a command leaves in a `/tmp` that lasts must not decide where something is shown to the next one.
+        // Files that a command leaves in a lasting `/tmp` must not decide where something is shown to the
+        // next one.
         let in_tmp = |path: &Path| path.starts_with("/tmp") || path.starts_with("/var/tmp");
         let is_clear = !in_tmp(&workspace) && !grants.iter().any(|grant| in_tmp(&grant.path));
         let home = self.home.as_ref().map(grant).transpose()?;
@@ -236,7 +240,7 @@ fn resolve(path: &Path) -> Result<PathBuf, SandboxError> {
     Ok(real)
 }
 
-/// Where a path leads, and whether something is there; what is missing is taken by its name.
+/// Resolves a path, and returns whether it exists; a missing part keeps its spelling.
 fn as_it_would_be(path: &Path) -> (PathBuf, bool) {
     for above in path.ancestors() {
         if let Ok(real) = above.canonicalize() {

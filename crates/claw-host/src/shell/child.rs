@@ -1,4 +1,4 @@
-//! A command that is not waited for, as a port gives it away.
+//! A command that runs on its own, as the port returns it.
 
 use async_trait::async_trait;
 use claw_core::port::{Child, Control, Ended, Size, Stopped};

@@ -1,6 +1,6 @@
-//! The variables that a command gets: a short list of harmless ones, and what was added for it.
+//! The variables that a command gets: a short list of harmless ones, and those added for it.
 //!
-//! Everything else stays out, so that no secret of the program reaches a command by being forgotten.
+//! Everything else stays out, so that no secret of the program reaches a command by oversight.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::search_path::SearchPath;
 const PASSED: &[&str] =
     &["LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "TZ", "COLORTERM", "NO_COLOR"];
 
-/// All variables of a command, sorted by name; those that were added last win.
+/// Returns all variables of a command, sorted by name; those added last win.
 pub(crate) fn environment(
     variable: impl Fn(&str) -> Option<String>,
     home: &Path,
@@ -19,7 +19,7 @@ pub(crate) fn environment(
     with_path(variable, home, &SearchPath::default(), added)
 }
 
-/// The same with other programs than those of the system.
+/// Returns the variables with another search path than the system's.
 pub(super) fn with_path(
     variable: impl Fn(&str) -> Option<String>,
     home: &Path,

@@ -1,12 +1,13 @@
-//! Directories with generated files, which commands write to directly: a build costs what it costs, and nobody undoes it.
+//! Directories with generated files, which commands write to directly: builds stay fast, and nobody undoes
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::Gitignore;
 
-/// Finds the directories of these names that exist and hold generated files: in the workspace's top, and on the way from
-/// there to the directory that a command starts in.
+/// Finds the directories of these names that exist and hold generated files: at the workspace's top, and on
+/// the way from there to the command's working directory.
 pub(super) fn find(workspace: &Path, start: &str, names: &[String]) -> Vec<PathBuf> {
     let start = workspace.join(start);
     let on_the_way = start.ancestors().filter(|above| above.starts_with(workspace) && *above != workspace);
@@ -23,7 +24,7 @@ pub(super) fn find(workspace: &Path, start: &str, names: &[String]) -> Vec<PathB
     found
 }
 
-/// Returns whether git ignores a directory. One that is a repository itself is not generated.
+/// Returns whether git ignores a directory. A directory that is a repository itself is not generated.
 fn is_generated(workspace: &Path, parent: &Path, name: &str) -> bool {
     let path = parent.join(name);
     let ignores = |directory: &Path| {

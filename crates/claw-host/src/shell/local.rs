@@ -1,4 +1,4 @@
-//! Commands on this machine: in the kernel sandbox, or on the host where that is said.
+//! Commands on this machine: in the kernel sandbox, or on the host if so configured.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,33 +31,33 @@ pub const GENERATED: [&str; 6] = ["target", "node_modules", ".venv", "venv", "bu
 /// The options of every command of a shell.
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
-    /// How much a command may use.
+    /// The resource limits of a command.
     pub limits: Limits,
-    /// What a command in the sandbox can talk to. One whose caller may not use the network gets none.
+    /// The network of a command in the sandbox. If the caller may not use the network, the command gets none.
     pub network: Network,
-    /// What a command in the sandbox reaches beside the workspace.
+    /// The paths that a command in the sandbox reaches beside the workspace.
     pub grants: Vec<Grant>,
-    /// What it never reaches, even inside the workspace: the store, the keys.
+    /// The paths that it never reaches, even inside the workspace: the store, the keys.
     pub hidden: Vec<PathBuf>,
     /// The layers without which no command runs in the sandbox.
     pub required: Vec<LayerName>,
     /// Place of the layers that commands write to; without it they write to the workspace directly.
     pub transactions: Option<Transactions>,
-    /// Names of directories with generated files: where git ignores one, commands write to it directly.
+    /// Names of directories with generated files: if git ignores one, commands write to it directly.
     pub direct: Vec<String>,
-    /// Place of the `/tmp` of each session; without it every command has one of its own.
+    /// The directory of each session's `/tmp`; `None` gives every command one of its own.
     pub temporary: Option<PathBuf>,
     /// Place of the home directories of agents' commands; without it the workspace is their home.
     pub homes: Option<PathBuf>,
     /// Agents work for the user of this program: git in their homes knows that user's name and address.
     pub knows_user: bool,
-    /// How long a command may run on the host.
+    /// The timeout of a command on the host.
     pub host_timeout: Duration,
-    /// How long a command may run in the sandbox.
+    /// The timeout of a command in the sandbox.
     pub sandbox_timeout: Duration,
-    /// How long a command that is asked to end may take.
+    /// The time between asking a command to end and killing it.
     pub grace: Duration,
-    /// How much of what it prints is kept.
+    /// The limits on captured output.
     pub output: OutputLimits,
 }
 
@@ -90,7 +90,7 @@ pub struct LocalShell {
 }
 
 impl LocalShell {
-    /// A shell whose commands this launcher starts.
+    /// Creates a shell whose commands this launcher starts.
     pub const fn new(launcher: Arc<Launcher>, options: ShellOptions) -> Self {
         Self { launcher, options }
     }
@@ -187,7 +187,7 @@ impl LocalShell {
         Confinement { reach, required: self.options.required.clone() }
     }
 
-    /// The directories beside the workspace that a command can read, as far as they are there.
+    /// Returns the existing directories beside the workspace that a command can read.
     async fn readable(&self, context: &RunContext) -> Vec<Grant> {
         if context.readable.is_empty() {
             return Vec::new();
@@ -206,7 +206,7 @@ impl LocalShell {
             !inside || granted(path)
         };
         let mut hidden: Vec<PathBuf> = self.options.hidden.iter().filter(shown).cloned().collect();
-        // What is not there cannot be read; what must not be made either is in the options.
+        // A missing path cannot be read; paths that must not be created either are in the options.
         let is_granted = |path: &Path| context.granted.iter().any(|granted| path.starts_with(&granted.path));
         let is_shown = |path: &&PathBuf| path.starts_with(&context.workspace) || is_granted(path);
         let inside = context.hidden.iter().filter(is_shown).cloned();
@@ -224,7 +224,8 @@ impl LocalShell {
         found.await.unwrap_or_default()
     }
 
-    /// The `/tmp` of the context's session. Without it the command has one of its own, which is no reason not to run.
+    /// Returns the `/tmp` of the context's session. If it cannot be made, the command runs with one of its
+    /// own.
     async fn temporary(&self, context: &RunContext) -> Option<PathBuf> {
         let (root, key) = (self.options.temporary.clone()?, context.sandbox_key.clone());
         let made = tokio::task::spawn_blocking(move || scratch::directory(&root, &key)).await;
@@ -251,8 +252,8 @@ impl LocalShell {
         }
     }
 
-    /// Runs a command on a layer that is discarded, within the time that this shell gives it; returns what it would have
-    /// changed.
+    /// Runs a command on a layer that is discarded, within this shell's timeout; returns the changes it would
+    /// have made.
     pub async fn finish_discarding(
         &self,
         context: &RunContext,
@@ -270,7 +271,7 @@ impl LocalShell {
         Ok((finished, changes))
     }
 
-    /// Runs a command to its end, within the time that this shell gives it.
+    /// Runs a command to its end, within this shell's timeout.
     pub async fn finish(&self, context: &RunContext, command: Command) -> Result<Finished, SandboxError> {
         self.finish_within(context, command, None).await
     }
@@ -304,8 +305,8 @@ impl LocalShell {
         finished.ran(place(context))
     }
 
-    /// Runs a command that does not write to a layer. If it only reads, denied paths are hidden by a layer all the same: they
-    /// stay hidden when somebody replaces or creates them meanwhile.
+    /// Runs a command that does not write to a layer. If it only reads, denied paths are still hidden by a
+    /// layer: they stay hidden even if somebody replaces or creates them meanwhile.
     async fn ran_masked(
         &self,
         context: &RunContext,
@@ -332,8 +333,8 @@ impl LocalShell {
         self.ran(context, command, time).await
     }
 
-    /// Runs a command on a layer, if one is asked for and can be made; otherwise it writes to the workspace directly,
-    /// and the result says why.
+    /// Runs a command on a layer, if one is requested and possible; otherwise it writes to the workspace
+    /// directly, and the result says why.
     pub(super) async fn ran_on_layer(
         &self,
         context: &RunContext,
@@ -408,7 +409,7 @@ impl LocalShell {
         layers.missing(LayerName::Mounts).map(|reason| format!("this machine gives no mounts ({reason})"))
     }
 
-    /// Where a command of this context would run, for the person who is asked about it.
+    /// Describes where a command of this context would run, to the person who is asked for approval.
     pub(super) async fn described(&self, context: &RunContext) -> String {
         if !context.sandboxed {
             return "no sandbox: it reaches what this program reaches, and could answer this question itself"
@@ -434,8 +435,8 @@ impl LocalShell {
         format!("the kernel sandbox: {workspace}, {network}")
     }
 
-    /// Which sandbox a command of this context would run in. Refused where there is none: a question about a
-    /// command that cannot run need not be put.
+    /// Identifies the sandbox of a command of this context. Fails if a required layer is missing: a command
+    /// that cannot run needs no approval.
     pub(super) async fn place(&self, context: &RunContext) -> Result<String, ToolError> {
         if !context.sandboxed {
             return Ok("host".to_owned());
@@ -466,7 +467,7 @@ impl ShellHost for LocalShell {
         for (target, seen) in targets.iter().zip(seen) {
             let (path, identity) = match target {
                 Target::Sandbox => (Some(self.described(context).await), Some(self.place(context).await?)),
-                // Whoever keeps a process looks at it.
+                // The keeper of a process looks at it.
                 Target::Program { .. }
                 | Target::File { .. }
                 | Target::Skill { .. }
@@ -537,7 +538,7 @@ fn search(context: &RunContext) -> impl FnOnce() -> SearchPath + Send + 'static 
     }
 }
 
-/// The directories that the deployment grants, as far as they are there.
+/// Returns the existing directories that the deployment grants.
 async fn granted(context: &RunContext) -> Vec<Grant> {
     let there = sight::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
     let granted = context.granted.iter().filter(|granted| there.contains(&granted.path));
@@ -550,7 +551,8 @@ async fn granted(context: &RunContext) -> Vec<Grant> {
         .collect()
 }
 
-/// The files with secrets in those directories. A directory that cannot be searched is hidden whole.
+/// Returns the files with secrets in those directories. A directory that cannot be searched is hidden as a
+/// whole.
 async fn secrets(context: &RunContext) -> Vec<PathBuf> {
     if context.granted.is_empty() {
         return Vec::new();
@@ -570,13 +572,13 @@ async fn secrets(context: &RunContext) -> Vec<PathBuf> {
     found.await.unwrap_or(all)
 }
 
-/// A command that is to change nothing is not run where its changes could not be discarded.
+/// Returns the error for a dry run whose changes could not be discarded; the command is not run.
 pub(crate) fn no_dry_run(reason: &str) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, format!("a dry run is not possible: {reason}"))
         .try_instead("run the command without `dry_run`, or do not run it")
 }
 
-/// Changes that are to be looked at before they are made cannot be held back without a layer.
+/// Returns the error for changes that need review but cannot be held back without a layer.
 fn no_layer(reason: &str) -> ToolError {
     let message = format!("changes of commands are to be held back here, and no layer can be made: {reason}");
     ToolError::new(ErrorKind::Unavailable, message)
@@ -588,12 +590,12 @@ fn writes(context: &RunContext) -> bool {
     context.effects.has(Effect::Write) && context.access != WorkspaceAccess::ReadOnly
 }
 
-/// Where a command runs, for people.
+/// Returns the place where a command runs, for display.
 const fn place(context: &RunContext) -> &'static str {
     if context.sandboxed { "the sandbox" } else { "the host" }
 }
 
-/// The shell that reads scripts. Looked for once.
+/// Returns the shell for scripts. Searched for once.
 async fn interpreter() -> &'static str {
     static FOUND: OnceCell<&'static str> = OnceCell::const_new();
     let find = || async {
@@ -603,12 +605,12 @@ async fn interpreter() -> &'static str {
     FOUND.get_or_init(find).await
 }
 
-/// Advice where the kernel gives no namespaces to this user.
+/// Advice if the kernel refuses namespaces to this user.
 const NO_NAMESPACES: &str = "use another tool; a person can allow user namespaces on this machine (sysctl \
      `user.max_user_namespaces`, `kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`), use \
      containers (`sandbox.backend = \"docker\"`), or give the layer up (`sandbox.allow_missing`)";
 
-/// A command that could not be started, in the words of a tool.
+/// Converts a failure to start a command into a tool error.
 pub(super) fn refused(error: SandboxError) -> ToolError {
     let kind = match &error {
         SandboxError::NoHelper | SandboxError::Helper(_) | SandboxError::Missing { .. } => {

@@ -1,8 +1,8 @@
-//! What a command printed, up to a size: its beginning and its end are kept, and what was between is counted.
+//! The output of a command, up to a size: its beginning and its end are kept, the bytes between are counted.
 
 use std::collections::VecDeque;
 
-/// How much of what a command prints is kept.
+/// The limits on the captured output of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimits {
     /// Bytes from the beginning.
@@ -41,7 +41,7 @@ impl Output {
         self.dropped = self.dropped.saturating_add(over as u64);
     }
 
-    /// The text, with a line where bytes are missing, and how many are.
+    /// Returns the text, with a line where bytes are missing, and the number of missing bytes.
     pub(crate) fn finish(mut self) -> (String, u64) {
         if self.dropped > 0 {
             self.head.extend(claw_core::port::gap(self.dropped).as_bytes());
@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-/// Makes text of bytes that come in pieces: a character that was cut is kept until its rest comes.
+/// Decodes bytes that come in pieces: a split character is kept until its rest comes.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder(Vec<u8>);
 
@@ -73,13 +73,13 @@ impl Decoder {
         text
     }
 
-    /// What is left at the end.
+    /// Returns the rest at the end.
     pub(crate) fn finish(self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
-/// Whether these bytes would be a character if more came.
+/// Returns whether these bytes are the beginning of a character.
 fn incomplete(bytes: &[u8]) -> bool {
     !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

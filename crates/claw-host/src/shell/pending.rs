@@ -73,7 +73,7 @@ impl Pending {
         self.mount.clone()
     }
 
-    /// Reads what the command changed, to be shown.
+    /// Reads the command's changes, for display.
     pub(super) async fn changes(&self) -> io::Result<Vec<FileChange>> {
         self.with(|transaction| {
             transaction.read()?;
@@ -82,7 +82,7 @@ impl Pending {
         .await
     }
 
-    /// Reads what the command changed.
+    /// Reads the command's changes and returns them with its result.
     pub(super) async fn finished(mut self, ran: Ran) -> Result<HostRan, ToolError> {
         let read = self.with(|transaction| {
             transaction.read()?;
@@ -109,7 +109,7 @@ impl Pending {
     }
 }
 
-/// Resolves the links in the directories on the way to a path; `None` where there are none.
+/// Resolves the links in the directories on the way to a path; `None` if there are none.
 fn real(path: &Path) -> Option<PathBuf> {
     let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
     (real != path).then_some(real)

@@ -1,4 +1,4 @@
-//! One command that runs: what it is given, what it prints, how it ends.
+//! One running command: its input, its output, its end.
 
 use std::fs::File;
 use std::io;
@@ -21,41 +21,41 @@ use super::output::{Decoder, Output};
 use super::terminal::{self, Terminal};
 use crate::sandbox::{Confinement, Ended, Launch, Launcher, Limits, Running, SandboxError, Stopped};
 
-/// A command to run, with all that decides what it does.
+/// A command to run, with everything that determines its behaviour.
 #[derive(Debug, Clone)]
 pub struct Command {
     /// The program, then its arguments.
     pub argv: Vec<String>,
-    /// All of its environment.
+    /// The whole environment.
     pub env: Vec<(String, String)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: PathBuf,
-    /// How much it may use.
+    /// The resource limits.
     pub limits: Limits,
-    /// What holds it; `None` runs it on the host.
+    /// The confinement; `None` runs it on the host.
     pub confinement: Option<Confinement>,
-    /// What it reads.
+    /// The standard input.
     pub input: Input,
-    /// Whether its two streams of output are one.
+    /// Says whether its two output streams are merged.
     pub streams: Streams,
 }
 
-/// What a command reads from its standard input.
+/// The standard input of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Input {
-    /// Nothing.
+    /// No input.
     #[default]
     Closed,
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What is written while it runs.
+    /// A pipe that is written to while it runs.
     Piped,
 }
 
-/// How what a command prints is taken.
+/// The capture of a command's output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Streams {
-    /// Both through one pipe, so that the order is that of the writing.
+    /// Both through one pipe, so that their order is kept.
     #[default]
     Together,
     /// Each through a pipe of its own.
@@ -67,44 +67,44 @@ pub enum Streams {
 /// A command that runs, with its pipes. Dropping it ends it, with all that it started.
 #[derive(Debug)]
 pub struct Process {
-    /// Its standard input, where it was to be piped.
+    /// The standard input, if it is piped.
     pub input: Option<Sender>,
-    /// What it prints; both streams if they are together.
+    /// The output; both streams if they are merged.
     pub output: Receiver,
-    /// What it prints to standard error, where they are apart.
+    /// The standard error, if it is separate.
     pub errors: Option<Receiver>,
-    /// Its terminal, where it has one.
+    /// The terminal, if it has one.
     pub terminal: Option<Terminal>,
     running: Running,
     bytes: Vec<u8>,
 }
 
-/// Why a command was ended before it ended itself.
+/// Why a command was killed before it ended itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Its time was up.
+    /// The timeout expired.
     TimedOut,
     /// The caller gave up.
     Cancelled,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
+    /// The end of its first process.
     pub ended: Ended,
-    /// Why it was ended; `None` where nobody did.
+    /// Why it was killed; `None` if it ended by itself.
     pub reason: Option<Reason>,
-    /// What it printed; both streams if they are together.
+    /// The output; both streams if they are merged.
     pub output: String,
-    /// What it printed to standard error, where they are apart.
+    /// The standard error, if it is separate.
     pub errors: String,
-    /// How many bytes of both are left out.
+    /// The number of bytes left out of both.
     pub dropped: u64,
 }
 
 impl Finished {
-    /// What a tool is told of it. One that was cancelled came to nothing.
+    /// Converts the result for a tool. A cancelled command is an error.
     pub(crate) fn ran(self, place: &'static str) -> Result<Ran, ToolError> {
         let stopped = match (self.reason, self.ended.stopped) {
             (Some(Reason::Cancelled), _) => {
@@ -130,19 +130,19 @@ impl Finished {
     }
 }
 
-/// How a command is seen to its end.
+/// The parameters of watching a command to its end.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
     pub(super) timeout: Duration,
-    /// How long it is given to end by itself.
+    /// The time between asking it to end and killing it.
     pub(super) grace: Duration,
     pub(super) cancel: CancellationToken,
     pub(super) progress: Progress,
     pub(super) keep: OutputLimits,
 }
 
-/// How long what was printed is waited for once every process has ended. On the host a process may have given its
-/// pipe to another that is not ours.
+/// The longest wait for output after every process has ended. On the host a process may have passed its pipe
+/// to a process that is not ours.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Process {
@@ -190,13 +190,13 @@ impl Process {
         })
     }
 
-    /// Takes it apart: its streams and its terminal, and the hold on it.
+    /// Splits it into its streams, its terminal and the control of the command.
     pub(super) fn into_parts(self) -> Parts {
         let Self { input, output, errors, terminal, running, .. } = self;
         Parts { input, output, errors, terminal, running }
     }
 
-    /// What the system calls it.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
@@ -216,7 +216,8 @@ impl Process {
         self.running.kill().await;
     }
 
-    /// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking.
+    /// Feeds the command, takes its output, and ends it at its timeout or when the caller gives up: first by
+    /// asking.
     pub(super) async fn see_through(self, watch: &Watch) -> Result<Finished, SandboxError> {
         let Self { input, output, errors, mut running, bytes, terminal } = self;
         let feed = tokio::spawn(feed(input, bytes));
@@ -256,7 +257,7 @@ async fn feed(input: Option<Sender>, bytes: Vec<u8>) {
     }
 }
 
-/// A reader that can be stopped with what it has.
+/// A reader task that can be stopped and returns what it has read.
 type Taking = tokio::task::JoinHandle<(String, u64)>;
 
 async fn take(mut from: Receiver, progress: Progress, keep: OutputLimits) -> (String, u64) {

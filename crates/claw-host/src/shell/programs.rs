@@ -1,9 +1,10 @@
 //! Registered programs, run with their credentials: without a shell, in a sandbox of their own with the network.
 //!
-//! What runs is the registered file and no other: it is where it was, holds what it held, and nobody but its owner or
-//! root can change it. The kernel lets it execute itself and its helpers and nothing else, so that nothing an agent
-//! planted runs. Its home and its `/tmp` are empty and its own, so that no configuration which an agent wrote is taken
-//! for the user's, and `/proc` is closed to it, so that it cannot be made to read its own variables as a file.
+//! Only the registered file runs: at its registered path, with its registered content, and writable by nobody
+//! but its owner or root. The kernel lets it execute itself and its helpers and nothing else, so that nothing
+//! an agent planted runs. It has an empty home and `/tmp` of its own, so that no configuration written by an
+//! agent is taken for the user's, and no `/proc`, so that it cannot be tricked into reading its own
+//! environment as a file.
 
 mod executables;
 mod file;
@@ -33,7 +34,7 @@ pub use self::git::Harmless;
 
 /// The home of a program in its sandbox, where `/tmp` is its own and empty.
 const HOME: &str = "/tmp";
-/// Its home where it runs in none: `/tmp` is everybody's there.
+/// The home of a program outside a sandbox: `/tmp` is shared with everybody there.
 const NO_HOME: &str = "/nonexistent";
 /// A file of credentials is not longer than this.
 const MOST: u64 = 256 * 1024;
@@ -46,12 +47,12 @@ pub struct CredentialedPrograms {
     source: Arc<dyn Credentials>,
     changes: watch::Receiver<u64>,
     known: Mutex<HashMap<TenantId, Known>>,
-    /// What files held, by where and which they are.
+    /// The digests of files, by path and identity.
     digests: Mutex<HashMap<(String, String), Digest>>,
     rules: ProgramRules,
 }
 
-/// What the policy says of registered programs.
+/// The policy's rules for registered programs.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgramRules {
     /// Variables that are no secrets: a region, a host.
@@ -60,7 +61,7 @@ pub struct ProgramRules {
     pub harmless: Harmless,
 }
 
-/// A source without programs, for where there is no store.
+/// A source without programs, for deployments without a store.
 #[derive(Debug, Default)]
 pub struct NoCredentials;
 
@@ -106,7 +107,7 @@ impl CredentialedPrograms {
         Ok(cards)
     }
 
-    /// What a file holds; read again only if it is another file, or was changed.
+    /// Returns the digest of a file; it is read again only if the file was replaced or changed.
     async fn digest(&self, path: &str, identity: &str) -> Result<Digest, ToolError> {
         let key = (path.to_owned(), identity.to_owned());
         if let Some(digest) = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -124,7 +125,7 @@ impl CredentialedPrograms {
         Ok(digest)
     }
 
-    /// The registered file, where it is what was registered and what the call means.
+    /// Returns the registered file, after checking that it is unchanged and that the call means it.
     async fn file(&self, context: &RunContext, run: &ProgramRun) -> Result<(String, String), ToolError> {
         let settings = &run.program.settings;
         let (name, binary) = (&run.program.place.name, settings.binary.as_str());
@@ -174,7 +175,8 @@ impl CredentialedPrograms {
         command
     }
 
-    /// All that is secret of a tenant's programs, for whoever scrubs: one may have written it where another reads.
+    /// Returns all secrets of a tenant's programs, for scrubbing: one program may write a secret where
+    /// another reads.
     pub async fn secrets(&self, tenant: &TenantId) -> Result<Vec<String>, StoreError> {
         let mut secrets = Vec::new();
         for card in self.of_tenant(tenant).await?.iter() {
@@ -192,7 +194,7 @@ impl CredentialedPrograms {
     }
 }
 
-/// Where the registered file is and which it is. Asks the file system.
+/// Returns the registered file's path and identity. Asks the file system.
 fn registered(
     workspace: &Path,
     run: &ProgramRun,
@@ -227,7 +229,7 @@ fn registered(
 /// A program that is about to run, with its credentials.
 struct Opened {
     binary: String,
-    /// What it reads beside its system's files.
+    /// The files that it reads beside the system's.
     files: Vec<PathBuf>,
     executables: Vec<PathBuf>,
     login: Login,
@@ -254,8 +256,8 @@ impl Opened {
     }
 }
 
-/// The files that a program may read beside its system's: its own, and those that its variables lead to, such as a
-/// file of settings. Asks the file system.
+/// Returns the files that a program may read beside the system's: its own, and those that its variables name,
+/// such as a file of settings. Asks the file system.
 fn files_of(binary: &str, variables: &[(String, String)]) -> Vec<PathBuf> {
     let files = std::iter::once(binary).chain(variables.iter().map(|(_, value)| value.as_str()));
     let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
@@ -273,8 +275,8 @@ async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     spawn_blocking(work).await.map_err(ToolError::internal)
 }
 
-/// What is secret of a program's variables. Those named in `open` say where and not who, and the
-/// files that they lead to are read.
+/// Returns the secrets among a program's variables. The variables named in `open` are not secret themselves,
+/// but the files that they lead to are read for secrets.
 fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
     let mut secrets = Vec::new();
     for (name, value) in variables {
@@ -286,7 +288,7 @@ fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
             }
             continue;
         }
-        // What says where may lead to a file that says who.
+        // An open variable may name a file that holds a secret.
         let path = Path::new(value);
         let small =
             path.is_absolute() && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST);
@@ -297,7 +299,7 @@ fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
     secrets
 }
 
-/// What somebody has to do who is not the agent.
+/// Advice for problems that an agent cannot solve.
 const TELL: &str = "a person has to see to it; `clawsmith credentials test` shows more";
 
 #[async_trait]
@@ -384,8 +386,8 @@ impl ProgramHost for CredentialedPrograms {
     }
 }
 
-/// The same, for a command that reaches other machines. It changes the workspace directly, unless it makes a repository
-/// whose configuration nobody may write meanwhile.
+/// Returns the context for a command that reaches other machines. It changes the workspace directly, unless
+/// it makes a repository whose configuration nobody may write meanwhile.
 fn in_its_sandbox(context: &RunContext, run: &ProgramRun) -> RunContext {
     let access = match git::errand(run) {
         Errand::Clone => WorkspaceAccess::OnlyLayer,

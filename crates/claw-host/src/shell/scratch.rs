@@ -1,5 +1,5 @@
-//! The `/tmp` of a session and the home of an agent's commands: they last from one command to the next, and nobody else
-//! sees them.
+//! The `/tmp` of a session and the home of an agent's commands: they last from one command to the next, and
+//! nobody else sees them.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,8 +15,8 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A home that no command used for so long is removed, with the caches in it.
 const HOME_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// Returns the `/tmp` of the sandbox of this name, below `root`; makes it where it is not there. Removes those that were
-/// not used for long.
+/// Returns the `/tmp` of the sandbox of this name, below `root`, making it if missing. Removes those that
+/// were not used for long.
 pub(super) fn directory(root: &Path, sandbox: &str) -> io::Result<PathBuf> {
     let (temporary, is_new) = lasting(root, (sandbox, "tmp"), KEPT)?;
     if is_new {
@@ -25,8 +25,8 @@ pub(super) fn directory(root: &Path, sandbox: &str) -> io::Result<PathBuf> {
     Ok(temporary)
 }
 
-/// Returns the home directory of this key, below `root`; makes it where it is not there. A new one tells git the name and
-/// address of this program's user if `knows_user`. Removes those that were not used for long.
+/// Returns the home directory of this key, below `root`, making it if missing. With `knows_user`, a new one
+/// tells git the name and address of this program's user. Removes those that were not used for long.
 pub(super) fn home(root: &Path, key: &str, knows_user: bool) -> io::Result<PathBuf> {
     let (home, is_new) = lasting(root, (key, "home"), HOME_KEPT)?;
     if is_new && knows_user {
@@ -52,7 +52,7 @@ fn git_setting(name: &str) -> Option<String> {
     (read.status.success() && !value.is_empty() && !value.contains(['\n', '\0'])).then_some(value)
 }
 
-/// Returns the directory of this key and name, and whether it was made now.
+/// Returns the directory of this key and name, and whether it was just made.
 fn lasting(root: &Path, (key, name): (&str, &str), kept: Duration) -> io::Result<(PathBuf, bool)> {
     let digest = Digest::of_bytes(key.as_bytes()).to_string();
     let own = root.join(digest.trim_start_matches("sha256:"));
@@ -62,7 +62,7 @@ fn lasting(root: &Path, (key, name): (&str, &str), kept: Duration) -> io::Result
         DirBuilder::new().mode(0o700).recursive(true).create(&directory)?;
         prune(root, SystemTime::now(), kept);
     }
-    // Whoever removes old ones looks at this.
+    // The removal of old directories checks this file's time.
     fs::write(own.join("used"), "")?;
     Ok((directory, is_new))
 }

@@ -1,17 +1,17 @@
-//! The directories that commands find programs in, and the variables that say where toolchains are.
+//! The directories in which commands find programs, and the variables that locate toolchains.
 //!
-//! A command in the sandbox finds the programs of the system and those of directories that are granted to be read. One on
-//! the host finds what this program finds.
+//! A command in the sandbox finds the programs of the system and of directories granted for reading. A
+//! command on the host finds what this program finds.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use claw_core::port::Allowed;
 
-/// The directories of the system; the same for everybody, whatever this program was started with.
+/// The directories of the system; the same for everybody, regardless of this program's environment.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Names of directories of programs, where such a directory is granted itself.
+/// Names of directories with programs, if such a directory is granted itself.
 const OF_PROGRAMS: [&str; 2] = ["bin", "shims"];
 
 /// Variables that name the directory of a toolchain, and the place below the user's home that each has by default.
@@ -24,12 +24,12 @@ const HOMES: &[(&str, Option<&str>)] = &[
     ("VOLTA_HOME", Some(".volta")),
 ];
 
-/// Where a command finds programs.
+/// The directories in which a command finds programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SearchPath {
     /// The directories, in order.
     pub(super) directories: Vec<PathBuf>,
-    /// Variables that say where toolchains are.
+    /// Variables that locate toolchains.
     pub(super) variables: Vec<(String, String)>,
 }
 
@@ -40,10 +40,10 @@ impl Default for SearchPath {
 }
 
 impl SearchPath {
-    /// Looks at the directories that are granted; `None` stands for the host, where everything is in reach. Asks the file
+    /// Searches the granted directories; `None` means the host, where everything is in reach. Asks the file
     /// system.
     pub(super) fn find(variable: impl Fn(&str) -> Option<String>, granted: Option<&[Allowed]>) -> Self {
-        // What a command can write to is no place for programs that others find by their names.
+        // A directory that commands can write to must not provide programs found by name.
         let readable = granted.map(|granted| {
             let readable = granted.iter().filter(|granted| !granted.write);
             readable.filter_map(|granted| granted.path.canonicalize().ok()).collect::<Vec<PathBuf>>()

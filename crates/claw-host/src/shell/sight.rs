@@ -1,4 +1,4 @@
-//! Looks at the files that a command leads to: the path that a name means now, and the identity of the file there.
+//! Looks at the files that a command leads to: the path that a name means now, and the file's identity.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::search_path::SearchPath;
 /// The path of a file, and its identity.
 pub(super) type Seen = (Option<String>, Option<String>);
 
-/// The file system answers for these targets, in their order; it says nothing of the others. Looks on a thread that
-/// may block: a path can lead to a disk or a server that is slow to answer.
+/// Looks up these targets in the file system, in their order; other kinds of targets are left out. Runs on a
+/// thread that may block: a path can lead to a slow disk or server.
 pub(super) async fn look(
     targets: &[Target],
     workspace: &Path,
@@ -39,7 +39,7 @@ pub(super) async fn look(
     seen.await.map_err(ToolError::internal)
 }
 
-/// Keeps the paths that exist. Looks on a thread that may block; if that fails, all of them are kept.
+/// Keeps the paths that exist. Runs on a thread that may block; if that fails, all of them are kept.
 pub(super) async fn existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     if paths.is_empty() {
         return paths;
@@ -49,7 +49,7 @@ pub(super) async fn existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     looked.await.unwrap_or(all)
 }
 
-/// The program that a word in command position means.
+/// Returns the program that a word in command position means.
 fn program(name: &str, directory: &Path, search: &SearchPath) -> Seen {
     let found = match name.contains('/') {
         true => Some(directory.join(name)),
@@ -81,11 +81,11 @@ pub(super) fn file(path: &Path) -> Seen {
     (Some(path.display().to_string()), identity)
 }
 
-/// Where every command has a place of its own to write to.
+/// The directories in which every command can write to a place of its own.
 pub(crate) const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Returns whether a program lies in one of these directories, or is found by a name that leads through one: whoever
-/// writes there decides what runs.
+/// Returns whether a program lies in one of these directories, or is found by a name that leads through one:
+/// writers there decide what runs.
 pub(crate) fn is_writable(
     target: &Target,
     path: Option<&str>,
@@ -98,7 +98,7 @@ pub(crate) fn is_writable(
     named.is_some_and(|named| is_inside(&named)) || path.is_some_and(|path| is_inside(Path::new(path)))
 }
 
-/// A target, for people.
+/// Names a target, for display.
 pub(crate) fn named(target: &Target) -> String {
     match target {
         Target::Program { name, .. } => format!("the program `{name}`"),

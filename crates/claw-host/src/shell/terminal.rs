@@ -1,6 +1,6 @@
-//! A terminal for one command: a pair of ends, of which the command has one.
+//! A terminal for one command: a pair of ends, one of them the command's.
 //!
-//! Only descriptors go to the command; where it runs there need be no device for it.
+//! Only descriptors go to the command; its sandbox needs no device for the terminal.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// What tells whoever reads from a terminal that nothing more comes.
+/// The end-of-file character, which ends the input of a program that reads from a terminal.
 pub(crate) const END: u8 = 4;
 
 /// Our end of a terminal.
@@ -18,7 +18,7 @@ pub(crate) const END: u8 = 4;
 pub struct Terminal(OwnedFd);
 
 impl Terminal {
-    /// A new one, and the command's end of it, for all three of its streams.
+    /// Opens a terminal, and returns the command's end of it, for all three of its streams.
     pub(crate) fn open(size: Size) -> io::Result<(Self, [OwnedFd; 3])> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags)?;
@@ -31,7 +31,7 @@ impl Terminal {
         Ok((terminal, [theirs.try_clone()?, theirs.try_clone()?, theirs]))
     }
 
-    /// Makes it another size; whoever runs on it is told.
+    /// Changes its size; the program on it gets a signal.
     pub fn resize(&self, size: Size) -> io::Result<()> {
         let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
         Ok(tcsetwinsize(&self.0, size)?)

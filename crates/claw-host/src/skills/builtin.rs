@@ -4,14 +4,14 @@ use claw_core::skill::{SKILL_FILE, SkillFile, SkillPackage};
 
 use super::{SkillError, package};
 
-/// Every one, by name.
+/// Every built-in skill, by name.
 const BUILT_IN: [(&str, &str); 3] = [
     ("ai-multimodal", include_str!("../../skills/ai-multimodal/SKILL.md")),
     ("review-change", include_str!("../../skills/review-change/SKILL.md")),
     ("skill-writer", include_str!("../../skills/skill-writer/SKILL.md")),
 ];
 
-/// All of them, read.
+/// Parses all built-in skills.
 pub(super) fn all() -> Result<Vec<SkillPackage>, SkillError> {
     let read = |(name, text): &(&str, &str)| {
         let main =

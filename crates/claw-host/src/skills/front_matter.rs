@@ -1,6 +1,6 @@
 //! Reading `SKILL.md`: front matter in YAML between two lines of `---`, then Markdown.
 //!
-//! Anyone may have written the file. The parser gives events, so nothing is built that is not wanted: aliases and
+//! Anyone may have written the file. The parser yields events, so nothing unwanted is built: aliases and
 //! anchors are refused, and length, depth and the number of events are limited before they cost anything.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::SkillError;
 const LONGEST: usize = 16 * 1024;
 /// The most parts of a front matter.
 const MOST_EVENTS: usize = 2_000;
-/// How deep it may be nested.
+/// The most levels of nesting.
 const DEEPEST: usize = 8;
 /// Limits of the published format, in characters.
 const LONGEST_DESCRIPTION: usize = 1_024;
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str) -> Result<(SkillManifest, String), SkillError> {
     Ok((manifest, body.trim_start_matches(['\r', '\n']).to_owned()))
 }
 
-/// The text between the first two lines of `---`, and what follows.
+/// Splits off the text between the first two lines of `---`, and returns it with the rest.
 fn split(text: &str) -> Result<(&str, &str), SkillError> {
     let none = || wrong("it does not begin with front matter between two lines of `---`".to_owned());
     let mut lines = text.split_inclusive('\n');
@@ -79,7 +79,7 @@ enum Field {
     Text(String),
     List(Vec<String>),
     Map(BTreeMap<String, String>),
-    /// Something deeper, in a field that nobody reads.
+    /// A deeper value, in a field that is not used.
     Other,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of a field; what is deeper than a map or list of texts is passed over.
+    /// Reads the value of a field; values deeper than a map or list of texts are skipped.
     fn value(&mut self) -> Result<Field, SkillError> {
         match self.next()? {
             Event::Scalar(text, ..) => Ok(Field::Text(plain(&text))),
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over what this event began.
+    /// Skips the value that this event began.
     fn pass(&mut self, start: &Event<'_>) -> Result<(), SkillError> {
         let opens = |event: &Event<'_>| matches!(event, Event::SequenceStart(..) | Event::MappingStart(..));
         let mut depth = usize::from(opens(start));
@@ -223,7 +223,7 @@ pub(super) fn is_hidden(c: char) -> bool {
     )
 }
 
-/// Entries of `allowed-tools` that stand in one text, with blanks or commas between them; brackets belong to an entry.
+/// Splits the entries of an `allowed-tools` text at blanks and commas; brackets belong to an entry.
 fn tools(text: &str) -> Vec<String> {
     let mut entries = vec![String::new()];
     let mut depth = 0_usize;

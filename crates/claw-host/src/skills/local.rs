@@ -12,7 +12,7 @@ use super::{SkillError, package};
 
 /// The directories of a workspace that may hold skills, the first before the others.
 const OF_WORKSPACE: [&str; 3] = ["skills", ".agents/skills", ".claude/skills"];
-/// The most skills whose contents are remembered.
+/// The most skills whose contents are cached.
 const MOST_KNOWN: usize = 4_096;
 
 /// A skill in a directory.
@@ -22,7 +22,7 @@ pub(super) struct LocalSkill {
     pub(super) name: String,
     pub(super) tier: SkillTier,
     pub(super) origin: Origin,
-    /// Its front matter and digest, or why it cannot be used.
+    /// The front matter and digest, or why the skill cannot be used.
     pub(super) read: Result<Summary, String>,
 }
 
@@ -38,15 +38,15 @@ pub(super) struct Summary {
 pub(super) struct Origin {
     /// A directory that a person chose; links on the way to it are followed.
     base: PathBuf,
-    /// The way from there to the directory with the skills; no link is followed.
+    /// The path from `base` to the directory with the skills; no link is followed.
     below: PathBuf,
     name: String,
-    /// Whether the skill's directory may be a link: where a person keeps their own skills.
+    /// True if the skill's directory may be a link, as where a person keeps their own skills.
     follow: bool,
 }
 
 impl Origin {
-    /// The directory, for people.
+    /// Returns the directory, for display.
     pub(super) fn path(&self) -> PathBuf {
         self.base.join(&self.below).join(&self.name)
     }
@@ -85,7 +85,8 @@ type Known = HashMap<Origin, (Digest, Result<Summary, String>)>;
 pub(super) struct LocalSkills(Mutex<Known>);
 
 impl LocalSkills {
-    /// The skills in these directories, by tier and then by name; of two with one name in a tier, the first.
+    /// Returns the skills in these directories, by tier and then by name; of two with one name in a tier, the
+    /// first.
     pub(super) fn load(&self, directories: &Directories) -> Vec<LocalSkill> {
         let mut skills = Vec::new();
         for below in OF_WORKSPACE {
@@ -138,7 +139,7 @@ impl LocalSkills {
         let read = package::read(directory, &origin.name);
         let summary = match read {
             Ok(package) => Ok(Summary { digest: package.digest(), manifest: package.manifest }),
-            // What could not be read may be readable the next time.
+            // An unreadable skill may be readable the next time.
             Err(SkillError::Failed(why)) => return Err(why),
             Err(error) => Err(error.to_string()),
         };

@@ -1,11 +1,11 @@
-//! Skills: found in workspaces, in directories that people name, in the store and in this program.
+//! Skills: in workspaces, in configured directories, in the store and built in.
 //!
 //! ```text
 //!  directories ─▶ package: read by handles, within limits ─▶ shelf: who may use which ─▶ snapshot: what is shown
 //! ```
 //!
-//! A skill of a workspace may come with a clone, or from an agent: it is used only if a person has accepted the digest
-//! of the whole directory. Until then it shadows nothing, and no model hears of it.
+//! A skill of a workspace may come with a clone, or from an agent: it is used only if a person has accepted
+//! the digest of the whole directory. Until then it shadows no other skill, and no model learns of it.
 
 mod builtin;
 mod front_matter;
@@ -35,11 +35,11 @@ pub fn read_directory(path: &std::path::Path) -> Result<SkillPackage, SkillError
 /// A directory that is no skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillError {
-    /// It breaks a rule of the format, or a limit.
+    /// The skill breaks a rule of the format, or a limit.
     Invalid(String),
-    /// It, or its `SKILL.md`, is not there.
+    /// The skill, or its `SKILL.md`, is missing.
     Missing(String),
-    /// It cannot be read.
+    /// The skill cannot be read.
     Failed(String),
 }
 

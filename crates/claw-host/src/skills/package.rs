@@ -19,13 +19,13 @@ pub const LARGEST_FILE: u64 = 5 * 1024 * 1024;
 pub const LARGEST_SKILL: u64 = 20 * 1024 * 1024;
 /// The most files of a skill.
 pub const MOST_FILES: usize = 500;
-/// How deep its directories may lie in each other.
+/// The most levels of directories.
 const DEEPEST: usize = 8;
 /// The longest `SKILL.md`, in bytes.
 const LONGEST_SKILL_FILE: u64 = 128 * 1024;
-/// The most directories that are looked at in one place.
+/// The most directories scanned in one place.
 const MOST_SKILLS: usize = 1_000;
-/// Entries that are no part of a skill: what version control and interpreters put beside it.
+/// Entries that are not part of a skill: those that version control and interpreters create.
 const PASSED_OVER: [&str; 4] = [".git", "__pycache__", "node_modules", ".DS_Store"];
 
 const DIRECTORY: OFlags =
@@ -60,7 +60,7 @@ pub(super) fn open_below(base: OwnedFd, path: &Path) -> Result<OwnedFd, SkillErr
     Ok(at)
 }
 
-/// The names in a directory that may be skills: directories, or links where `follow` allows them.
+/// Returns the names in a directory that may be skills: directories, or links if `follow`.
 pub(super) fn names(root: &OwnedFd, follow: bool) -> Result<Vec<String>, SkillError> {
     let mut names = Vec::new();
     for entry in Dir::read_from(root).map_err(|error| unreadable("the directory", error))? {
@@ -80,13 +80,13 @@ pub(super) fn names(root: &OwnedFd, follow: bool) -> Result<Vec<String>, SkillEr
     Ok(names)
 }
 
-/// Opens the directory of one skill; a link is followed where `follow` allows it.
+/// Opens the directory of one skill; a link is followed if `follow`.
 pub(super) fn open_skill(root: &OwnedFd, name: &str, follow: bool) -> rustix::io::Result<OwnedFd> {
     let flags = if follow { DIRECTORY.difference(OFlags::NOFOLLOW) } else { DIRECTORY };
     rustix::fs::openat(root, name, flags, Mode::empty())
 }
 
-/// Whether a directory has a `SKILL.md`, of whatever kind.
+/// Returns whether a directory has a `SKILL.md`, of whatever file type.
 pub(super) fn is_skill(directory: &OwnedFd) -> bool {
     rustix::fs::statat(directory, SKILL_FILE, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
@@ -106,7 +106,7 @@ pub(super) fn read(directory: &OwnedFd, name: &str) -> Result<SkillPackage, Skil
     from_files(name, files)
 }
 
-/// A skill from its files, in whatever order they come.
+/// Builds a skill from its files, in any order.
 pub(super) fn from_files(name: &str, mut files: Vec<SkillFile>) -> Result<SkillPackage, SkillError> {
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let main = files.iter().find(|file| file.path == SKILL_FILE);
@@ -136,7 +136,7 @@ pub(super) fn fingerprint(directory: &OwnedFd) -> Result<Digest, SkillError> {
     Ok(Digest::of(&seen))
 }
 
-/// A file that the walk came to.
+/// A file found by the walk.
 struct Found<'a> {
     parent: &'a OwnedFd,
     name: &'a OsStr,

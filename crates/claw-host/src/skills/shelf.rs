@@ -1,4 +1,4 @@
-//! The shelf: every skill there is for a caller, who may use which, and which one a name means.
+//! The shelf: all skills of a caller, who may use which, and which one a name means.
 
 mod view;
 
@@ -25,14 +25,14 @@ use self::view::{EntryPlace, View};
 use super::local::{Directories, LocalSkill, LocalSkills};
 use super::{SkillError, builtin, package, snapshot};
 
-/// How long the uses of a session are not read again. A use in this process is known at once.
+/// The time for which the uses of a session are cached. A use in this process is known at once.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// The most sessions and workspaces that are remembered.
 const MOST_SESSIONS: usize = 10_000;
 const MOST_VIEWS: usize = 64;
-/// Copies that nobody uses are looked for at most so often.
+/// The shortest interval between sweeps for unused copies.
 const SWEPT: Duration = Duration::from_secs(60 * 60);
-/// Stands in a body for the skill's directory.
+/// The placeholder in a body for the skill's directory.
 const BASE_DIR: &str = "{baseDir}";
 
 /// The directories that skills come from and go to.
@@ -40,7 +40,7 @@ const BASE_DIR: &str = "{baseDir}";
 pub struct SkillOptions {
     /// The directory of snapshots; nothing else lies in it.
     pub snapshots: PathBuf,
-    /// The skills of the person at this machine. `None` where calls come from others too.
+    /// The skills of the person at this machine. `None` if calls come from others too.
     pub user: Option<PathBuf>,
     /// The deployment's directories, the first before the others.
     pub deployment: Vec<PathBuf>,
@@ -60,7 +60,7 @@ pub struct SkillShelf {
     built_in: Vec<SkillPackage>,
     known: Mutex<Known>,
     uses: Mutex<Uses>,
-    /// When unused copies were last looked for.
+    /// The time of the last sweep for unused copies.
     swept: Mutex<Option<Instant>>,
 }
 
@@ -72,7 +72,7 @@ struct Known {
     views: HashMap<(TenantId, PathBuf), Arc<View>>,
 }
 
-/// The store's skills of one tenant, and the digests that people of it accepted.
+/// The store's skills of one tenant, and the digests that its people accepted.
 #[derive(Debug)]
 struct Stored {
     skills: Vec<StoredSkill>,
@@ -100,12 +100,13 @@ impl SkillShelf {
         }
     }
 
-    /// Every skill that the caller could meet, by tier and then by name, with the reason why one cannot be used.
+    /// Returns every skill that concerns the caller, by tier and then by name, with the reason if one cannot
+    /// be used.
     pub async fn inventory(&self, caller: &Caller) -> Result<Vec<SkillCard>, ToolError> {
         Ok(self.view(caller).await?.inventory(caller))
     }
 
-    /// Reads the skill of this name in the caller's workspace that `accept` would accept, whether or not somebody did.
+    /// Reads the skill of this name in the caller's workspace that `accept` would accept, accepted or not.
     pub async fn read_workspace(&self, caller: &Caller, name: &SkillName) -> Result<SkillPackage, ToolError> {
         let local = self.local(caller).await?;
         let of_name = |skill: &&LocalSkill| skill.tier == SkillTier::Workspace && skill.name == name.as_str();
@@ -248,7 +249,7 @@ impl SkillShelf {
         Ok(uses)
     }
 
-    /// Whether it is time to look for copies that nobody uses.
+    /// Returns whether a sweep for unused copies is due, and records it.
     fn sweeps_now(&self) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = swept.is_none_or(|at| at.elapsed() >= SWEPT);

@@ -1,7 +1,7 @@
 //! Snapshots: the files of a skill in use, in a directory that is named by their digest.
 //!
-//! A skill is used as it was accepted: the bytes that were hashed are the bytes that are shown, whatever happens
-//! meanwhile where they came from. Agents see a snapshot read-only, and no other part of the directory that holds them.
+//! A skill is used as it was accepted: the shown bytes are the hashed bytes, whatever happens to their source
+//! meanwhile. Agents see a snapshot read-only, and no other part of the directory that holds them.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,13 +15,13 @@ use claw_core::{CallId, SkillName};
 
 use super::package;
 
-/// A copy that no session has used for so long is removed. Whoever needs it again takes the skill up again.
+/// The time after which a copy that no session used is removed. It is copied again when needed.
 pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// A use is noted on a copy at most so often.
 const NOTED: Duration = Duration::from_secs(60 * 60);
 
-/// Digits of a digest in the name of its directory: enough that nobody finds two skills with the same ones, and too few to
-/// be taken for a key and scrubbed.
+/// The digits of a digest in the name of its directory: enough that nobody can construct a collision, and too
+/// few to be taken for a key and scrubbed.
 const DIGITS: usize = 40;
 
 /// The directory of a skill with this digest.
@@ -30,8 +30,8 @@ pub(super) fn place(base: &Path, digest: &Digest, name: &SkillName) -> PathBuf {
     base.join(digits).join(name.as_str())
 }
 
-/// Shows a skill: returns the directory that holds exactly its files. One that is there already is read again, and made
-/// anew where it differs.
+/// Returns the directory that holds exactly the skill's files. An existing one is verified, and made anew if
+/// it differs.
 pub(super) fn show(base: &Path, package: &SkillPackage) -> io::Result<PathBuf> {
     let digest = package.digest();
     let name = &package.manifest.name;
@@ -60,7 +60,7 @@ pub(super) fn show(base: &Path, package: &SkillPackage) -> io::Result<PathBuf> {
     }
 }
 
-/// Notes that a copy is in use; false where there is none.
+/// Notes that a copy is in use; returns false if there is none.
 pub(super) fn touch(place: &Path) -> bool {
     let Some(above) = place.parent() else { return false };
     let Ok(age) = age(above) else { return false };
@@ -71,7 +71,7 @@ pub(super) fn touch(place: &Path) -> bool {
     place.is_dir()
 }
 
-/// Removes the copies that nobody has used for `kept`, and what killed processes left of one.
+/// Removes the copies that nobody has used for `kept`, and incomplete ones of killed processes.
 pub(super) fn sweep(base: &Path, kept: Duration) -> io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(base)? {
@@ -87,13 +87,13 @@ pub(super) fn sweep(base: &Path, kept: Duration) -> io::Result<usize> {
     Ok(removed)
 }
 
-/// The time since a directory was changed; none where a clock was wrong.
+/// Returns the time since a directory was changed; zero if the clock went backwards.
 fn age(directory: &Path) -> io::Result<Duration> {
     let changed = fs::symlink_metadata(directory)?.modified()?;
     Ok(SystemTime::now().duration_since(changed).unwrap_or_default())
 }
 
-/// Whether a directory holds exactly this skill.
+/// Returns whether a directory holds exactly this skill.
 fn holds(place: &Path, name: &SkillName, digest: &Digest) -> bool {
     let opened = package::open_named(place).ok();
     opened.is_some_and(|opened| {
@@ -142,7 +142,7 @@ mod tests {
         let package = package(&[("scripts/run.sh", "echo hi")]);
         let place = show(base.path(), &package).unwrap();
         assert_eq!(fs::read_to_string(place.join("scripts/run.sh")).unwrap(), "echo hi");
-        // What was changed or added behind our back is not shown again.
+        // Files changed or added behind our back are not shown again.
         fs::remove_file(place.join("scripts/run.sh")).unwrap();
         fs::write(place.join("scripts/run.sh"), "echo evil").unwrap();
         fs::write(place.join("more"), "evil").unwrap();

@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// One entry of a directory, with everything below it.
+/// An entry of a directory, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
     pub(super) bytes: u64,
     pub(super) mode: u32,
     pub(super) modified: Stamp,
-    /// Last change of its metadata or its place, which nobody can set.
+    /// The last change of its metadata or its place (ctime), which nobody can set.
     pub(super) changed: Stamp,
     /// Digest of the bytes of a file that is not too large, or of a link's target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// The entry itself, without what is below it.
+    /// Converts the entry itself, without its children.
     #[expect(clippy::unnecessary_cast, reason = "the types of these fields differ between machines")]
     pub(super) fn of(raw: &Stat) -> Self {
         let kind = match FileType::from_raw_mode(raw.st_mode) {
@@ -135,7 +135,7 @@ impl Entry {
         self.changed > time || self.below.iter().any(|(_, entry)| entry.changed_after(time))
     }
 
-    /// Returns whether another entry holds the same, wherever its inode is.
+    /// Returns whether another entry has the same content, with whatever inode.
     pub(super) fn holds_same(&self, other: &Self) -> bool {
         let bytes = match self.kind {
             Kind::File => match (self.digest, other.digest) {
@@ -163,7 +163,7 @@ impl Entry {
         self.below.iter().fold(self.bytes, |sum, (_, entry)| sum.saturating_add(entry.total_bytes()))
     }
 
-    /// Calls `visit` for it and all below it, directories before what they hold.
+    /// Calls `visit` for it and all its descendants, directories before their content.
     pub(super) fn each<'a>(&'a self, path: &Path, visit: &mut impl FnMut(PathBuf, &'a Self)) {
         visit(path.to_owned(), self);
         for (name, entry) in &self.below {
@@ -180,7 +180,7 @@ pub(super) fn within_depth(depth: usize) -> io::Result<()> {
     Err(io::Error::other(format!("directories are nested deeper than {MOST_DEPTH} levels")))
 }
 
-/// Opens a directory that somebody trusted chose.
+/// Opens a directory from a trusted source.
 pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
@@ -207,7 +207,7 @@ pub(super) fn open_below(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedF
     Ok(rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?)
 }
 
-/// The entry of this name; `None` where there is none.
+/// Returns the entry of this name; `None` if there is none.
 pub(super) fn find(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(raw) => Ok(Some(raw)),

@@ -1,7 +1,8 @@
 //! The manifest of a layer: every operation that brings its changes into the workspace, with both sides.
 //!
-//! It is on the disk before the first operation. Each operation swaps inodes between the stage and the workspace, so
-//! inodes tell which of them were done, and a manifest can be carried on after a kill in either direction.
+//! It is on the disk before the first operation. Each operation swaps inodes between the stage and the
+//! workspace, so the inodes show which operations were done, and a manifest can be continued after a kill in
+//! either direction.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -17,13 +18,13 @@ const NAME: &str = "manifest.json";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// They are being brought into the workspace.
+    /// The changes are being applied to the workspace.
     Applying,
-    /// They are in the workspace; the stage holds what was there before.
+    /// The changes are in the workspace; the stage holds the previous files.
     Applied,
-    /// They are being taken back.
+    /// The changes are being reverted.
     Reverting,
-    /// They were taken back; the stage holds them again.
+    /// The changes were reverted; the stage holds them again.
     Reverted,
 }
 
@@ -79,7 +80,7 @@ impl Manifest {
     }
 }
 
-/// Bytes of the files that the stage holds once the operations are done.
+/// Returns the bytes of the files that the stage holds once the operations are done.
 pub(super) fn kept_bytes(operations: &[Operation]) -> u64 {
     let old = operations.iter().filter_map(|operation| operation.old.as_ref());
     old.fold(0, |sum, entry| sum.saturating_add(entry.total_bytes()))

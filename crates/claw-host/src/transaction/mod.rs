@@ -1,9 +1,11 @@
-//! Transactions: a command writes to a layer over the workspace, and what it changed is applied as one when it has ended.
+//! Transactions: a command writes to a layer over the workspace, and its changes are applied as one when it
+//! has ended.
 //!
-//! A layer is a directory below the data directory. While the command runs, overlayfs collects its changes in `upper`.
-//! Applying them exchanges each changed entry with the workspace's, so that `upper` holds what was there before: taking
-//! the changes back is exchanging again. `manifest` lists the operations, `scan` finds them, `swap` carries them
-//! out; a layer whose process was killed is finished or discarded by [`Transactions::recover`].
+//! A layer is a directory below the data directory. While the command runs, overlayfs collects its changes in
+//! `upper`. Applying them exchanges each changed entry with the workspace's, so that `upper` holds the
+//! previous entries: reverting the changes exchanges them again. `manifest` lists the operations, `scan`
+//! finds them, `swap` carries them out; a layer whose process was killed is finished or discarded by
+//! [`Transactions::recover`].
 
 mod entry;
 mod manifest;
@@ -46,22 +48,22 @@ pub struct Transaction {
     started: Stamp,
     found: Found,
     changes: Vec<FileChange>,
-    /// The layer is kept when this is dropped.
+    /// True if the layer is kept on drop.
     kept: bool,
     /// Held until the changes are applied; recovery leaves a locked layer alone.
     lock: Option<File>,
 }
 
-/// A change that was not applied as it is, since somebody else changed the same entry meanwhile.
+/// A change that was not applied, since somebody else changed the same entry meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The path that stays as the others left it.
     pub path: PathBuf,
-    /// The command's version, beside it; `None` where the command deleted it.
+    /// The command's version, stored beside it; `None` if the command deleted it.
     pub kept: Option<PathBuf>,
 }
 
-/// Changes that were applied, and can be taken back.
+/// Changes that were applied, and can be reverted.
 #[derive(Debug)]
 pub struct AppliedTransaction {
     path: PathBuf,
@@ -81,7 +83,7 @@ pub enum TransactionState {
 }
 
 impl Transactions {
-    /// Transactions below a data directory. Nothing is made before the first command.
+    /// Creates transactions below a data directory. Nothing is written before the first command.
     pub fn new(data: &Path) -> Self {
         Self { directory: data.join("undo").join("layers") }
     }
@@ -110,7 +112,7 @@ impl Transactions {
         Ok(transaction)
     }
 
-    /// Opens changes that were applied. `NotFound` where they are not kept any more.
+    /// Opens changes that were applied. `NotFound` if they are no longer kept.
     pub fn open(&self, id: UndoId) -> io::Result<AppliedTransaction> {
         let path = self.path(id);
         let manifest = Manifest::read(&path)?;
@@ -120,8 +122,8 @@ impl Transactions {
         Ok(AppliedTransaction { path, manifest, _lock: lock })
     }
 
-    /// Finishes what a killed process left unfinished, and discards layers whose command never ended. Returns how many
-    /// were finished.
+    /// Finishes the layers of killed processes, and discards layers whose command never ended. Returns how
+    /// many were finished.
     pub fn recover(&self) -> io::Result<usize> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -143,7 +145,7 @@ impl Transactions {
         Ok(finished)
     }
 
-    /// Removes the layer of this name, if there is one and nobody uses it.
+    /// Removes the layer of this name, unless it is in use.
     pub(crate) fn remove(&self, name: &Digest) -> io::Result<()> {
         let path = self.directory.join(hex(name));
         match lock(&path) {
@@ -197,7 +199,7 @@ fn recover_one(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Locks a layer; `None` where another process holds it.
+/// Locks a layer; `None` if another process holds it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path.join("lock"))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -206,7 +208,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes a directory with everything in it, whatever its modes.
+/// Removes a directory with everything in it, regardless of its modes.
 pub(crate) fn remove_whole(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     match entry::open_root(parent) {
@@ -252,7 +254,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Finds out what the command changed.
+    /// Finds the command's changes.
     pub fn read(&mut self) -> io::Result<()> {
         let (upper, lower) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
         let layer = upper.as_fd();
@@ -278,12 +280,12 @@ impl Transaction {
         self.kept
     }
 
-    /// Bytes that are kept for undoing the changes.
+    /// Returns the bytes kept for undoing the changes.
     pub fn kept_bytes(&self) -> u64 {
         manifest::kept_bytes(&self.found.operations)
     }
 
-    /// Reads at most `most` bytes of a file before and after; `None` where there is no file or it is longer.
+    /// Reads at most `most` bytes of a file before and after; `None` if there is no file or it is longer.
     pub fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2] {
         [&self.workspace, &self.upper()].map(|root| read_file(root, path, most))
     }
@@ -308,7 +310,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Applies the changes to the workspace, all but those `held`. They are kept for undoing from then on.
+    /// Applies the changes to the workspace, except those `held`. The applied changes can be undone from then
+    /// on.
     pub fn apply(&mut self, held: &[PathBuf]) -> io::Result<Vec<Conflict>> {
         self.hold(held)?;
         let found = std::mem::take(&mut self.found);
@@ -339,7 +342,7 @@ impl Transaction {
         applied
     }
 
-    /// Takes entries out of what is applied.
+    /// Excludes entries from being applied.
     fn hold(&mut self, held: &[PathBuf]) -> io::Result<()> {
         if held.is_empty() {
             return Ok(());
@@ -375,7 +378,7 @@ impl Manifest {
         Ok((entry::open_root(&self.workspace)?, entry::open_root(&self.stage)?))
     }
 
-    /// Carries the operations out, from wherever they stand. If one fails, those before it are taken back.
+    /// Carries the operations out, from any intermediate state. If one fails, those before it are reverted.
     fn apply(&mut self, layer: &Path) -> io::Result<Vec<Conflict>> {
         let (workspace, stage) = self.roots()?;
         let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
@@ -409,7 +412,8 @@ impl Manifest {
         Ok(conflicts)
     }
 
-    /// Gives directories their modes and times. Those of other owners cannot be given any, which undoes nothing.
+    /// Sets the modes and times of directories. This fails for directories of other owners, which undoes
+    /// nothing.
     fn set_directories(&self, roots: Roots<'_>, forwards: bool) {
         for directory in &self.directories {
             if let Err(error) = roots.set(directory, forwards) {
@@ -418,7 +422,8 @@ impl Manifest {
         }
     }
 
-    /// Takes the operations back, from wherever they stand. Returns those that somebody else changed since.
+    /// Reverts the operations, from any intermediate state. Returns the entries that somebody else changed
+    /// since.
     fn revert(&mut self, layer: &Path, force: bool) -> io::Result<Vec<PathBuf>> {
         let (workspace, stage) = self.roots()?;
         let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
@@ -437,7 +442,8 @@ impl Manifest {
     }
 }
 
-/// Puts the command's version of an entry beside the one that somebody else changed. The operation is that from now on.
+/// Puts the command's version of an entry beside the one that somebody else changed. The operation then
+/// refers to that.
 fn keep_beside(roots: Roots<'_>, operation: &mut Operation, suffix: &str) -> io::Result<Conflict> {
     let path = operation.path.0.clone();
     operation.conflict = false;
@@ -477,12 +483,12 @@ impl AppliedTransaction {
         changes(&self.manifest.operations, &self.manifest.directories)
     }
 
-    /// Bytes that are kept for taking them back.
+    /// Returns the bytes kept for reverting them.
     pub fn kept_bytes(&self) -> u64 {
         manifest::kept_bytes(&self.manifest.operations)
     }
 
-    /// Compares the workspace with what the changes left.
+    /// Compares the workspace with the result of the changes.
     pub fn state(&self) -> io::Result<TransactionState> {
         let (workspace, _) = self.manifest.roots()?;
         if self.changed()?.is_empty() {
@@ -502,7 +508,7 @@ impl AppliedTransaction {
         Ok(TransactionState::Reverted)
     }
 
-    /// Paths that somebody changed since the changes were applied.
+    /// Returns the paths that somebody changed since the changes were applied.
     pub fn changed(&self) -> io::Result<Vec<PathBuf>> {
         let (workspace, _) = self.manifest.roots()?;
         let mut changed = Vec::new();
@@ -520,21 +526,22 @@ impl AppliedTransaction {
         Ok(changed)
     }
 
-    /// Takes the changes back. Entries that somebody else changed since stay, and are returned; with `force` they go to
-    /// the layer, and what was there before comes back.
+    /// Reverts the changes. Entries that somebody else changed since stay, and are returned; with `force`
+    /// they go to the layer, and the previous entries come back.
     pub fn revert(&mut self, force: bool) -> io::Result<Vec<PathBuf>> {
         self.refresh()?;
         self.manifest.revert(&self.path, force)
     }
 
-    /// Brings changes back that were taken back.
+    /// Applies changes again that were reverted.
     pub fn apply(&mut self) -> io::Result<Vec<Conflict>> {
         self.manifest.state = State::Applying;
         self.manifest.write(&self.path, true)?;
         self.manifest.apply(&self.path)
     }
 
-    /// Follows entries that hold the same under another inode: a file that was edited and restored since.
+    /// Updates entries that have the same content under another inode: a file that was edited and restored
+    /// since.
     fn refresh(&mut self) -> io::Result<()> {
         let (workspace, _) = self.manifest.roots()?;
         for operation in &mut self.manifest.operations {
@@ -548,7 +555,7 @@ impl AppliedTransaction {
         Ok(())
     }
 
-    /// Reads at most `most` bytes of a file before and after; `None` where there is no file or it is longer.
+    /// Reads at most `most` bytes of a file before and after; `None` if there is no file or it is longer.
     pub fn contents(&self, path: &Path, most: u64) -> [Option<Vec<u8>>; 2] {
         let roots = match self.manifest.state {
             State::Applied | State::Reverting => [&self.manifest.stage, &self.manifest.workspace],

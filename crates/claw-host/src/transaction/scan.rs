@@ -14,7 +14,7 @@ use super::manifest::{Directory, Operation};
 pub(super) struct Scan<'a> {
     /// Top of the layer.
     pub(super) layer: BorrowedFd<'a>,
-    /// The layer was made at this time; what others changed later is a conflict.
+    /// The creation time of the layer; later changes by others are conflicts.
     pub(super) started: Stamp,
     /// Paths that the command was not shown: it neither replaces nor deletes them.
     pub(super) hidden: &'a [PathBuf],
@@ -119,7 +119,7 @@ impl Scan<'_> {
             self.discard_hidden(upper, name, path)?;
         }
         let new = match Entry::read(upper, name, true) {
-            // What cannot be looked at cannot be checked; the rest is applied.
+            // An unreadable entry cannot be checked; the rest is applied.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.found.refused.push(path.to_owned());
                 return Ok(());
@@ -146,7 +146,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Puts a directory in the place of the mark that says that it was deleted, to take what is deleted from it.
+    /// Replaces a directory's whiteout by the directory itself, so that deletions within it can be recorded.
     fn keep_directory(&self, path: &Path, original: BorrowedFd<'_>) -> io::Result<()> {
         let (parent, name) = entry::open_parent(self.layer, path)?;
         if entry::find(parent.as_fd(), name)?.is_some_and(|raw| is_whiteout(&raw)) {
@@ -159,7 +159,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The command deleted an entry. A directory that holds a hidden path stays, with that path.
+    /// Records a deleted entry. A directory that holds a hidden path stays, with that path.
     fn deleted(&mut self, lower: BorrowedFd<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
         if self.hidden.iter().any(|hidden| hidden == path) {
             return Ok(());
@@ -185,7 +185,7 @@ pub(super) fn is_whiteout(raw: &Stat) -> bool {
     FileType::from_raw_mode(raw.st_mode) == FileType::CharacterDevice && raw.st_rdev == 0
 }
 
-/// Overlay's mark of a directory that replaced another one.
+/// Returns whether a directory has overlayfs's mark of replacing another one.
 pub(super) fn is_opaque(directory: BorrowedFd<'_>) -> bool {
     let mut value = [0_u8; 8];
     rustix::fs::fgetxattr(directory, "user.overlay.opaque", &mut value).is_ok_and(|_| value[0] == b'y')

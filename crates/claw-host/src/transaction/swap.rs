@@ -1,7 +1,8 @@
 //! Carrying out the operations of a manifest, forwards and backwards.
 //!
-//! An operation moves inodes between the stage and the workspace by one rename, or by one exchange of two names. Nothing
-//! is missing or half written at any moment, and an operation that was done already is recognised by its inodes.
+//! An operation moves inodes between the stage and the workspace by one rename, or by one exchange of two
+//! names. Nothing is missing or half written at any moment, and an operation already done is recognised by
+//! its inodes.
 
 use std::ffi::OsStr;
 use std::io;
@@ -26,7 +27,7 @@ pub(super) struct Roots<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Swapped {
     Done,
-    /// The workspace holds something else than expected; it was left alone.
+    /// The workspace's entry is not the expected one; it was left alone.
     Conflict,
 }
 
@@ -38,7 +39,7 @@ struct Names<'a> {
 }
 
 impl Roots<'_> {
-    /// Brings one change into the workspace.
+    /// Applies one change to the workspace.
     pub(super) fn apply(self, operation: &Operation) -> io::Result<Swapped> {
         if operation.new.is_some() {
             let (parent, name) = entry::open_parent(self.stage, &operation.path.0)?;
@@ -52,7 +53,8 @@ impl Roots<'_> {
         })
     }
 
-    /// Takes one change back. If `force` is set, the workspace may hold something else by now, which goes to the stage.
+    /// Reverts one change. With `force`, the workspace's entry may differ from the expected one; it goes to
+    /// the stage.
     pub(super) fn revert(self, operation: &Operation, force: bool) -> io::Result<Swapped> {
         self.with_names(&operation.path.0, |names| match (&operation.old, &operation.new) {
             (None, Some(new)) => names.pull((!force).then_some(new)),
@@ -84,7 +86,7 @@ impl Roots<'_> {
         swap(&Names { workspace: workspace.as_fd(), stage: stage.as_fd(), name })
     }
 
-    /// Gives a directory the mode and time that it is to have.
+    /// Sets the intended mode and time of a directory.
     pub(super) fn set(self, directory: &Directory, forwards: bool) -> io::Result<()> {
         let (mode, Stamp(seconds, nanoseconds)) = if forwards { directory.new } else { directory.old };
         let opened = match entry::open_below(self.workspace, &directory.path.0) {
@@ -104,7 +106,8 @@ impl Roots<'_> {
 }
 
 impl Names<'_> {
-    /// Renames from one side to the other. A directory that its owner may not write is opened up for that moment.
+    /// Renames from one side to the other. A directory that its owner may not write is made writable for that
+    /// moment.
     fn rename(
         &self,
         (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
@@ -124,7 +127,7 @@ impl Names<'_> {
         renamed
     }
 
-    /// Moves an entry from the stage to the workspace, where there must be none.
+    /// Moves an entry from the stage to the workspace, which must have none of that name.
     fn push(&self, inode: u64) -> io::Result<Swapped> {
         if inode_of(self.stage, self.name)? != Some(inode) {
             let arrived = inode_of(self.workspace, self.name)? == Some(inode);
@@ -199,7 +202,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens a directory up, or the one of this name in it; `None` where there is nothing to be opened up.
+    /// Makes a directory writable, or the one of this name in it; `None` if that is not necessary.
     fn up(directory: BorrowedFd<'_>, name: Option<&OsStr>) -> Option<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle =
@@ -233,7 +236,7 @@ fn is_at(directory: BorrowedFd<'_>, name: &OsStr, expected: &Entry) -> bool {
     found.is_some_and(|found| found.inode == expected.inode && found.modified == expected.modified)
 }
 
-/// Returns whether a directory on the way is not there, or is a link or file by now.
+/// Returns whether a directory on the way is missing, or is a link or file by now.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::EXDEV))
 }

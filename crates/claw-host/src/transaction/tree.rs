@@ -1,4 +1,4 @@
-//! Whole trees: removing them whatever their modes, and clearing overlay's marks.
+//! Whole trees: removing them regardless of their modes, and clearing overlayfs's marks.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -54,7 +54,8 @@ fn remove_at(
     Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Returns whether entries can be renamed from one directory to the other: they are on one mount of one file system.
+/// Returns whether entries can be renamed from one directory to the other: both are on one mount of one file
+/// system.
 pub(super) fn on_one_mount(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     use rustix::fs::{StatxFlags, statx};
     let mount = |directory: BorrowedFd<'_>| {
@@ -64,7 +65,7 @@ pub(super) fn on_one_mount(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Re
     Ok(mount(one)? == mount(other)?)
 }
 
-/// Makes `path` not exist in a layer: a whiteout in copies of the directories that hold it. Nothing is done where the
+/// Hides `path` in a layer: a whiteout in copies of the directories that hold it. Does nothing if the
 /// workspace has a file on the way.
 pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &Path) -> io::Result<()> {
     let Some((first, rest)) = split(path) else { return Ok(()) };

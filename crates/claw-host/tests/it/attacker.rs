@@ -1,4 +1,4 @@
-//! What this binary does inside of a sandbox: attacks that no shell can make.
+//! The role of this binary inside a sandbox: attacks that no shell can make.
 
 #![expect(unsafe_code, reason = "an attack calls the kernel as it likes")]
 
@@ -6,7 +6,7 @@ use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 
-/// Asking the kernel for more than was given; every sandbox answers with `EPERM`.
+/// Attacks that ask the kernel for more than was granted; every sandbox answers with `EPERM`.
 pub(crate) const RINGS: &[&str] = &["io_uring"];
 pub(crate) const OTHERS: &[&str] = &["ptrace", "ptrace_first", "process_vm"];
 pub(crate) const MOUNTS: &[&str] = &["mount", "remount", "umount", "chroot"];
@@ -15,7 +15,7 @@ pub(crate) const PRIVILEGES: &[&str] = &["setuid_bit", "setuid_open", "capabilit
 pub(crate) const KEYRING: &[&str] = &["keyring", "keyctl"];
 pub(crate) const DOORS: &[&str] = &["bpf", "perf", "userfaultfd", "kexec", "handle"];
 
-/// Attacks if this process was started for it, and says how the attack was answered.
+/// Attacks if this process was started for it, and prints how the kernel answered.
 pub(crate) fn attack_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, word, name, with] = arguments.as_slice() else { return };
@@ -127,7 +127,7 @@ fn fail(error: i32) -> libc::c_long {
     -1
 }
 
-/// Runs a program with its arguments, which blanks take apart.
+/// Runs a program with its arguments, separated by blanks.
 fn execute(command: &str) -> io::Result<()> {
     let mut words = command.split(' ');
     let ended = std::process::Command::new(words.next().unwrap_or_default()).args(words).status()?;
@@ -140,7 +140,7 @@ fn abstract_socket(name: &str) -> io::Result<()> {
     UnixStream::connect_addr(&address).map(drop)
 }
 
-/// Traces a child of its own: even that gives power over what the filter thought it had judged.
+/// Traces a child of its own: even that gives power over calls the filter has already judged.
 fn ptrace() -> io::Result<()> {
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -153,7 +153,7 @@ fn ptrace() -> io::Result<()> {
     traced
 }
 
-/// Whether any capability is held or could be got back.
+/// Succeeds if any capability is held or could be regained.
 fn capability() -> io::Result<()> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let held = |line: &str| !line.trim_end().ends_with("\t0000000000000000");
@@ -163,7 +163,7 @@ fn capability() -> io::Result<()> {
     if any { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
 }
 
-/// Whether a descriptor beside the three streams came along.
+/// Succeeds if a descriptor beside the three streams was inherited.
 fn descriptors() -> io::Result<()> {
     let open = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } != -1;
     match (3..4096).find(open) {

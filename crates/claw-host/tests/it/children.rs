@@ -14,7 +14,7 @@ pub(crate) fn on_a_terminal(text: &str) -> Start {
     Start { terminal: Some(Size { columns: 100, rows: 30 }), ..script(text) }
 }
 
-/// Reads until this was printed; gives all of it.
+/// Reads until the expected text was printed; returns all output.
 pub(crate) async fn until(child: &mut Child, expected: &str) -> String {
     let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
     loop {

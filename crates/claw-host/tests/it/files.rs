@@ -101,7 +101,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Directories that were gone into are kept open for a moment; what their names lead to is asked each time.
+/// Entered directories are kept open for a moment; their names are looked up each time.
 #[tokio::test]
 async fn a_directory_that_was_replaced_is_another_one_at_once() {
     let directory = TempDir::new().unwrap();
@@ -128,7 +128,7 @@ async fn a_directory_that_was_replaced_is_another_one_at_once() {
     std::os::unix::fs::symlink(&outside, root.join("a")).unwrap();
     assert_eq!(read().await.unwrap_err().kind, ErrorKind::Forbidden);
     fs::remove_file(root.join("a")).unwrap();
-    // What is denied is so wherever it was entered before.
+    // A denied directory is denied even if it was entered before.
     fs::rename(root.join("away"), root.join("own")).unwrap();
     assert_eq!(files.read(&place, "own/b/x").await.unwrap_err().kind, ErrorKind::NotFound);
 }

@@ -1,4 +1,4 @@
-//! A workspace, a shell over the real sandbox, and what came of a command in it.
+//! A workspace, a shell over the real sandbox, and the results of commands in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Kit {
         self.finish(&["/bin/sh", "-c", text]).await
     }
 
-    /// Runs an attack of this binary inside, with one word for it.
+    /// Runs an attack of this binary inside, with one argument.
     pub(crate) async fn attack(&self, name: &str, word: &str) -> Finished {
         let exe = std::env::current_exe().unwrap();
         self.finish(&[exe.to_str().unwrap(), "attack", name, word]).await
@@ -94,7 +94,7 @@ pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
     }
 }
 
-/// The processes that have this word among their arguments or in their environment.
+/// Returns the processes that have this word among their arguments or in their environment.
 pub(crate) fn processes_with(word: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

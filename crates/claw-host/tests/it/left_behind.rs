@@ -9,12 +9,12 @@ use claw_core::tool::{ErrorKind, Script};
 
 use crate::kit::{Kit, context, processes_with};
 
-/// A word by which the processes of one test are known.
+/// Returns a word that marks the processes of one test.
 fn word(name: &str) -> String {
     format!("left-behind-{name}-{}", std::process::id())
 }
 
-/// Starts processes of every sort, says so, and stays.
+/// Returns a script that starts processes of every sort, prints that it is ready, and stays.
 fn busy(word: &str) -> Script {
     let text = "sleep 9999 & setsid sleep 9999 & (sleep 9999 &); trap '' TERM; echo ready; while :; do sleep 1; done";
     Script {
@@ -98,7 +98,7 @@ async fn after_the_call_is_dropped() {
     }
 }
 
-/// Somebody else sees to it; what is waited for is their doing.
+/// Waits until another process has cleaned up.
 async fn until_nothing_is_left(word: &str, workspace: &Path) {
     for _ in 0..600 {
         if processes_with(word).is_empty() && groups().iter().all(|group| owner_lives(group)) {
@@ -189,7 +189,7 @@ async fn after_a_program_that_has_nothing_running() {
     assert_eq!(left(), (0, Vec::new()));
 }
 
-/// Runs two commands at once, tells who saw to them, and ends.
+/// Runs two commands at once, prints their supervisors, and ends.
 async fn leave_idle(kit: Kit) {
     tokio::join!(kit.script("sleep 0.3"), kit.script("sleep 0.3"));
     for helper in children_named("clawsmith-sandbox-helper", std::process::id()) {

@@ -1,4 +1,4 @@
-//! Commands as they are meant.
+//! Commands in ordinary use.
 
 use claw_core::port::{ShellHost as _, Stopped};
 use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};

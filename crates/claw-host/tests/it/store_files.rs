@@ -1,4 +1,4 @@
-//! Files in a store, put through the suite that every bridge passes, and what only a store can do.
+//! Files in a store: the conformance suite of every bridge, and features that only a store has.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -66,7 +66,8 @@ async fn conforms_in_a_file() {
     .await;
 }
 
-/// A workspace in a store that many suites share: what is beside it, and where others begin alike, is no matter.
+/// A workspace in a store shared by many suites: neighbours, and paths with the same beginning, do not
+/// matter.
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms_beside_others() {
     let (directory, count) = (TempDir::new().unwrap(), Cell::new(0));
@@ -131,7 +132,7 @@ async fn searches_more_than_it_holds_in_memory() {
     assert_eq!(found.files[0].path, "huge", "sorted, whichever batch it was in");
 }
 
-/// A root within another: what the outer one ignores is ignored there, and what is denied is not looked at.
+/// A root within another: ignore rules of the outer one apply there, and denied files are not read.
 #[tokio::test]
 async fn rules_above_the_start_hold_and_denied_ones_do_not() {
     let mut world = World::new().await;

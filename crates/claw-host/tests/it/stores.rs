@@ -99,7 +99,7 @@ async fn indexed(data: &Path, clock: Arc<ManualClock>, keeping: ArtifactKeeping)
     IndexedArtifacts::new(files, Arc::new(index), clock, keeping)
 }
 
-/// How many files there are below.
+/// Counts the files below a directory.
 fn walk(directory: &Path) -> usize {
     let below = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Commands on a layer: what they change is applied as one, and taken back as one.
+//! Commands on a layer: their changes are applied as one, and reverted as one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -43,7 +43,7 @@ impl Layered {
         self.kit.shell().run(&self.kit.context, &script).await.unwrap()
     }
 
-    /// Runs a script and gives back its changes, not yet applied.
+    /// Runs a script and returns its changes, not yet applied.
     pub(crate) async fn changes(&self, text: &str) -> Box<dyn PendingChanges> {
         let HostRan { ran, pending } = self.run(text).await;
         assert_eq!(ran.unlayered, None);
@@ -324,15 +324,15 @@ async fn one_layer_that_cannot_be_finished_does_not_stop_the_others() {
     assert_eq!(left, ["b"], "what has no manifest was never applied");
 }
 
-/// Which times of a tree are compared.
+/// The times of a tree that are compared.
 #[derive(Clone, Copy, PartialEq)]
 enum Times {
     All,
-    /// Those that a command set itself, long ago.
+    /// Only times that a command set itself, long ago.
     Set,
 }
 
-/// Everything there is in a tree, but its inodes: hard links by the first name of their file.
+/// Returns everything in a tree except its inodes: hard links by the first name of their file.
 fn tree(root: &Path, times: Times) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut files: BTreeMap<u64, PathBuf> = BTreeMap::new();
@@ -370,7 +370,7 @@ fn tree(root: &Path, times: Times) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// One operation of a script, on a few names so that operations meet.
+/// Generates one operation of a script, on a few names so that operations collide.
 fn operation() -> impl Strategy<Value = String> {
     let name =
         prop::sample::select(vec!["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f", "f/a", "f/g", "x"]);
@@ -381,7 +381,7 @@ fn operation() -> impl Strategy<Value = String> {
         5 => format!("rm -f {one}"),
         6 => format!("rm -rf {one}"),
         7 | 8 => format!("mv -T {one} {two}"),
-        // What becomes of a directory that is copied into itself depends on the order in which it is read.
+        // The result of copying a directory into itself depends on the order in which it is read.
         9 if two.starts_with(&format!("{one}/")) => "true".to_owned(),
         9 => format!("cp -a -T {one} {two}"),
         10 => format!("ln -s {number} {one}"),
@@ -439,7 +439,7 @@ proptest! {
     }
 }
 
-/// Makes and applies many changes in a process of its own, which a test kills.
+/// Makes and applies many changes in a child process, which a test kills.
 pub(crate) fn apply_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, asked, workspace, data] = arguments.as_slice() else { return };

@@ -46,7 +46,7 @@ pub(crate) fn text(pattern: &str) -> Search {
     }
 }
 
-/// Nothing is secret.
+/// A redactor that finds no secrets.
 pub(crate) struct Open;
 
 impl Redactor for Open {
@@ -91,7 +91,7 @@ impl Dice {
     }
 }
 
-/// A tree of files with words, directories in directories, links to both and pipes.
+/// Makes a tree of text files, nested directories, links to both and pipes.
 fn grow(root: &Path, dice: &mut Dice) {
     let mut directories = vec![root.to_owned()];
     for index in 0..60 {
@@ -117,7 +117,7 @@ fn grow(root: &Path, dice: &mut Dice) {
     }
 }
 
-/// Everything below a directory, by the standard library, in the order of paths.
+/// Lists everything below a directory with the standard library, in the order of paths.
 fn naive(root: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     let mut found = Vec::new();
     let mut left = vec![root.to_owned()];
@@ -242,7 +242,7 @@ async fn what_cannot_be_read_is_counted() {
     }
     let closed = world.root().join("closed");
     if rustix::process::geteuid().is_root() {
-        // Whoever may read everything is still refused a file of somebody else that has other names.
+        // Even root is refused another user's file that has several names.
         fs::hard_link(&closed, world.root().join(".clawsmith-tmp-other")).unwrap();
         std::os::unix::fs::chown(&closed, Some(12_345), None).unwrap();
     } else {
@@ -272,7 +272,7 @@ async fn long_files_are_searched_in_parts() {
     assert_eq!(hits.lines.len(), 1000 + 999);
 }
 
-/// Counts how often it is asked.
+/// Counts its calls.
 struct Counting(AtomicU64);
 
 impl Redactor for Counting {
@@ -292,7 +292,7 @@ async fn secrets_are_looked_for_only_where_something_was_found() {
     assert_eq!((found.hits, found.searched, counting.0.load(Ordering::Relaxed)), (1, 200, 1));
 }
 
-/// Tells when it is asked, and lets nobody on until it may.
+/// Reports each call, and blocks it until it is released.
 struct Gate {
     asked: tokio::sync::mpsc::UnboundedSender<()>,
     open: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,

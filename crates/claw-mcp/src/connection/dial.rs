@@ -21,7 +21,7 @@ use crate::handler::Watcher;
 use crate::hub::SecretKind;
 use crate::transport::{GuardedHttp, LARGEST_MESSAGE, Remote, SendError, SseWorker, StdioChild, start};
 
-/// Bytes of the shortest value that is looked for in the definitions of a server.
+/// The shortest value, in bytes, that is searched for in a server's definitions.
 const SHORTEST_HIDDEN: usize = 8;
 
 /// Why a server could not be reached.
@@ -44,7 +44,7 @@ impl From<ClientInitializeError> for DialError {
     }
 }
 
-/// Why a server that wants a login could not be reached; `None` for other failures.
+/// Returns why a server that wants a login could not be reached; `None` for other failures.
 fn login_wanted(error: &ClientInitializeError) -> Option<String> {
     match error {
         ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
@@ -141,7 +141,7 @@ fn context(target: &Target) -> RunContext {
 }
 
 impl Target {
-    /// The values of variables or headers: the agent's own where it has one, else the server's.
+    /// Returns the values of variables or headers: the agent's own if it has one, else the server's.
     async fn values(&self, kind: SecretKind, names: &[String]) -> Result<Vec<(String, String)>, String> {
         let mut values = Vec::with_capacity(names.len());
         for name in names {
@@ -162,8 +162,8 @@ impl Target {
         Ok(values)
     }
 
-    /// Stores the tools that the server lists, without the values that it was given: a definition that repeats one is not the
-    /// one that the server lists, so its tool cannot be called.
+    /// Stores the tools that the server lists, with the given values removed: a definition that repeats one
+    /// then differs from what the server lists, so its tool cannot be called.
     pub(super) async fn listed(&self, tools: &BTreeMap<String, Value>) {
         let given = match &self.server.transport {
             McpTransport::Stdio(program) => self.values(SecretKind::Env, &program.env).await,
@@ -218,7 +218,7 @@ impl Target {
     }
 }
 
-/// The deepest cause of an error: what stands above it speaks of the library's parts.
+/// Returns the deepest cause of an error: the levels above it speak of the library's parts.
 pub(super) fn deepest(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(cause) = deepest.source() {

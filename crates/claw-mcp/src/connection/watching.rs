@@ -17,16 +17,16 @@ use super::{ConnectionState, DIAL_WITHIN, Dialled, LONGEST_PAUSE, Live, Now, Tar
 use crate::definition::pinned;
 use crate::handler::Watcher;
 
-/// How often a connection that is up is tried, and how long the server may take to answer.
+/// The interval between health checks of a connection, and the longest the server may take to answer one.
 const HEALTH_EVERY: Duration = Duration::from_secs(30);
 const HEALTH_WITHIN: Duration = Duration::from_secs(15);
-/// The most tools and pages that are read of one server.
+/// The most tools and pages read from one server.
 const MOST_TOOLS: usize = 5_000;
 const MOST_PAGES: usize = 200;
-/// The most bytes of one definition, and of all that a server lists.
+/// The most bytes of one definition, and of a server's whole list.
 const LARGEST_DEFINITION: usize = 128 * 1024;
 const MOST_DEFINITIONS: usize = 8 * 1024 * 1024;
-/// Listings within a minute after which further ones wait.
+/// The listings within a minute after which further ones are delayed.
 const FREE_LISTINGS: u32 = 5;
 
 /// Reads all tools of a server, within bounds.
@@ -80,7 +80,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Val
     }
 }
 
-/// Watches a connection until it is lost, and says why it was.
+/// Watches a connection until it is lost, and returns why.
 pub(super) async fn watch_over(
     target: &Target,
     now: &watch::Sender<Now>,
@@ -133,7 +133,7 @@ pub(super) async fn watch_over(
     why
 }
 
-/// The next listing of a server's tools. A server that says again and again that they changed is listed at growing pauses.
+/// The next listing of a server's tools. If a server keeps announcing changes, the pauses grow.
 #[derive(Default)]
 struct Relist {
     at: Option<Instant>,
@@ -142,7 +142,7 @@ struct Relist {
 }
 
 impl Relist {
-    /// The tools are said to have changed.
+    /// Schedules a listing, because the server announced changed tools.
     fn wanted(&mut self) {
         let now = Instant::now();
         if self.at.is_none() {
@@ -161,7 +161,7 @@ impl Relist {
         (self.at, self.last) = (None, Some(Instant::now()));
     }
 
-    /// Waits until the tools are to be listed; forever where nobody wants that.
+    /// Waits until the next listing is due; forever if none is scheduled.
     async fn due(&self) {
         match self.at {
             Some(at) => tokio::time::sleep_until(at).await,
@@ -177,7 +177,7 @@ async fn child_ended(child: &mut Option<(Box<dyn Control>, watch::Receiver<Strin
     }
 }
 
-/// Asks a server of the newer protocol to tell of changed tools; older ones tell by themselves.
+/// Asks a server of the newer protocol to announce changed tools; older ones do so by themselves.
 fn subscribe(peer: &Peer<RoleClient>, watcher: &Watcher) -> Option<tokio::task::JoinHandle<()>> {
     let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
     let (peer, watcher) = (peer.clone(), watcher.clone());
@@ -192,7 +192,7 @@ fn subscribe(peer: &Peer<RoleClient>, watcher: &Watcher) -> Option<tokio::task::
     })
 }
 
-/// Why a server does not pass a health check. Any answer counts, an error too.
+/// Returns why a server fails a health check; `None` if it passes. Any answer counts, an error too.
 async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
     let ping = peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
     match timeout(HEALTH_WITHIN, ping).await {

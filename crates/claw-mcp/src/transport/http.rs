@@ -24,7 +24,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 type Failure = StreamableHttpError<SendError>;
 
-/// The guarded client as the protocol library wants one.
+/// The guarded client behind the protocol library's interface.
 #[derive(Clone)]
 pub(crate) struct GuardedHttp(pub(crate) Remote);
 
@@ -200,7 +200,7 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, Failure> {
     Ok(body)
 }
 
-/// The events of a body. One that is larger than the largest message ends the stream with an error.
+/// Returns the events of a body. An event larger than the largest message ends the stream with an error.
 pub(super) fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     SseStream::from_bytes_stream(bounded(response)).boxed()
 }
@@ -217,7 +217,7 @@ fn bounded(response: Response) -> BoxStream<'static, Result<Bytes, std::io::Erro
     pieces.boxed()
 }
 
-/// Counts the bytes of the event that is being read. An empty line ends one.
+/// Counts the bytes of the current event. An empty line ends one.
 #[derive(Default)]
 struct Gauge {
     bytes: usize,
@@ -225,7 +225,7 @@ struct Gauge {
 }
 
 impl Gauge {
-    /// Takes a piece; `false` once an event is too large.
+    /// Takes a piece; returns `false` once an event is too large.
     fn take(&mut self, piece: &[u8]) -> bool {
         for byte in piece {
             match byte {

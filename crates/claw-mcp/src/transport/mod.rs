@@ -19,12 +19,12 @@ pub(crate) use self::stdio::{StdioChild, start};
 
 /// Bytes of the largest message that is read.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
-/// How long a server may take to begin its answer to one request.
+/// The longest a server may take to begin its answer to one request.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_secs(120);
-/// How long a stream of events may be silent.
+/// The longest silence of an event stream.
 pub(crate) const SILENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// An address with the headers that go there, and a client that reaches it.
+/// An address with its headers, and a client that reaches it.
 #[derive(Clone)]
 pub(crate) struct Remote {
     pub(crate) client: Client,
@@ -39,13 +39,13 @@ pub(crate) struct Remote {
 pub(crate) enum SendError {
     #[error("{0}")]
     Net(#[from] NetError),
-    /// The server wants a login, another one, or more rights.
+    /// The server wants a login, another one, or more scopes.
     #[error("{0}")]
     Login(String),
 }
 
 impl Remote {
-    /// A way to this endpoint alone. An address that is not public is reached only if the endpoint says so.
+    /// Creates a client for this endpoint alone. A private address is reached only if the endpoint allows it.
     pub(crate) fn new(endpoint: &McpEndpoint, headers: HeaderMap) -> Result<Self, String> {
         let url =
             Url::parse(&endpoint.url).map_err(|error| format!("`{}` is no URL: {error}", endpoint.url))?;
@@ -96,7 +96,7 @@ fn bearing(request: Request, token: &str) -> Result<Request, SendError> {
     Ok(request.header(header::AUTHORIZATION, value))
 }
 
-/// The rights that a server wants, where it refused for want of them.
+/// Returns the scopes that a server wants, if it refused for lack of them.
 fn scope_wanted(challenge: &str, url: &Url) -> Option<String> {
     let wanted = WWWAuthenticateParams::parse(challenge, url);
     wanted.is_insufficient_scope().then(|| wanted.scope.unwrap_or_default())

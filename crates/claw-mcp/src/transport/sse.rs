@@ -90,7 +90,8 @@ impl Worker for SseWorker {
 }
 
 impl SseWorker {
-    /// The address for messages. It has to be of the same origin: a server must not send our headers elsewhere.
+    /// Returns the address for messages. It must have the same origin: a server must not redirect our headers
+    /// elsewhere.
     fn endpoint(&self, text: &str) -> Result<Url, SseFailure> {
         let url = self.0.url.join(text).map_err(|error| SseFailure::Protocol(error.to_string()))?;
         if Origin::of(&url) == Origin::of(&self.0.url) {

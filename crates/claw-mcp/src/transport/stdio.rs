@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use crate::hub::Place;
 
-/// Bytes of a program's standard error that are kept for messages.
+/// The bytes of a program's standard error kept for messages.
 const KEPT_ERRORS: usize = 4 * 1024;
 
 /// A running server. Dropping its control ends it.
@@ -17,7 +17,7 @@ pub(crate) struct StdioChild {
     pub(crate) output: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) input: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) control: Box<dyn Control>,
-    /// The end of what it has printed to its standard error.
+    /// The last part of its standard error.
     pub(crate) errors: tokio::sync::watch::Receiver<String>,
 }
 

@@ -1,8 +1,9 @@
 //! The official conformance suite against our server.
 //!
-//! The suite runs every scenario that a revision of the protocol requires. Scenarios of capabilities that our server does
-//! not declare are left out by [`UNDECLARED`]; the test asks the server for its capabilities, so that the list cannot hide
-//! one that it does declare. Of the rest, those of [`EXPECTED_FAILURES`] fail, each for the cause that is given.
+//! The suite runs every scenario that a revision of the protocol requires. Scenarios of capabilities that our
+//! server does not declare are excluded by [`UNDECLARED`]; the test asks the server for its capabilities, so
+//! that the list cannot hide a declared one. Of the rest, those of [`EXPECTED_FAILURES`] fail, each for the
+//! given cause.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -82,7 +83,7 @@ fn packages() -> Option<PathBuf> {
     packages.map(PathBuf::from)
 }
 
-/// The scenarios of the suite by outcome: those that passed and those that failed, of the ones that a revision scores.
+/// Runs the suite; returns the scenarios that the revision scores, each with whether it passed.
 fn run(packages: &Path, revision: &str, address: SocketAddr) -> BTreeMap<String, bool> {
     let package = packages.join("@modelcontextprotocol/conformance");
     let results = tempfile::tempdir().unwrap();

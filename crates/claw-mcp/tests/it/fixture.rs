@@ -101,7 +101,7 @@ impl Clients for Anyone {
     }
 }
 
-/// A change of the tools there are.
+/// A change of the registered tools.
 struct Change {
     registry: OnceLock<Arc<Registry>>,
     changes: watch::Sender<u64>,

@@ -1,4 +1,4 @@
-//! Tests of the MCP server with other people's clients.
+//! Tests of the MCP server with third-party clients.
 
 #![expect(
     clippy::unwrap_used,

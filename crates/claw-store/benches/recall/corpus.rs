@@ -1,7 +1,7 @@
-//! The labelled set: notes of long conversations, and questions worded as people word them later.
+//! The labelled set: notes of long sessions, and questions as people word them later.
 //!
-//! Notes and questions come from templates of our own that share as few words as a person's would: who reads a note
-//! asks for what it meant. The same every time.
+//! Notes and questions come from our own templates and share as few words as a person's would: people ask for
+//! the meaning of a note. The set is the same every time.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(crate) struct Question {
     pub(crate) evidence: Vec<String>,
 }
 
-/// Documents by path, and what is asked of them.
+/// Documents by path, and the questions about them.
 pub(crate) struct Corpus {
     pub(crate) documents: BTreeMap<String, String>,
     pub(crate) questions: Vec<Question>,

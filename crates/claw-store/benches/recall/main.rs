@@ -1,4 +1,5 @@
-//! How much of what answers a question a search of memory returns, beside FTS5 over chunks of 400 tokens.
+//! The recall of memory search: the share of relevant notes that it returns, against FTS5 over chunks of 400
+//! tokens.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines: the share of the notes that answer, within 5 hits, within 10, and within the
 //! first 5,000 characters returned.
@@ -20,7 +21,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 
 use self::corpus::{Corpus, Kind, Question};
 
-/// Hits that are asked for.
+/// The number of hits requested.
 const HITS: usize = 40;
 /// Characters that a prompt has room for.
 const ROOM: usize = 5_000;

@@ -1,4 +1,4 @@
-//! Accepting a message: it, its event and its job in one transaction.
+//! The cost of accepting a message: the message, its event and its job in one transaction.
 
 use std::thread;
 
@@ -49,14 +49,14 @@ pub(crate) async fn append(store: &impl SessionLog, session: &SessionKey) {
     store.accept_message(message, job).await.unwrap();
 }
 
-/// What the bare driver is given beside the ids: text that is ready.
+/// Returns the texts that the bare driver gets beside the ids, already serialized.
 pub(crate) fn texts(message: &NewMessage, job: &NewJob) -> (String, String) {
     let text = |value: &Value| value.to_string();
     (text(&message.content), text(&job.payload))
 }
 
-/// On one processor and on all of them. Each statement is handed to the connection's thread and back; where
-/// that thread runs decides what the hand-over costs, and differs from run to run for us as for the bare driver.
+/// Measures on one processor and on all of them. Each statement is handed to the connection's thread and
+/// back; the cost of that depends on where the thread runs, and varies between runs for both.
 pub(crate) async fn sqlite() {
     let pinned = thread::spawn(|| {
         let one = sched_getcpu();

@@ -6,7 +6,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, query, query_as, query_scalar};
 use uuid::Uuid;
 
-/// Gives a file or memory the tables that are written to, as the store in `from` has them.
+/// Copies the schema of the written tables from the store in `from`.
 pub(crate) async fn sqlite_schema(from: &mut SqliteConnection, to: &mut SqliteConnection) {
     let tables: Vec<String> = query_scalar(
         "SELECT sql FROM sqlite_master
@@ -143,7 +143,7 @@ pub(crate) async fn postgres_append(
     transaction.commit().await.unwrap();
 }
 
-/// Takes the best job of one lane, as one would write it for that; gives whether there was one.
+/// Takes the best job of one lane with a single-purpose statement; returns whether there was one.
 pub(crate) async fn sqlite_claim(pool: &SqlitePool, claim: &Claim) -> bool {
     let taken: Vec<(Vec<u8>, String)> = query_as(
         "UPDATE jobs SET state = 'leased', attempts = attempts + 1, node = $3, boot = $4, until = $5

@@ -1,4 +1,4 @@
-//! Sixteen who claim jobs as fast as they can.
+//! The cost of claiming jobs: sixteen clients at full speed.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub(crate) fn claim_of(node: &str) -> Claim {
     Claim { worker, lanes: vec!["main".into()], now: UnixMillis(10), until: UnixMillis(60_000) }
 }
 
-/// Claims until nothing is left, by all clients at once. Gives the time a job, and the times that each waited.
+/// Claims until nothing is left, by all clients at once. Returns the time per job, and the times that each
+/// waited.
 async fn drain<F: Future<Output = bool> + Send>(
     claim: impl Fn(Claim) -> F + Clone + Send + Sync + 'static,
 ) -> (Times, Times) {

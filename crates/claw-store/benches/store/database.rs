@@ -1,4 +1,4 @@
-//! Where the stores and the bare connections of the benches are.
+//! The stores and bare connections of the benches.
 
 use std::path::Path;
 use std::str::FromStr as _;

@@ -1,7 +1,7 @@
-//! Many rows at once, past the store: as accepting them one by one would have left them.
+//! Inserts many rows at once, past the store, as if they had been accepted one by one.
 //!
-//! Every other message is of one long conversation; the rest are of conversations of 100 messages, 50 of which
-//! go on at the same time. Each message has its event and its job; the last tenth of the jobs wait.
+//! Every other message belongs to one long session; the rest belong to sessions of 100 messages, 50 of which
+//! run at the same time. Each message has its event and its job; the last tenth of the jobs are pending.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{EntryEvent, Outcome, Record};
@@ -12,20 +12,20 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, query};
 use uuid::Uuid;
 
-/// What is said: with its quotes, a hundred bytes.
+/// The content of each message: with its quotes, a hundred bytes.
 pub(crate) const CONTENT: &str =
     "Please look at the report of last week, and tell me which of the figures in it changed since then.";
-/// Messages of a short conversation.
+/// The messages of a short session.
 pub(crate) const SHORT: u64 = 100;
 /// Ledger entries inserted by one statement.
 const PAGE: usize = 500;
 
-/// How many short conversations there are among so many messages.
+/// Returns the number of short sessions among so many messages.
 pub(crate) fn short_sessions(messages: usize) -> u64 {
     messages as u64 / 2 / SHORT
 }
 
-/// The numbers from 0, and what follows from each: its conversation and its place there.
+/// Returns SQL for the numbers from 0, each with its session and its place there.
 fn numbers(series: &str) -> String {
     format!(
         "n (k, session, seq) AS (

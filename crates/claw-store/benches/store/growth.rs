@@ -1,8 +1,8 @@
-//! What a million messages cost whoever adds or reads a few.
+//! The cost of adding or reading a few messages in a store of a million.
 //!
-//! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. What must
-//! look at everything is compared by the row: verifying, backing up and copying here, searching in the bench `search`.
-//! A backup of PostgreSQL is a copy to SQLite.
+//! Two stores, one with 10,000 messages and one with 1,000,000, are asked the same things by turns. Work that
+//! touches every row is compared per row: verifying, backing up and copying here, searching in the bench
+//! `search`. A backup of PostgreSQL is a copy to SQLite.
 
 use claw_core::store::{Queue, SessionLog};
 use claw_core::{JobId, SessionKey, TenantId};
@@ -38,7 +38,7 @@ impl<'a, S: SessionLog + Queue> Asker<'a, S> {
         Self { store, messages: messages as u64, random: Random::new() }
     }
 
-    /// A place in the long conversation.
+    /// Returns a random place in the long session.
     fn place(&mut self) -> u64 {
         self.random.below(self.messages / 2 - PAGE as u64)
     }
@@ -136,7 +136,7 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
     println!("{name}: verify 200,000 entries\t{many:.2}\tus each\t{:.2}\tx by the entry", many / few);
 }
 
-/// Backs both up, and compares by the row; where there is a server, the backups are copied to it likewise.
+/// Backs both up, and compares per row; if there is a server, the backups are copied to it likewise.
 async fn back_up(name: &str, places: [Place; 2], server: Option<&Server>) {
     let directory = tempfile::tempdir().unwrap();
     let files = [0, 1].map(|n| directory.path().join(format!("{n}.db")));
@@ -157,7 +157,7 @@ async fn back_up(name: &str, places: [Place; 2], server: Option<&Server>) {
     }
 }
 
-/// Compares what took so many milliseconds, by the row; messages, events, jobs and entries are rows.
+/// Prints times in milliseconds per row; messages, events, jobs and entries are rows.
 fn print_rows(name: &str, took: [f64; 2]) {
     let mut each = [0.0; 2];
     for (n, took) in took.into_iter().enumerate() {
@@ -199,7 +199,7 @@ pub(crate) async fn sqlite() {
     }
 }
 
-/// How large the file is when all is in it.
+/// Returns the size of the file, in bytes, once everything is in it.
 async fn pages(connection: &mut SqliteConnection) -> f64 {
     let pages: i64 = query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await.unwrap();
     let size: i64 = query_scalar("PRAGMA page_size").fetch_one(connection).await.unwrap();

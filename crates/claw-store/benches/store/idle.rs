@@ -1,4 +1,4 @@
-//! What an open store takes of memory: a process that opens one, beside a process that does not.
+//! The memory of an open store: a process that opens one, against a process that does not.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,11 +11,11 @@ use crate::append::session;
 use crate::database::{Server, sqlite_options, sqlite_store};
 use crate::fill;
 
-/// The first word of a process that opens a store and says what it takes.
+/// The first argument of a process that opens a store and prints its memory.
 pub(crate) const CHILD: &str = "idle-child";
 const MESSAGES: usize = 10_000;
 
-/// Runs as the process that is looked at: opens what the words name, and prints its memory in KiB.
+/// Runs as the measured process: opens the named store, and prints its memory in KiB.
 pub(crate) fn child(words: &[String]) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -33,14 +33,14 @@ pub(crate) fn child(words: &[String]) {
     });
 }
 
-/// What this process has in memory, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// The median of what such a process takes, in megabytes.
+/// Returns the median memory of such a process, in megabytes.
 fn run(words: &[&str]) -> f64 {
     let mut sizes: Vec<u64> = (0..5)
         .map(|_| {

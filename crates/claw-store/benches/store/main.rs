@@ -1,7 +1,7 @@
-//! What the store costs, beside the bare driver doing the same work in the same run; what it costs when much is
-//! in it; how soon a worker wakes; what it takes of memory and disk.
+//! The cost of the store against the bare driver doing the same work in the same run; its cost when it holds
+//! much; the time until a worker wakes; its memory and disk usage.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured where `CLAWSMITH_TEST_POSTGRES` names one; its
+//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one; its
 //! databases are dropped at the end. Words after `--` choose what runs: `append`, `syncs`, `claim`, `wake`,
 //! `growth`, `idle`, `sqlite`, `postgres`.
 

@@ -37,7 +37,7 @@ impl Times {
     }
 }
 
-/// How long one run takes, in milliseconds.
+/// Measures one run, in milliseconds.
 pub(crate) async fn time(run: impl Future) -> f64 {
     let begun = Instant::now();
     run.await;
@@ -60,7 +60,8 @@ impl Pair {
         self.theirs.extend(theirs);
     }
 
-    /// Prints ours, theirs, and the ratio: the median of the turns, and where the middle half of them lies.
+    /// Prints our time, the other's, and the ratio: the median of the turns, and the range of their middle
+    /// half.
     pub(crate) fn print(&self, name: &str, beside: &str, target: &str) {
         self.ours.print(name);
         self.theirs.print(&format!("{name}, {beside}"));
@@ -91,7 +92,7 @@ pub(crate) async fn by_turns(
     pair
 }
 
-/// Numbers that are the same every time.
+/// A generator of the same numbers every time.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Callers that write at once: the syncs that they share, and what one waits.
+//! Concurrent writers: the syncs that they share, and the time that one waits.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ const CALLERS: [usize; 3] = [1, 8, 64];
 const RUNS: usize = 512;
 const TURNS: usize = 7;
 
-/// Lets `callers` at once run as often as gives [`RUNS`]. Gives the time a run, and the times that each took.
+/// Lets `callers` at once run as often as makes [`RUNS`]. Returns the time per run, and the times that each
+/// took.
 async fn together<F: Future<Output = ()> + Send>(
     callers: usize,
     run: impl Fn(usize) -> F + Clone + Send + Sync + 'static,
@@ -89,7 +90,7 @@ async fn calls(store: &Arc<SqliteStore>, callers: usize) {
     waits.print(&format!("{name}: what one takes"));
 }
 
-/// Messages, beside the bare driver, by turns.
+/// Measures messages against the bare driver, by turns.
 async fn messages(store: &Arc<SqliteStore>, bare: &Arc<Mutex<SqliteConnection>>, callers: usize) {
     let ours = {
         let store = Arc::clone(store);

@@ -1,4 +1,4 @@
-//! How soon a worker that waits has a job that was accepted.
+//! The time until a waiting worker gets a job that was accepted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::claim::claim_of;
 use crate::database::{Server, sqlite_store};
 use crate::measure::{Random, Times};
 
-/// Not counted: connections are opened.
+/// Runs that are not counted, while connections are opened.
 const WARM: usize = 5;
 
-/// Waits for work, and says when it was woken and when it had a job.
+/// Waits for work, and reports when it was woken and when it had a job.
 async fn work(store: Arc<impl Queue>, mut changes: Receiver<u64>, had: UnboundedSender<(Instant, Instant)>) {
     while changes.changed().await.is_ok() {
         let woken = Instant::now();
@@ -31,8 +31,8 @@ async fn work(store: Arc<impl Queue>, mut changes: Receiver<u64>, had: Unbounded
     }
 }
 
-/// Accepts messages on one store and waits until the worker of the other has claimed each. Gives the times from
-/// the acknowledgement until it was woken.
+/// Accepts messages on one store and waits until the worker of the other has claimed each. Returns the times
+/// from the acknowledgement until it was woken.
 async fn measure<A: SessionLog, W: Queue + 'static>(
     name: &str,
     (store, worker): (&A, &Arc<W>),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use claw_core::store::StoreError;
 use uuid::Uuid;
 
-/// What SQLite may put beside a file.
+/// The suffixes of the files that SQLite may put beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// A file in the making, beside the one that it becomes. Dropped before that, it is removed.
+/// A file being written, beside its final name. Removed if dropped before it takes that name.
 pub(super) struct Partial {
     path: PathBuf,
 }
@@ -33,7 +33,7 @@ impl Partial {
         &self.path
     }
 
-    /// Sees the contents onto the disk; gives their size.
+    /// Syncs the contents to the disk; returns their size.
     pub(super) fn sync(&self) -> Result<u64, StoreError> {
         let synced = File::open(&self.path).and_then(|file| {
             file.sync_all()?;
@@ -42,7 +42,7 @@ impl Partial {
         synced.map_err(io("could not write", &self.path))
     }
 
-    /// Takes its name, in place of what had it.
+    /// Renames it to its final name, replacing an existing file.
     pub(super) fn take_name(self, name: &Path) -> Result<(), StoreError> {
         fs::rename(&self.path, name).map_err(io("could not write", name))?;
         sync_directory(name)
@@ -59,8 +59,8 @@ impl Drop for Partial {
     }
 }
 
-/// Gives a file, and what SQLite keeps beside it, another name; gives that name. Where the file system can, the
-/// file keeps its old name too, so that at no moment nothing has it.
+/// Renames a file, and those that SQLite keeps beside it; returns the new name. If the file system can, the
+/// file keeps its old name too, so that the name always exists.
 pub(super) fn move_aside(file: &Path) -> Result<PathBuf, StoreError> {
     let free = |name: &PathBuf| name.symlink_metadata().is_err();
     let mut names = (1_u32..).map(|number| with(file, &format!(".before-restore-{number}")));
@@ -78,7 +78,7 @@ pub(super) fn move_aside(file: &Path) -> Result<PathBuf, StoreError> {
     Ok(aside)
 }
 
-/// Makes the directory of a file, for the eyes of its owner alone.
+/// Makes the directory of a file, accessible to its owner alone.
 pub(super) fn make_directory(file: &Path) -> Result<(), StoreError> {
     let directory = directory(file);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);

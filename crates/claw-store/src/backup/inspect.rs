@@ -1,4 +1,4 @@
-//! What is in a file, before it is trusted.
+//! Inspects a file before it is trusted.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::sqlite::{connect as reach, ledger};
 
 const READ: &str = "could not read the file";
 
-/// What was found out about a whole file.
+/// The findings about a whole file.
 pub(super) struct Inspection {
     pub(super) chains: Vec<ChainReport>,
 }
@@ -40,7 +40,7 @@ pub(super) async fn file(path: &Path) -> Result<Inspection, StoreError> {
     inspected.await.map_err(|error| at(path, error))
 }
 
-/// Whether a file holds a whole store that this Clawsmith can open.
+/// Checks that a file holds a whole store that this Clawsmith can open.
 pub(super) async fn check_store(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let known = schema::check_known(&sqlite::applied(connection).await?, &migrate::sqlite());
     match known.and(sqlite::check_finished(connection).await) {
@@ -51,7 +51,7 @@ pub(super) async fn check_store(connection: &mut SqliteConnection) -> Result<(),
     }
 }
 
-/// Whether a file has no rows but those that say how it was made.
+/// Returns whether a file has no rows but those that opening a store creates.
 pub(super) async fn is_empty(path: &Path) -> Result<bool, StoreError> {
     let looked = async {
         let mut connection = connect(path).await?;

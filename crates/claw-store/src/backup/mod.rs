@@ -1,9 +1,9 @@
-//! One file that holds a whole store, and back again.
+//! Backs up a whole store to one file, and restores it.
 //!
-//! A backup is a SQLite file, whichever database the store is in: of SQLite a copy of the file as it stood at
-//! one moment, of PostgreSQL the rows as they stood at one moment. Nobody has to stop for it. A file takes its
-//! name when it is whole, checked and on the disk, so a name never stands for half a backup. Nothing that was
-//! there is deleted: what a restoration replaces is moved aside.
+//! A backup is a SQLite file, for either database: of SQLite a copy of the file as it stood at one moment, of
+//! PostgreSQL the rows as they stood at one moment. Nobody has to stop for it. A file takes its final name
+//! when it is complete, checked and synced, so a name never stands for half a backup. Nothing is deleted: a
+//! restoration moves the replaced file aside.
 
 mod file;
 mod inspect;
@@ -28,30 +28,30 @@ use crate::sqlite::error::{at, failed, is_busy};
 
 const BACK_UP: &str = "could not back up";
 const RESTORE: &str = "could not restore";
-/// How often to look how far a file is written.
+/// The interval at which the progress of a file is reported.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What was backed up.
+/// The result of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackupReport {
     /// The store, without a password.
     pub from: String,
     /// The file.
     pub file: PathBuf,
-    /// Its size.
+    /// The file's size, in bytes.
     pub bytes: u64,
-    /// The ledger's chains in it. A fault was there before: better a backup than none.
+    /// The ledger's chains in it. A fault that was there before does not prevent the backup.
     pub chains: Vec<ChainReport>,
 }
 
-/// What was restored.
+/// The result of a restoration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestoreReport {
     /// The file.
     pub file: PathBuf,
     /// The store, without a password.
     pub to: String,
-    /// Where the file is now that was there before.
+    /// The new path of the file that was replaced; `None` if there was none.
     pub aside: Option<PathBuf>,
     /// The ledger's chains, all sound.
     pub chains: Vec<ChainReport>,
@@ -130,7 +130,7 @@ async fn restore_file(
     force: bool,
     tell: Tell<'_>,
 ) -> Result<(Option<PathBuf>, Vec<ChainReport>), StoreError> {
-    // What is moved and replaced is the file itself, not a link to it.
+    // The file itself is moved and replaced, not a link to it.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if file.canonicalize().is_ok_and(|file| file == target) {
         return Err(refused(RESTORE, "the backup and the store are the same file".to_owned()));
@@ -159,7 +159,7 @@ async fn restore_file(
     Ok((aside, chains))
 }
 
-/// Refuses a backup whose ledger is not as it was written.
+/// Refuses a backup whose ledger was changed.
 fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreError> {
     match inspection.chains.iter().find(|chain| chain.fault.is_some()) {
         None => Ok(inspection.chains),
@@ -170,8 +170,8 @@ fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreE
     }
 }
 
-/// Writes what is in a file, as it stands at one moment, to an empty file. Who reads and writes meanwhile is
-/// not held up.
+/// Writes the content of a file, as it stands at one moment, to an empty file. Concurrent readers and writers
+/// are not blocked.
 async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)) -> Result<(), StoreError> {
     let name = into.to_str().ok_or_else(|| refused(what, format!("`{}` is no UTF-8", into.display())))?;
     let mut connection = async {
@@ -211,8 +211,8 @@ async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)
     connection.close().await.map_err(failed(what))
 }
 
-/// Sees that nobody has the store open, and that all of it is in its one file. One that is too damaged for that
-/// has nobody who works with it.
+/// Checks that nobody has the store open, and that all of it is in its one file. A store too damaged for that
+/// check is in use by nobody.
 async fn take_hold(path: &Path) -> Result<(), StoreError> {
     let alone = async {
         let options = connect(&StoreOptions::default()).filename(path).create_if_missing(false);

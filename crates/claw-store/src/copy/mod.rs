@@ -1,9 +1,9 @@
-//! A whole installation from one database to another.
+//! Copies a whole installation from one database to another.
 //!
-//! The source is read as it stood at one moment. The target keeps how far the copy is together with the rows,
-//! so a copy that was cut off goes on after its last row; until it is finished, the target is not opened as a
-//! store. At the end every row is compared with the source, and the ledger's chains are verified. What is kept
-//! outside the database (artifacts, undo blobs, the key of secrets) is not copied.
+//! The source is read as it stood at one moment. The target stores the progress together with the rows, so an
+//! interrupted copy resumes after its last row; until it is finished, the target cannot be opened as a store.
+//! At the end every row is compared with the source, and the ledger's chains are verified. Data outside the
+//! database (artifacts, undo blobs, the key of secrets) is not copied.
 
 mod postgres;
 pub(crate) mod schema;
@@ -34,54 +34,54 @@ use crate::progress::{Progress, Tell};
 use crate::row;
 
 const COPY: &str = "could not copy";
-/// The most that is held and written at a time.
+/// The most rows held and written at a time.
 const BATCH_ROWS: usize = 2_000;
 const BATCH_BYTES: usize = 1 << 20;
-/// Both databases number their placeholders up to about this.
+/// The most placeholders of a statement that both databases support, about.
 const BATCH_VALUES: usize = 30_000;
 
-/// How to copy.
+/// The options of a copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Begin again where an unfinished copy is found, instead of going on with it.
+    /// Restart an unfinished copy instead of resuming it.
     pub restart: bool,
     /// The source may be written to meanwhile: the copy is of the moment when it began. For a backup; a move
-    /// would lose what was written later, so without this it is an error.
+    /// would lose later writes, so without this they are an error.
     pub online: bool,
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CopyReport {
-    /// Where from, without a password.
+    /// The source, without a password.
     pub from: String,
-    /// Where to, likewise.
+    /// The target, without a password.
     pub to: String,
-    /// Each table.
+    /// The tables.
     pub tables: Vec<TableReport>,
     /// Rows in all of them.
     pub rows: u64,
     /// Rows that were compared, each equal.
     pub verified: u64,
-    /// Texts in which PostgreSQL keeps U+FFFD where there was a NUL.
+    /// Texts in which PostgreSQL stores U+FFFD for a NUL.
     pub replaced: u64,
-    /// Whether it went on with a copy that was begun before.
+    /// True if it resumed an interrupted copy.
     pub resumed: bool,
     /// The ledger's chains, the same on both sides.
     pub chains: Vec<ChainReport>,
 }
 
-/// What was copied of one table.
+/// The result of copying one table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableReport {
-    /// Its name.
+    /// The table's name.
     pub table: String,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
 }
 
-/// Copies everything from the store at one place to the store at another, which must be empty or hold an
-/// unfinished copy of the same source.
+/// Copies everything from one store to another, which must be empty or hold an unfinished copy of the same
+/// source.
 pub async fn copy(
     from: &Place,
     to: &Place,
@@ -169,7 +169,7 @@ async fn run(
     })
 }
 
-/// Makes the target ready: empty and marked, or as an earlier run left it. Says whether it is the latter.
+/// Prepares the target: empty and marked, or as an earlier run left it. Returns whether it is the latter.
 async fn begin(
     target: &mut dyn Target,
     plan: &Plan,
@@ -210,7 +210,7 @@ async fn begin(
     Ok(false)
 }
 
-/// How the source stands.
+/// Records the current state of the source.
 async fn mark(source: &mut dyn Source, plan: &Plan) -> Result<Mark, StoreError> {
     let mut mark = Mark::default();
     for table in &plan.tables {
@@ -223,7 +223,7 @@ async fn mark(source: &mut dyn Source, plan: &Plan) -> Result<Mark, StoreError> 
     Ok(mark)
 }
 
-/// Copies a table from where it was reached on.
+/// Copies a table from the point that was reached.
 async fn transfer(
     source: &mut dyn Source,
     target: &mut dyn Target,
@@ -262,8 +262,8 @@ async fn transfer(
     }
 }
 
-/// What PostgreSQL would keep of a row: U+FFFD for each NUL in plain text. JSON has none: it is escaped there.
-/// Says in how many texts; an error where one is part of the key.
+/// Replaces each NUL in plain text by U+FFFD, since PostgreSQL cannot store it. JSON has none: it is escaped
+/// there. Returns the number of texts changed; a NUL in the key is an error.
 fn replace_nul(table: &Table, row: &mut [Value]) -> Result<u64, StoreError> {
     let mut replaced = 0;
     for (at, (value, column)) in row.iter_mut().zip(&table.target.columns).enumerate() {
@@ -282,7 +282,7 @@ fn replace_nul(table: &Table, row: &mut [Value]) -> Result<u64, StoreError> {
     Ok(replaced)
 }
 
-/// The chains of the target, which must be those of the source.
+/// Returns the chains of the target, which must equal those of the source.
 async fn chains(source: &mut dyn Source, target: &mut dyn Target) -> Result<Vec<ChainReport>, StoreError> {
     let (were, are) = (source.chains().await?, target.chains().await?);
     match are.iter().find(|chain| !were.contains(chain)) {
@@ -314,7 +314,7 @@ pub(crate) fn refused(why: String) -> StoreError {
     StoreError::Database { what: COPY, why, transient: false }
 }
 
-/// What a store is told apart by: where it is, not who asks and by which password.
+/// Returns the name that tells a store from others: its location, without user and password.
 pub(crate) fn label(place: &Place) -> Result<String, StoreError> {
     Ok(match place {
         Place::Memory => "sqlite::memory:".to_owned(),

@@ -44,13 +44,13 @@ const WORDS: Words = Words {
     values: "OVERRIDING SYSTEM VALUE VALUES",
 };
 
-/// What holds on a connection that copies: it may take its time, and sorts in memory what it can.
+/// The settings of a connection that copies: no timeouts, and more memory for sorting.
 const SETTINGS: [(&str, &str); 3] =
     [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("work_mem", "65536")];
-/// How long the next row of a chain that is verified may take.
+/// The longest the next row may take while a chain is verified.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// One copy at a time into a database: the lock of whoever writes. A server may take a moment to see that a
-/// client is gone.
+/// The writer's lock: one copy at a time into a database. A server may take a moment to notice that a client
+/// is gone.
 const LOCK: [&str; 4] = [
     "BEGIN",
     "SET LOCAL lock_timeout = '5s'",
@@ -65,12 +65,12 @@ const TABLES: &str = "SELECT relname::text FROM pg_class
 pub(crate) struct PostgresSide {
     label: String,
     connection: PgConnection,
-    /// What was counted at the moment that is read, by table.
+    /// The row counts at the moment that is read, by table.
     counted: BTreeMap<String, (u64, String)>,
 }
 
 impl PostgresSide {
-    /// A database to read, as it stands now.
+    /// Opens a database to read, as it stands now.
     pub(crate) async fn source(url: &str) -> Result<Self, StoreError> {
         let mut side = Self::connect(url).await?;
         side.connection.execute(SNAPSHOT).await.map_err(failed(COPY))?;
@@ -78,7 +78,7 @@ impl PostgresSide {
         Ok(side)
     }
 
-    /// A database to write, whose schema is brought up to date. Nobody else copies to it meanwhile.
+    /// Opens a database to write, and migrates its schema. Nobody else copies to it meanwhile.
     pub(crate) async fn target(url: &str) -> Result<Self, StoreError> {
         let mut side = Self::connect(url).await?;
         for statement in LOCK {
@@ -98,7 +98,7 @@ impl PostgresSide {
         Ok(Self { label, connection, counted: BTreeMap::new() })
     }
 
-    /// Whether the database holds a store of exactly our schema, finished.
+    /// Checks that the database holds a finished store of exactly our schema.
     async fn check_schema(&mut self) -> Result<(), StoreError> {
         let known: Option<String> = query_scalar("SELECT to_regclass($1)::text")
             .bind(schema::TABLE)
@@ -157,8 +157,8 @@ impl PostgresSide {
         Ok(Shape { name, columns: kinds, keys: keys.into_iter().map(|(key,)| key).collect(), references })
     }
 
-    /// Rows, and a number that changes with every row that is added, changed or taken away: each version of a
-    /// row carries the number of the transaction that wrote it.
+    /// Returns the row count, and a number that changes with every row added, changed or removed: each
+    /// version of a row carries the number of its transaction.
     async fn stamp(&mut self, part: &Part) -> Result<(u64, String), StoreError> {
         let sql =
             format!("SELECT count(*), coalesce(sum(xmin::text::int8), 0)::text FROM {}", quoted(&part.name));
@@ -310,12 +310,12 @@ impl Target for PostgresSide {
     }
 }
 
-/// Whether somebody else has a lock and keeps it.
+/// Returns whether the error is a lock that somebody else kept beyond the timeout.
 fn is_locked(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "55P03")
 }
 
-/// How messages name a database: where it is, not who asks and by which password.
+/// Returns the name of a database in messages: its location, without user and password.
 pub(crate) fn label(options: &PgConnectOptions) -> String {
     let host = match options.get_socket() {
         Some(socket) => socket.display().to_string(),
@@ -367,7 +367,7 @@ fn read(row: &PgRow, columns: &[Column]) -> Result<Row, StoreError> {
     columns.iter().enumerate().map(value).collect::<Result<_, sqlx::Error>>().map_err(failed(COPY))
 }
 
-/// Gives a value as the column's kind wants it. One that does not fit is given as it is: the server refuses it.
+/// Binds a value as the column's type. A value that does not fit is bound as it is: the server refuses it.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     kind: Kind,

@@ -1,16 +1,16 @@
-//! Whether a database that is read has exactly the schema that we know.
+//! Checks that a database has exactly the schema of this Clawsmith.
 
 use claw_core::store::StoreError;
 use sqlx::migrate::Migrator;
 
 use super::refused;
 
-/// Where the migrations that were applied are kept.
+/// The table of applied migrations.
 pub(crate) const TABLE: &str = "_sqlx_migrations";
 /// Reads them.
 pub(crate) const APPLIED: &str = "SELECT version, checksum FROM _sqlx_migrations ORDER BY version";
 
-/// Whether what was applied is exactly what we would apply.
+/// Checks that exactly our migrations were applied.
 pub(crate) fn check(applied: &[(i64, Vec<u8>)], known: &Migrator) -> Result<(), StoreError> {
     check_known(applied, known)?;
     let is_missing = |version: i64| applied.iter().all(|(applied, _)| *applied != version);
@@ -24,7 +24,7 @@ pub(crate) fn check(applied: &[(i64, Vec<u8>)], known: &Migrator) -> Result<(), 
     }
 }
 
-/// Whether it is a store, and none of a newer Clawsmith.
+/// Checks that it is a store, and not one of a newer Clawsmith.
 pub(crate) fn check_known(applied: &[(i64, Vec<u8>)], known: &Migrator) -> Result<(), StoreError> {
     if applied.is_empty() {
         return Err(refused("it is no store of Clawsmith; name another one".to_owned()));

@@ -1,8 +1,8 @@
-//! Which tables are copied, by which key, and which are made from the others.
+//! Decides which tables are copied, by which key, and which are derived from the others.
 //!
-//! Tables, columns and keys are those that the two databases say they have. A table that only one of them has
-//! must be named in [`DERIVED`]; a column that only one of them has, or that they keep as different things, is
-//! an error. So whoever adds a table has nothing to do here, or is told.
+//! Tables, columns and keys are read from the two databases. A table that only one of them has must be listed
+//! in [`DERIVED`]; a column that only one of them has, or whose types differ, is an error. So a new table
+//! needs no change here, or causes an error that says so.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,34 @@ use claw_core::store::StoreError;
 use super::refused;
 use super::value::Value;
 
-/// Tables that say how a database came to be, and nothing else.
+/// Tables about the origin of a database, which are not copied.
 const OWN: [&str; 2] = ["_sqlx_migrations", "copy_progress"];
 
-/// Rows that opening a store makes by itself, by table; where there are only these, it is empty.
+/// Conditions for the rows that opening a store creates, by table; a store with only these is empty.
 const MADE_BY_OPENING: [(&str, &str); 2] = [
     ("installation", "TRUE"),
     ("tenants", "tenant = 'main' AND name = 'main' AND created = 0 AND NOT disabled AND policy = 'null'"),
 ];
 
-/// Which rows of a table somebody put there, in words that both databases read.
+/// Returns the SQL condition, for both databases, that selects the rows of a table not created by opening a
+/// store.
 pub(crate) fn put_there(table: &str) -> String {
     let made = MADE_BY_OPENING.iter().find(|(name, _)| *name == table);
     made.map_or_else(|| "TRUE".to_owned(), |(_, rows)| format!("NOT ({rows})"))
 }
 
-/// A table that is not copied, since it is made from others.
+/// A table that is not copied, since it is derived from others.
 pub(crate) struct Derived {
     pub(crate) name: &'static str,
-    /// Whether it is made anew although both databases have it.
+    /// True if it is derived anew although both databases have it.
     always: bool,
-    /// What sees to it that it is filled, in each dialect. Whatever triggers fill needs nothing.
+    /// The statement that causes it to be filled, in each dialect; `None` if triggers or other derived tables
+    /// fill it.
     pub(crate) sqlite: Option<&'static str>,
     pub(crate) postgres: Option<&'static str>,
 }
 
-/// Tables that are not copied, and how they are made.
+/// The tables that are not copied, and how they are filled.
 const DERIVED: &[Derived] = &[
     // PostgreSQL counts a conversation's messages and events; SQLite looks at the last of each.
     Derived { name: "sessions", always: false, sqlite: None, postgres: Some(COUNT_SESSIONS) },
@@ -56,7 +58,7 @@ const DERIVED: &[Derived] = &[
     Derived { name: "passage_words", always: true, sqlite: None, postgres: None },
 ];
 
-/// Columns that say how far a derived table is; they begin anew with it.
+/// Columns that hold the progress of a derived table; they start again with it.
 const BEGIN_ANEW: [(&str, &str); 6] = [
     ("documents", "mark"),
     ("documents", "embedded"),
@@ -76,7 +78,7 @@ const COUNT_SESSIONS: &str = "INSERT INTO sessions (tenant, session, started, me
     LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
         FROM events ORDER BY tenant, session, seq) AS event USING (tenant, session)";
 
-/// How a database keeps a column.
+/// The type of a column in a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer,
@@ -89,7 +91,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What is the same in both databases.
+    /// Returns the class of types that both databases share.
     fn class(self) -> &'static str {
         match self {
             Self::Integer | Self::Boolean => "a number",
@@ -100,30 +102,30 @@ impl Kind {
     }
 }
 
-/// A column as one database has it.
+/// A column in one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) kind: Kind,
 }
 
-/// A table as one database has it. Columns that the database computes by itself are left out.
+/// A table in one database. Generated columns are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
-    /// Sets of columns that tell rows apart and are never null; the best first.
+    /// The unique, never null sets of columns; the best first.
     pub(crate) keys: Vec<Vec<String>>,
-    /// Tables whose rows must be there first.
+    /// The tables whose rows must exist first.
     pub(crate) references: Vec<String>,
 }
 
-/// One table on one of the two sides. The columns have the same order on both.
+/// A table on one of the two sides. The columns have the same order on both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) columns: Vec<Column>,
-    /// Which of the columns rows are ordered by, in this order.
+    /// The indexes of the columns by which rows are ordered, in this order.
     pub(crate) key: Vec<usize>,
 }
 
@@ -133,22 +135,22 @@ impl Part {
     }
 }
 
-/// One table on both sides.
+/// A table on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) source: Part,
     pub(crate) target: Part,
 }
 
-/// What is to be done.
+/// The plan of a copy.
 pub(crate) struct Plan {
-    /// In an order in which no row comes before one that it refers to.
+    /// The tables, each after those it references.
     pub(crate) tables: Vec<Table>,
-    /// Tables of the target that are made from these.
+    /// The tables of the target that are derived from these.
     pub(crate) derived: Vec<&'static Derived>,
 }
 
-/// Compares what both sides have.
+/// Compares the tables of both sides.
 pub(crate) fn plan(source: Vec<Shape>, target: Vec<Shape>) -> Result<Plan, StoreError> {
     let by_name = |shapes: Vec<Shape>| {
         let theirs = shapes.into_iter().filter(|shape| !OWN.contains(&shape.name.as_str()));
@@ -214,7 +216,7 @@ fn pair(source: &Shape, target: &Shape) -> Result<Table, StoreError> {
     })
 }
 
-/// Puts tables after those that they refer to.
+/// Orders tables after those they reference.
 fn ordered(mut left: Vec<(Table, [Vec<String>; 2])>) -> Result<Vec<Table>, StoreError> {
     let mut tables: Vec<Table> = Vec::with_capacity(left.len());
     while !left.is_empty() {

@@ -1,4 +1,4 @@
-//! What a copy asks of a database, be it the source or the target.
+//! The operations of a copy on a database, source or target.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::shape::{Derived, Part, Shape};
 use super::value::{Row, Value};
 use crate::chain::ChainReport;
 
-/// One of the two databases.
+/// The source or the target of a copy.
 #[async_trait]
 pub(crate) trait Side: Send {
-    /// Its place in words, without a password.
+    /// Returns its location for messages, without a password.
     fn label(&self) -> &str;
 
     /// The tables it has.
     async fn shapes(&mut self) -> Result<Vec<Shape>, StoreError>;
 
-    /// How many rows a table has, and something that differs once one of them was changed, if the database can
+    /// Returns the number of rows of a table, and a text that changes when a row changes, if the database can
     /// tell.
     async fn count(&mut self, part: &Part) -> Result<(u64, String), StoreError>;
 
@@ -37,35 +37,36 @@ pub(crate) trait Side: Send {
 /// The database that is read, as it stood at one moment.
 #[async_trait]
 pub(crate) trait Source: Side {
-    /// Whether somebody has written to it since that moment. Afterwards the moment is gone.
+    /// Returns whether somebody has written to it since that moment. Ends the snapshot.
     async fn has_moved(&mut self, parts: &[&Part]) -> Result<bool, StoreError>;
 }
 
 /// The database that is written.
 #[async_trait]
 pub(crate) trait Target: Side {
-    /// What is kept of an unfinished copy, by part.
+    /// Returns the stored progress of an unfinished copy, by part.
     async fn progress(&mut self) -> Result<BTreeMap<String, String>, StoreError>;
 
-    /// How many rows of a table somebody put there: not those that opening a store makes.
+    /// Returns the number of rows of a table, without those that opening a store creates.
     async fn held(&mut self, part: &Part) -> Result<u64, StoreError>;
 
-    /// Empties these tables, forgets how far a copy was and keeps this of a new one; together.
+    /// Empties these tables, forgets the progress of an earlier copy and stores that of a new one, in one
+    /// transaction.
     async fn start(&mut self, tables: &[&str], state: &str) -> Result<(), StoreError>;
 
     /// Adds rows and keeps how far that is; together.
     async fn write(&mut self, part: &Part, rows: &[Row], state: &str) -> Result<(), StoreError>;
 
-    /// Empties a table that is made from others, and sees to it that it is filled.
+    /// Empties a derived table, and causes it to be filled.
     async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError>;
 
-    /// Sees to what rows alone do not bring: numbers that are given next, references, statistics.
+    /// Updates what rows alone do not carry: sequences, references, statistics.
     async fn settle(&mut self, parts: &[&Part]) -> Result<(), StoreError>;
 
     /// Marks the copy as finished: from now on the store can be opened.
     async fn finish(&mut self) -> Result<(), StoreError>;
 
-    /// Whether it keeps every character but NUL.
+    /// Returns whether it cannot store NUL characters.
     fn loses_nul(&self) -> bool;
 
     /// Lets go of it.

@@ -2,9 +2,9 @@
 
 use super::shape::Part;
 
-/// How a dialect says the three things in which the two differ.
+/// The parts of the SQL in which the two dialects differ.
 pub(crate) struct Words {
-    /// A column among those that are read.
+    /// A column in a select list.
     pub(crate) read: fn(&super::shape::Column) -> String,
     /// A column as rows are ordered by it.
     pub(crate) order: fn(&super::shape::Column) -> String,
@@ -14,7 +14,7 @@ pub(crate) struct Words {
     pub(crate) values: &'static str,
 }
 
-/// A name as it stands in a statement.
+/// Quotes a name.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -33,19 +33,20 @@ const WORDS: Words = Words {
     values: "VALUES",
 };
 
-/// How much of a file that is written is kept in memory, in KiB, so that indexes need not be read again and again.
+/// The page cache while a file is written, in KiB (negative by SQLite's convention), so that indexes are not
+/// read again and again.
 const CACHE: &str = "-65536";
 
 /// The file.
 pub(crate) struct SqliteSide {
     label: String,
     connection: SqliteConnection,
-    /// Sees whether others write, and what it saw before.
+    /// A connection that notices other writers, and the version it saw before.
     watch: Option<(SqliteConnection, i64)>,
 }
 
 impl SqliteSide {
-    /// A file to read, as it stands now.
+    /// Opens a file to read, as it stands now.
     pub(crate) async fn source(path: &Path) -> Result<Self, StoreError> {
         let side = async {
             let options = connect(&StoreOptions::default())
@@ -63,12 +64,12 @@ impl SqliteSide {
         side.await.map_err(|error| at(path, error))
     }
 
-    /// A file to write, which is made if it is not there. Nobody else can open it meanwhile.
+    /// Opens a file to write, making it if it is missing. Nobody else can open it meanwhile.
     pub(crate) async fn target(path: &Path) -> Result<Self, StoreError> {
         let options = StoreOptions::default();
         make_file(path, &options)?;
         let side = async {
-            // What is copied is safe when the copy is finished; a power cut before costs the last batches.
+            // Rows are durable when the copy is finished; a power cut before costs the last batches.
             let options = connect(&options)
                 .filename(path)
                 .foreign_keys(false)
@@ -127,7 +128,7 @@ impl SqliteSide {
         Ok(Shape { name, columns: kinds, keys, references })
     }
 
-    /// The columns of each whole unique index; none of one that is over expressions.
+    /// Returns the columns of each unique index that is neither partial nor over expressions.
     async fn unique(&mut self, table: &str) -> Result<Vec<Vec<String>>, StoreError> {
         let rows: Vec<(String, Option<String>)> = query_as(
             "SELECT list.name, info.name FROM pragma_index_list(?1) AS list, pragma_index_info(list.name) AS info
@@ -298,19 +299,19 @@ impl Target for SqliteSide {
     }
 }
 
-/// How messages name a file.
+/// Returns the name of a file in messages.
 pub(crate) fn label(path: &Path) -> String {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     format!("sqlite:{}", path.display())
 }
 
-/// Whether the file holds a store of exactly our schema, finished.
+/// Checks that the file holds a finished store of exactly our schema.
 async fn check_schema(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     schema::check(&applied(connection).await?, &migrate::sqlite())?;
     check_finished(connection).await
 }
 
-/// The migrations that were applied to a file; none where it is no store.
+/// Returns the migrations applied to a file; empty if it is not a store.
 pub(crate) async fn applied(connection: &mut SqliteConnection) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
     if !has_table(connection, schema::TABLE).await? {
         return Ok(Vec::new());

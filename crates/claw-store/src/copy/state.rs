@@ -1,4 +1,4 @@
-//! What a target keeps of a copy until it is finished.
+//! The state of an unfinished copy, stored in the target.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::row;
 
 /// The table that it keeps it in.
 pub(crate) const PROGRESS: &str = "copy_progress";
-/// Reads what is copied, where a copy is unfinished.
+/// Reads the state of an unfinished copy.
 pub(crate) const UNFINISHED: &str = "SELECT state FROM copy_progress WHERE part = ''";
 
-/// What is copied.
+/// The source of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Where the source is, without a password.
+    /// The source's location, without a password.
     pub(crate) from: String,
     pub(crate) mark: Mark,
 }
 
-/// How the source stood, to see that it has changed. That it has not is known only when all rows are compared.
+/// A fingerprint of the source, to notice that it has changed. Only comparing all rows shows that it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// By table: how many rows, and what else the database tells.
+    /// By table: the number of rows, and the database's own change stamp.
     pub(crate) tables: BTreeMap<String, (u64, String)>,
     /// A hash over the heads of the ledger's chains.
     pub(crate) heads: String,
@@ -47,7 +47,7 @@ impl Mark {
     }
 }
 
-/// How far a table is copied.
+/// The progress of one table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Reached {
     /// The key of the last row.

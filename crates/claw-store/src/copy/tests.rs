@@ -1,4 +1,4 @@
-//! Faults that only the connection that writes can be given.
+//! Faults that only the writing connection can be given.
 
 use std::path::Path;
 

@@ -1,12 +1,12 @@
-//! A cell of a table, apart from which database holds it.
+//! A cell of a table, independent of the database.
 
 use serde::{Deserialize, Serialize};
 
-/// One row, in the order of the columns that were asked for.
+/// A row, in the order of the columns that were asked for.
 pub(crate) type Row = Vec<Value>;
 
-/// What a column holds, in the form in which two databases are compared: an id is its bytes, JSON its text,
-/// a truth 0 or 1.
+/// The value of a column, in the form in which two databases are compared: an id is its bytes, JSON its text,
+/// a boolean 0 or 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Value {
@@ -18,7 +18,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// About how many bytes it takes in memory.
+    /// Returns its approximate size in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
         let held = match self {
             Self::Text(text) => text.len(),
@@ -29,7 +29,7 @@ impl Value {
     }
 }
 
-/// A key as people read it: names and numbers as they are, ids in hexadecimal.
+/// Formats a key for people: names and numbers as they are, ids in hexadecimal.
 pub(crate) fn show(key: &[Value]) -> String {
     let one = |value: &Value| match value {
         Value::Null => "null".to_owned(),

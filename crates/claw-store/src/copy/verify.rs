@@ -1,4 +1,4 @@
-//! Row by row: the target has what the source has, and nothing else.
+//! Verifies row by row that the target has the same rows as the source, and no others.
 
 use claw_core::store::StoreError;
 use futures_util::TryStreamExt as _;
@@ -10,10 +10,10 @@ use super::{replace_nul, within};
 use crate::progress::{Progress, Tell};
 use crate::row;
 
-/// How many rows are compared between two words about it.
+/// The number of rows compared between two progress reports.
 const STEP: u64 = 1_000;
 
-/// Compares a table on both sides; gives how many rows it has.
+/// Compares a table on both sides; returns its number of rows.
 pub(crate) async fn table(
     source: &mut dyn Source,
     target: &mut dyn Target,

@@ -1,8 +1,9 @@
 //! The knowledge graph: one implementation for both databases.
 //!
-//! The rows are JSON texts with what they are looked for by beside them, so the statements are the same in both dialects,
-//! but for how a list is read and how rows that others hold are passed over. Whoever changes facts of an owner first holds
-//! the owner's row; SQLite has one writer and needs no lock. A document's row is held before that, as its writers do.
+//! The rows are JSON texts with search columns beside them, so the statements are the same in both dialects,
+//! except for reading a list and skipping locked rows. A transaction that changes facts of an owner first
+//! locks the owner's row; SQLite has one writer and needs no lock. A document's row is locked before that, as
+//! its writers do.
 
 pub(crate) mod names;
 pub(crate) mod rank;
@@ -25,14 +26,14 @@ use crate::{document, row};
 
 pub(crate) const WRITE: &str = "could not write the knowledge graph";
 pub(crate) const READ: &str = "could not read the knowledge graph";
-/// Entities that a count of words is about; more change no ranking.
+/// The most entities over which words are counted; more change no ranking.
 pub(crate) const COUNTED: i64 = 10_000;
-/// Names that are compared with a new one.
+/// The names compared with a new one.
 pub(crate) const COMPARED: i64 = 200;
-/// Pairs that a new entity makes at most.
+/// The most pairs of possible duplicates for a new entity.
 pub(crate) const MOST_PAIRS: usize = 3;
 
-/// What is known of an entity, as its row holds it.
+/// The known facts of an entity or relation, as its row holds them.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known<F> {
     pub(crate) said: F,
@@ -40,13 +41,13 @@ pub(crate) struct Known<F> {
     pub(crate) mentions: u64,
 }
 
-/// Where facts are written, and as whose words.
+/// The destination and the origin of facts being written.
 #[derive(Debug, Clone)]
 pub(crate) struct Desk {
     pub(crate) tenant: String,
     pub(crate) owner: i64,
     pub(crate) by_hand: bool,
-    /// The document that says them; a person may name another for each.
+    /// The document that states the facts; a person may name another for each.
     pub(crate) path: String,
     pub(crate) at: i64,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Desk {
 /// A mention from its row: path, lines and body.
 pub(crate) type MentionRow = (String, i64, i64, String);
 
-/// All that mentions say of one fact; `None` of no mentions.
+/// Combines all mentions of one fact; `None` if there are none.
 pub(crate) fn folded<'r, F: Deserialize<'r>>(
     rows: &'r [MentionRow],
     fold: impl Fn(&[F]) -> Option<F>,
@@ -99,7 +100,7 @@ pub(crate) fn relation(
     })
 }
 
-/// Facts as they are kept; what does not fit is refused and named.
+/// Normalizes facts for storage; an invalid one is refused and named.
 pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
     let refused =
         |what: String, why: String| StoreError::Refused { what: WRITE, why: format!("{what}: {why}") };
@@ -123,7 +124,7 @@ pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
     Ok(facts)
 }
 
-/// There is no such entity, or it is somebody else's.
+/// Returns the error for an entity that does not exist or has another owner.
 pub(crate) fn no_entity(id: EntityId) -> StoreError {
     let why = format!(
         "there is no entity `{id}` of this owner; `clawsmith graph search '*'` lists those there are"
@@ -136,7 +137,7 @@ pub(crate) fn ordered(one: EntityId, other: EntityId) -> (String, String) {
     (one.min(other).to_string(), one.max(other).to_string())
 }
 
-/// Whether two ends name the same, and what names none.
+/// Returns the id of the entity at index `at`; rejects an index out of range.
 pub(crate) fn end(ids: &[EntityId], at: usize) -> Result<EntityId, StoreError> {
     ids.get(at).copied().ok_or_else(|| StoreError::Refused {
         what: WRITE,
@@ -144,7 +145,7 @@ pub(crate) fn end(ids: &[EntityId], at: usize) -> Result<EntityId, StoreError> {
     })
 }
 
-/// The user whose facts they are.
+/// Returns the desk for facts from this source.
 pub(crate) fn desk(from: &FactsFrom, owner: i64, at: UnixMillis) -> Desk {
     let (tenant, by_hand, path) = match from {
         FactsFrom::Document { key, .. } => (&key.tenant, false, key.path.clone()),

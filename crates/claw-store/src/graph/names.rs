@@ -1,4 +1,4 @@
-//! Names as they are compared: which are the same, which are only alike.
+//! Compares names: which are the same, which are only similar.
 
 use unicode_normalization::char::is_combining_mark;
 
@@ -6,11 +6,11 @@ use crate::words;
 
 /// Characters of a key that candidates must share.
 const SHARED: usize = 3;
-/// Names as alike as this may be one thing.
+/// The similarity from which two names may mean one thing.
 const ALIKE: f64 = 0.92;
 
-/// A name without case, accents, blanks and punctuation. Signs that tell names apart (`C`, `C++`, `C#`) stay, and so do
-/// points between digits.
+/// Returns a name without case, accents, blanks and punctuation. Signs that distinguish names (`C`, `C++`,
+/// `C#`) stay, and so do points between digits.
 pub(crate) fn key(name: &str) -> String {
     let plain: Vec<char> = words::plain(name).flat_map(char::to_lowercase).collect();
     let is_digit = |at: Option<usize>| at.and_then(|at| plain.get(at)).is_some_and(char::is_ascii_digit);
@@ -30,14 +30,14 @@ fn is_dash(c: char) -> bool {
     matches!(c, '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{ab}' | '\u{bb}')
 }
 
-/// The keys between which those of alike names are: from the first up to the second.
+/// Returns the range of the keys of similar names: from the first up to the second.
 pub(crate) fn range(key: &str) -> (String, String) {
     let start: String = key.chars().take(SHARED).collect();
     let end = format!("{start}\u{10ffff}");
     (start, end)
 }
 
-/// How alike two different keys are, where they may be of one thing.
+/// Returns the similarity of two different keys; `None` if they cannot be of one thing.
 pub(crate) fn likeness(one: &str, other: &str) -> Option<f64> {
     let digits = |key: &str| key.chars().filter(char::is_ascii_digit).collect::<String>();
     let shorter = one.chars().count().min(other.chars().count());

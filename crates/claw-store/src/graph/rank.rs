@@ -1,4 +1,4 @@
-//! Words that find an entity, and how well.
+//! Ranks entities by words.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow::Continue;
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::{search, words};
 
-/// How often a word of a name counts beside one of a description.
+/// The weight of a word in a name, against one in a description.
 const NAMED: i64 = 3;
-/// Different words of one entity.
+/// The most different words of one entity.
 const MOST_WORDS: usize = 256;
-/// How much repetition adds, and how much length takes away: the customary values of BM25.
+/// The weight of repetition and the penalty of length: the customary values of BM25.
 const K: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// The words of an entity, with how often each counts.
+/// Returns the words of an entity, each with its weighted count.
 pub(crate) fn words_of(said: &EntityFacts) -> BTreeMap<String, i64> {
     let mut counted: BTreeMap<String, i64> = BTreeMap::new();
     let mut count = |text: &str, times: i64| {
@@ -43,10 +43,11 @@ pub(crate) fn words_of(said: &EntityFacts) -> BTreeMap<String, i64> {
     counted
 }
 
-/// A word of an entity: the owner's number, the entity, the word, how often it counts, and how many words the entity has.
+/// A word of an entity: the owner's number, the entity, the word, its weighted count, and the number of words
+/// of the entity.
 pub(crate) type Posting = (i64, String, String, i64, i64);
 
-/// Entities by how well they answer, the best first; of equals the one that is known longer.
+/// Returns the entities by score, the best first; among equals the older one.
 pub(crate) fn best(
     postings: Vec<Posting>,
     counted: &[(String, u64)],
@@ -70,7 +71,7 @@ pub(crate) fn best(
     ranked.into_iter().map(|(entity, _)| entity).collect()
 }
 
-/// The text that an entity's words come from, to tell which of a question's it has.
+/// Returns the text of an entity's words, to find which words of a question it has.
 pub(crate) fn text_of(said: &EntityFacts) -> String {
     let mut text = format!("{}\n{}\n{}\n{}", said.name, said.aliases.join("\n"), said.kind, said.description);
     for (name, value) in &said.properties {

@@ -1,7 +1,7 @@
 //! Statements that read facts, for both databases.
 
-/// Functions that find entities and walk along relations over a connection. `$open` and `$close` make a table of a JSON
-/// list that a parameter holds; `$out` and `$into` give the relations of each entity of a list.
+/// Functions that find entities and walk along relations over a connection. `$open` and `$close` turn a JSON
+/// list in a parameter into a table; `$out` and `$into` select the relations of each entity of a list.
 macro_rules! graph_reading {
     (
         $connection:ty,
@@ -56,7 +56,8 @@ macro_rules! graph_reading {
             Ok(owners)
         }
 
-        /// Entities of an owner by their ids, in that order; those that are not there, or were not then, are left out.
+        /// Loads entities of an owner by their ids, in that order; entities that do not exist, or did not at
+        /// `as_of`, are left out.
         async fn load(
             connection: &mut $connection,
             (owner, whose): (i64, MemoryOwner),
@@ -128,7 +129,7 @@ macro_rules! graph_reading {
             rows.iter().map(|(_, whose, row)| entity(*whose, row)).collect()
         }
 
-        /// Entities that have any of the words, best first.
+        /// Returns entities that have any of the words, best first.
         async fn searched(
             connection: &mut $connection,
             owners: &[(i64, MemoryOwner)],
@@ -192,7 +193,7 @@ macro_rules! graph_reading {
             Ok(ids.into_iter().filter_map(|id| found.remove(&id)).collect())
         }
 
-        /// Walks from entities of one owner; gives what it came by.
+        /// Walks from entities of one owner, and collects what it reaches.
         async fn walk(
             connection: &mut $connection,
             (owner, whose): (i64, MemoryOwner),

@@ -1,7 +1,7 @@
-//! The store trait over those statements, for both databases.
+//! The store trait over these statements, for both databases.
 
-/// Implements [`GraphStore`](claw_core::store::GraphStore) for a backend. `$skip` is what a `SELECT` adds to lock rows and
-/// pass over those that others hold.
+/// Implements [`GraphStore`](claw_core::store::GraphStore) for a backend. `$skip` is the SQL suffix that
+/// locks rows and skips locked ones.
 macro_rules! graph_store {
     ($store:ty, look: $look:ident, write: $write:ident, failed: $failed:path, skip: $skip:literal) => {
         const CLAIM: &str = concat!(

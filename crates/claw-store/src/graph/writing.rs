@@ -3,7 +3,7 @@
 /// Functions that keep, fold and remove facts over a connection.
 macro_rules! graph_writing {
     ($connection:ty, database: $database:ty, failed: $failed:path) => {
-        /// The entity that is meant, where it is known.
+        /// Finds the known entity that is meant, if there is one.
         async fn resolve(
             connection: &mut $connection,
             desk: &Desk,
@@ -35,7 +35,7 @@ macro_rules! graph_writing {
             .map_err($failed(WRITE))
         }
 
-        /// Keeps a mention of an entity; gives its id, and whether it is new.
+        /// Stores a mention of an entity; returns its id, and whether it is new.
         async fn keep_entity(
             connection: &mut $connection,
             desk: &Desk,
@@ -50,7 +50,7 @@ macro_rules! graph_writing {
             Ok((row::word("an entity's id", &id)?, is_new))
         }
 
-        /// Notes which known entities a new one may be; returns how many.
+        /// Records which known entities a new one may duplicate; returns how many.
         async fn pair_up(
             connection: &mut $connection,
             desk: &Desk,
@@ -102,7 +102,8 @@ macro_rules! graph_writing {
             Ok(paired)
         }
 
-        /// An entity of this owner that a relation names. A person who names it says by that that it is there.
+        /// Returns an entity of this owner that a relation names. If a person names it, that counts as a
+        /// mention.
         async fn known_end(
             connection: &mut $connection,
             desk: &Desk,
@@ -125,7 +126,7 @@ macro_rules! graph_writing {
             Ok(id)
         }
 
-        /// Keeps a mention of a relation between two entities that are there.
+        /// Stores a mention of a relation between two existing entities.
         async fn keep_relation(
             connection: &mut $connection,
             desk: &Desk,
@@ -157,7 +158,7 @@ macro_rules! graph_writing {
             settle_relation(connection, (&desk.tenant, desk.owner), &id, (&source, &target)).await
         }
 
-        /// Keeps what is said of a fact, once.
+        /// Stores a mention of a fact, once.
         async fn mention(
             connection: &mut $connection,
             desk: &Desk,
@@ -207,7 +208,7 @@ macro_rules! graph_writing {
             .map_err($failed(WRITE))
         }
 
-        /// Makes an entity what its mentions say; without one it is gone.
+        /// Recomputes an entity from its mentions; without any it is removed.
         async fn settle_entity(
             connection: &mut $connection,
             (tenant, owner): (&str, i64),
@@ -284,7 +285,7 @@ macro_rules! graph_writing {
             Ok(())
         }
 
-        /// Makes a relation what its mentions say; without one it is gone.
+        /// Recomputes a relation from its mentions; without any it is removed.
         async fn settle_relation(
             connection: &mut $connection,
             (tenant, owner): (&str, i64),
@@ -325,7 +326,7 @@ macro_rules! graph_writing {
             Ok(())
         }
 
-        /// Removes an entity, its relations and all that was said of them. Names, words and pairs go with it.
+        /// Removes an entity, its relations and all their mentions. Names, words and pairs go with it.
         async fn remove_entity(connection: &mut $connection, owner: i64, id: &str) -> Result<bool, StoreError> {
             let mut removed = 0;
             for sql in [
@@ -342,7 +343,7 @@ macro_rules! graph_writing {
             Ok(removed > 0)
         }
 
-        /// Takes back what a document said; gives the facts that it was about, relations first.
+        /// Removes the mentions of a document; returns the facts concerned, relations first.
         async fn unsay(
             connection: &mut $connection,
             owner: i64,
@@ -361,7 +362,7 @@ macro_rules! graph_writing {
             Ok(facts.into_iter().collect())
         }
 
-        /// Makes facts what is still said of them.
+        /// Recomputes facts from their remaining mentions.
         async fn settle(
             connection: &mut $connection,
             (tenant, owner): (&str, i64),
@@ -386,7 +387,7 @@ macro_rules! graph_writing {
             Ok(())
         }
 
-        /// The number of an owner, whose row is held; made where there is none.
+        /// Locks the row of an owner, making it if missing; returns the owner's number.
         async fn hold_owner(connection: &mut $connection, owner: &GraphOwner) -> Result<i64, StoreError> {
             query_scalar(
                 "INSERT INTO document_owners (tenant, agent, for_user) VALUES ($1, $2, $3)
@@ -400,7 +401,8 @@ macro_rules! graph_writing {
             .map_err($failed(WRITE))
         }
 
-        /// Makes relations that became the same by a merge one, and removes those that lead back to where they begin.
+        /// Merges relations that became the same by a merge of entities, and removes those that lead back to
+        /// their own entity.
         async fn unite_relations(
             connection: &mut $connection,
             (tenant, owner): (&str, i64),

@@ -1,4 +1,5 @@
-//! Tenants, users and keys. Ids are sorted byte by byte, as elsewhere, whatever the database's own order is.
+//! Tenants, users and keys. Ids are sorted byte by byte, as elsewhere, regardless of the database's
+//! collation.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -224,7 +225,7 @@ impl AccessStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Tells of a change, if there was one.
+    /// Announces a change, if there was one.
     fn told(&self, changed: bool) -> bool {
         if changed {
             self.listener.bells.ring(Topic::Access);
@@ -232,7 +233,7 @@ impl PostgresStore {
         changed
     }
 
-    /// Writes down that a key is used, unless somebody did within the last minute.
+    /// Records the use of a key, unless that was done within the last minute.
     async fn note_use(&self, key: KeyId, now: UnixMillis) -> Result<(), StoreError> {
         query("UPDATE api_keys SET last_used = $2 WHERE id = $1 AND (last_used IS NULL OR last_used <= $3)")
             .bind(uuid(key.as_bytes()))

@@ -1,4 +1,4 @@
-//! Questions to people: answered once, used once.
+//! Approvals: answered once, used once.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -111,7 +111,7 @@ impl Approvals for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Ends a question whose time is over by `now`, and gives it as it stands.
+    /// Expires an approval whose time is over by `now`, and returns its current state.
     pub(super) async fn lapse(
         &self,
         tenant: &TenantId,
@@ -150,14 +150,14 @@ impl PostgresStore {
         }
     }
 
-    /// A question as it stands, where a change did not apply to it.
+    /// Returns the current approval, after a change did not apply to it.
     pub(super) async fn existing(&self, tenant: &TenantId, id: ApprovalId) -> Result<Approval, StoreError> {
         self.approval(tenant, id).await?.ok_or_else(|| missing(id))
     }
 }
 
-/// Answers a question, or makes it expired where its time is over, and wakes its run; `None`, and nothing changed,
-/// where there is none that waits for an answer.
+/// Answers an approval, or expires it if its time is over, and wakes its run; returns `None` and changes
+/// nothing if none is pending.
 pub(super) async fn answer(
     transaction: &mut Transaction,
     tenant: &TenantId,
@@ -191,8 +191,8 @@ pub(super) async fn answer(
     Ok(answered)
 }
 
-/// Locks the run that an approval wakes. It comes before the approval itself, as in parking: whichever of the two comes
-/// later sees what the other one did.
+/// Locks the run that an approval wakes. This comes before the approval itself, as in parking: whichever
+/// comes later sees what the other did.
 async fn lock_run(
     transaction: &mut Transaction,
     tenant: &TenantId,
@@ -260,11 +260,11 @@ pub(super) async fn cancel_of_runs(
     .map_err(failed(WRITE))
 }
 
-/// Marks the approval that an intent names used, in the transaction that writes the intent; `false`, and nothing
-/// changed, where its time is over.
+/// Marks the approval that an intent names as used, in the intent's transaction; returns `false` and changes
+/// nothing if it has expired.
 pub(super) async fn spend(transaction: &mut Transaction, intent: &Record) -> Result<bool, StoreError> {
     let EntryEvent::Intent { approval: Some(id), digest, .. } = &intent.event else { return Ok(true) };
-    // What is about something else is as good as not there.
+    // An approval of another action counts as missing.
     let found = query(
         "SELECT id, state, answered_by, reason, request FROM approvals
          WHERE tenant = $1 AND id = $2 AND session = $3 AND agent = $4 AND call = $5 AND digest = $6
@@ -295,7 +295,7 @@ pub(super) async fn spend(transaction: &mut Transaction, intent: &Record) -> Res
     Ok(true)
 }
 
-/// Lets one transaction at a time put a question of this call: the first has no row yet to be locked.
+/// Serializes the requests of this call: the first has no row yet that could be locked.
 async fn lock_call(transaction: &mut Transaction, new: &NewApproval) -> Result<(), StoreError> {
     query("SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(' ', $1, $2, $3, $4), 0))")
         .bind(new.tenant.as_str())
@@ -308,7 +308,8 @@ async fn lock_call(transaction: &mut Transaction, new: &NewApproval) -> Result<(
         .map_err(failed(WRITE))
 }
 
-/// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
+/// Ends approvals of the same call that it may no longer use: they expired, or it asks for something else
+/// now.
 async fn end_others(transaction: &mut Transaction, new: &NewApproval) -> Result<(), StoreError> {
     query(
         "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
@@ -327,8 +328,8 @@ async fn end_others(transaction: &mut Transaction, new: &NewApproval) -> Result<
     .map_err(failed(WRITE))
 }
 
-/// The question of the same call about the same thing, unless it was cancelled. A statement of its own, so that
-/// it sees an answer for which [`end_others`] had to wait.
+/// Returns the approval of the same call for the same action, unless it was cancelled. A statement of its
+/// own, so that it sees an answer for which [`end_others`] had to wait.
 async fn find(transaction: &mut Transaction, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
     let found = query(
         "SELECT id, state, answered_by, reason, request FROM approvals

@@ -1,8 +1,8 @@
-//! What changed, told from node to node.
+//! Announces changes from node to node.
 //!
 //! The tables announce changes themselves: triggers send `topic tenant` on one channel, at commit, and
-//! `sessions tenant session` for events. Here one task listens. Whenever it begins to, something may have been missed,
-//! so everyone is woken.
+//! `sessions tenant session` for events. One task listens here. Whenever it starts, it may have missed
+//! something, so everyone is woken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use super::PostgresStore;
 use super::connections::close;
 use super::streams::{self, Ours};
 
-/// As in the migrations.
+/// The channel's name, as in the migrations.
 const CHANNEL: &str = "clawsmith";
-/// How long to wait before another try to listen.
+/// The wait before another attempt to listen.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The bells of one store, and the task that rings them for other nodes. It ends with them.
+/// The bells of one store, and the task that rings them for other nodes' changes. The task ends with them.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) bells: Arc<Bells>,
@@ -91,7 +91,7 @@ async fn listen(pool: PgPool, (bells, sessions): (Arc<Bells>, Arc<SessionBells>)
     }
 }
 
-/// Rings for what is heard until the connection is lost.
+/// Rings for each notification until the connection is lost.
 async fn hear(
     pool: &PgPool,
     bells: &Bells,

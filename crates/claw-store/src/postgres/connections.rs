@@ -16,9 +16,9 @@ use sqlx::postgres::{
 use sqlx::{Either, Error, Execute, Executor, SqlStr};
 use tokio::time::timeout;
 
-/// How much longer than the server's own limit on a statement an answer may take.
+/// The extra time for an answer beyond the server's own statement timeout.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long closing waits for connections whose callers gave up.
+/// The longest that closing waits for connections whose callers gave up.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// A pool of connections. Cheap to clone.
@@ -29,7 +29,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Bounds the waits for connections of this pool, whose server ends a statement after `statement_timeout`.
+    /// Bounds the waits on connections of this pool, whose server ends a statement after `statement_timeout`.
     pub(super) fn new(pool: PgPool, statement_timeout: Duration) -> Self {
         Self { pool, patience: statement_timeout + GRACE }
     }
@@ -58,14 +58,14 @@ impl Connections {
     }
 }
 
-/// Closes every connection of a pool; one that does not come back in time is left to the server.
+/// Closes every connection of a pool; one that is not returned in time is left to the server.
 pub(super) async fn close(pool: &PgPool) {
     if timeout(CLOSING, pool.close()).await.is_err() {
         tracing::warn!("connections to the store did not end in time and are left");
     }
 }
 
-/// One connection, as long as its caller has it.
+/// A connection, for as long as its caller holds it.
 #[derive(Debug)]
 pub(crate) struct Link<'a> {
     kind: Kind<'a>,
@@ -95,7 +95,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// A transaction; without [`commit`](Self::commit) it is taken back.
+/// A transaction; without [`commit`](Self::commit) it is rolled back.
 #[derive(Debug)]
 pub(super) struct Transaction(Link<'static>);
 
@@ -147,7 +147,7 @@ pub(super) async fn in_time<T>(
 
 type Step = Result<Either<PgQueryResult, PgRow>, Error>;
 
-/// Ends a stream with an error where the next row does not come in time.
+/// Ends a stream with an error if the next row does not come in time.
 fn each_in_time(patience: Duration, rows: BoxStream<'_, Step>) -> BoxStream<'_, Step> {
     stream::unfold(Some(rows), move |rows| async move {
         let mut rows = rows?;
@@ -193,7 +193,7 @@ impl<'c> Executor<'c> for &'c mut Link<'_> {
     }
 }
 
-/// One statement on any connection of the pool.
+/// Runs one statement on any connection of the pool.
 impl<'c> Executor<'c> for &'c Connections {
     type Database = Postgres;
 

@@ -1,4 +1,4 @@
-//! Whose conversations are.
+//! Sessions and their owners.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -16,7 +16,7 @@ use crate::conversations::{self as shared, ACCEPT, CHANGE, READ, Row};
 use crate::row;
 
 const COLUMNS: &str = shared::columns!("c.job::text");
-/// The copy counts its messages on from those that it has.
+/// Sets the message counter of a forked session.
 const COUNT_FORKED: &str = "INSERT INTO sessions (tenant, session, started, messages)
      SELECT tenant, $3, started, messages FROM sessions WHERE tenant = $1 AND session = $2
      ON CONFLICT (tenant, session) DO UPDATE SET messages = excluded.messages";
@@ -149,7 +149,8 @@ impl Conversations for PostgresStore {
     }
 }
 
-/// Stores a message of this party and the job that answers it; `None`, and nothing stored, where its id is known.
+/// Stores a message of this party and the job that answers it; returns `None` and stores nothing if its id is
+/// known.
 pub(super) async fn accept(
     transaction: &mut Transaction,
     party: &Party,

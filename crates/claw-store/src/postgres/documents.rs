@@ -1,4 +1,4 @@
-//! Documents, and their passages by the words in them. Whoever writes a document holds its row.
+//! Documents, and their passages by the words in them. A writer of a document holds its row's lock.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -19,9 +19,9 @@ const WRITE: &str = "could not write the document";
 const INDEX: &str = "could not index the document";
 const READ: &str = "could not read documents";
 const SEARCH: &str = "could not search documents";
-/// Of so many passages one is in the sample, the index `passages_sample`.
+/// The sample, the index `passages_sample`, has one of so many passages.
 const SAMPLE: u64 = 16;
-/// So many more than expected leave no doubt where few are expected.
+/// The excess in the sample that leaves no doubt, even if few are expected.
 const SURE: u64 = 50;
 /// Passages that are sent together.
 const BATCH: usize = 200;
@@ -223,7 +223,7 @@ impl Documents for PostgresStore {
     }
 }
 
-/// The row of a document, if it ever had one, held until the end of the transaction.
+/// Returns and locks the row of a document, if it ever had one.
 pub(super) async fn standing(
     connection: &mut Link<'_>,
     key: &DocumentKey,
@@ -244,7 +244,7 @@ pub(super) async fn standing(
     Ok(row.map(Standing::of))
 }
 
-/// Makes the first version of a document; `false`, and nothing made, where another has made it.
+/// Creates the first version of a document; returns `false` and creates nothing if another writer did.
 async fn create(
     connection: &mut Link<'_>,
     key: &DocumentKey,
@@ -278,7 +278,7 @@ async fn create(
     Ok(made.rows_affected() == 1)
 }
 
-/// Puts passages of a document in the place of those that it has.
+/// Replaces the passages of a document.
 async fn replace(
     connection: &mut Link<'_>,
     key: &DocumentKey,
@@ -292,7 +292,7 @@ async fn replace(
     count_passages(connection, standing, row::number(passages.len()) - forgotten).await
 }
 
-/// Takes away what was indexed of a document; gives how many passages.
+/// Removes the index of a document; returns its number of passages.
 async fn forget(connection: &mut Link<'_>, standing: &Standing) -> Result<i64, sqlx::Error> {
     query("DELETE FROM passage_vectors WHERE passage IN (SELECT id FROM passages WHERE document = $1)")
         .bind(standing.id)
@@ -303,7 +303,7 @@ async fn forget(connection: &mut Link<'_>, standing: &Standing) -> Result<i64, s
     Ok(row::number(forgotten.rows_affected()))
 }
 
-/// Counts passages of whose document it is. Everyone who writes for this owner changes this row, so it comes
+/// Updates the passage count of a document's owner. All writers for this owner change this row, so it comes
 /// last.
 async fn count_passages(
     connection: &mut Link<'_>,
@@ -354,7 +354,7 @@ async fn insert(
     Ok(())
 }
 
-/// Whose documents are searched, with how many passages each has.
+/// Returns the owners whose documents are searched, each with its number of passages.
 pub(super) async fn owners(
     connection: &mut Link<'_>,
     (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
@@ -372,7 +372,7 @@ pub(super) async fn owners(
     rows.into_iter().map(|(id, passages)| Ok((id, row::count(passages)?))).collect()
 }
 
-/// The words that are searched for, with how many passages have each. One alone is not counted.
+/// Selects the words to search for, each with its number of passages. A single word is not counted.
 async fn telling(
     connection: &mut Link<'_>,
     owners: &[i64],
@@ -392,8 +392,8 @@ async fn telling(
     Ok(search::rarest(count(connection, owners, asked, passages).await?))
 }
 
-/// How many passages have each word, counted up to `most`. Where the sample has twice as many as it had if there
-/// were `most`, and some more, there are as many: the whole list would be read before the first of it is counted.
+/// Counts the passages that have each word, up to `most`. If a sample already has clearly more hits than
+/// `most` would give, the count is `most`: a full count would read the whole list first.
 async fn count(
     connection: &mut Link<'_>,
     owners: &[i64],
@@ -419,15 +419,16 @@ async fn count(
     words.into_iter().zip(counts).map(|(word, count)| Ok((word, row::count(count)?))).collect()
 }
 
-/// How well a passage answers `terms` words, which are in `$2` with their weights in `$3`. Written out, it takes two
-/// thirds of the time of a sum over rows; by its own `SELECT` a word is read once and not for every passage.
+/// Returns the SQL that scores a passage for `terms` words, which are in `$2` with their weights in `$3`.
+/// Written out, it takes two thirds of the time of a sum over rows; with its own `SELECT` a word is read once
+/// and not for every passage.
 fn score(terms: usize) -> String {
     let each = (1..=terms)
         .map(|n| format!("($3::float8[])[{n}] * ts_rank(words, (SELECT ($2::text[])[{n}]::tsquery), 1)"));
     each.collect::<Vec<_>>().join(" + ")
 }
 
-/// A word of any of the owners, as a `tsquery` is written. It has no quotes in it.
+/// Returns a `tsquery` for a word of any of the owners. A word has no quotes in it.
 fn term(owners: &[i64], word: &str) -> String {
     let each: Vec<String> = owners.iter().map(|owner| format!("'{}'", words::owned(*owner, word))).collect();
     each.join(" | ")

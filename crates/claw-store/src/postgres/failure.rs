@@ -1,4 +1,4 @@
-//! What the database says, in our words: whether trying again may help, and never a value of a row.
+//! Converts errors of the database: says whether a retry may help, and never shows a value of a row.
 
 use std::io::ErrorKind;
 
@@ -8,7 +8,7 @@ use sqlx::error::DatabaseError;
 
 use crate::row;
 
-/// The failure of what was being done.
+/// Converts an error of the operation `what`.
 pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
     move |error| {
         let (why, transient) = match error {
@@ -34,23 +34,23 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
     }
 }
 
-/// A failure that is no one's but the caller's.
+/// Returns a permanent error caused by the caller.
 pub(crate) fn refused(what: &'static str, why: &str) -> StoreError {
     StoreError::Database { what, why: why.to_owned(), transient: false }
 }
 
-/// Whether a row was refused because this unique index has one like it.
+/// Returns whether a row was rejected because this unique index already has its key.
 pub(crate) fn is_taken(error: &Error, index: &str) -> bool {
     let Error::Database(error) = error else { return false };
     error.is_unique_violation() && error.constraint() == Some(index)
 }
 
-/// Whether a row names another one that is not there.
+/// Returns whether a row references another one that does not exist.
 pub(super) fn is_unreferenced(error: &Error) -> bool {
     error.as_database_error().is_some_and(DatabaseError::is_foreign_key_violation)
 }
 
-/// What the server said, and whether it may say otherwise later.
+/// Returns the server's message, and whether the error is transient.
 fn said(error: &dyn DatabaseError) -> (String, bool) {
     let code = error.code().unwrap_or_default();
     let why = match code.get(..2).unwrap_or_default() {

@@ -15,10 +15,10 @@ use crate::row::{self, wrong_state};
 
 const APPEND: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
-/// How many lines a check reads at once.
+/// The number of lines a verification reads at once.
 const PAGE: i64 = 1_000;
 
-/// Tenant and node, and the head, where there is one.
+/// Tenant and node, and the head, if there is one.
 type Chain = (String, String, Option<i64>, Option<String>);
 
 #[async_trait]
@@ -53,7 +53,7 @@ impl Ledger for PostgresStore {
         Ok(())
     }
 
-    /// The first end stands; what says it again changes nothing.
+    /// Records the end of a call. The first end stands; a repetition changes nothing.
     async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
         let mut transaction = self.begin(APPEND).await?;
         self.append(&mut transaction, &record).await?;
@@ -129,7 +129,8 @@ impl PostgresStore {
         verify_all(&mut transaction).await
     }
 
-    /// Adds a line to this node's chain. `false`, and nothing added, where the call has such a line already.
+    /// Adds a line to this node's chain. Returns `false` and adds nothing if the call already has such a
+    /// line.
     async fn append(&self, transaction: &mut Transaction, record: &Record) -> Result<bool, StoreError> {
         let head = self.lock_head(transaction, &record.tenant).await?;
         let (line, next) = head.next(&self.node, record)?;
@@ -163,7 +164,8 @@ impl PostgresStore {
         Ok(written.rows_affected() == 1)
     }
 
-    /// Where this node's chain ends. Nobody else appends to it until the transaction is over.
+    /// Returns and locks the end of this node's chain. Nobody else appends to it until the transaction is
+    /// over.
     async fn lock_head(&self, transaction: &mut Transaction, tenant: &TenantId) -> Result<Head, StoreError> {
         let start = Head::start();
         let (count, hash): (i64, String) = query_as(
@@ -182,7 +184,7 @@ impl PostgresStore {
     }
 }
 
-/// Checks every chain; whoever asks has begun a transaction, or is alone.
+/// Checks every chain; the caller has begun a transaction, or is alone.
 pub(crate) async fn verify_all(connection: &mut Link<'_>) -> Result<Vec<ChainReport>, StoreError> {
     let chains: Vec<Chain> = query_as(
         "SELECT tenant, node, count, head
@@ -199,7 +201,7 @@ pub(crate) async fn verify_all(connection: &mut Link<'_>) -> Result<Vec<ChainRep
     Ok(reports)
 }
 
-/// What became of a call that has begun.
+/// Returns the outcome of a call that has begun.
 async fn fate(connection: &mut Link<'_>, tenant: &TenantId, call: CallId) -> Result<Outcome, StoreError> {
     let outcome: Option<String> =
         query_scalar("SELECT outcome FROM ledger WHERE tenant = $1 AND call = $2 AND event = 'outcome'")

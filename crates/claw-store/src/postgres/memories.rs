@@ -1,4 +1,4 @@
-//! Vectors of passages, and which of them are nearest to a question.
+//! Vectors of passages, and the search for the nearest.
 
 use std::time::Duration;
 
@@ -316,7 +316,7 @@ async fn compared(
     rows.iter().map(similar).collect()
 }
 
-/// The text of each passage that a vector is made of.
+/// Returns the texts from which the vectors of a document's passages are computed.
 async fn passages(connection: &mut Link<'_>, document: i64) -> Result<Vec<UnembeddedPassage>, StoreError> {
     let rows: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> =
         query_as("SELECT hash, heading, text FROM passages WHERE document = $1 ORDER BY id")

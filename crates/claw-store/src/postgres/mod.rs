@@ -1,8 +1,8 @@
-//! One PostgreSQL database, for many nodes.
+//! A store in one PostgreSQL database, for many nodes.
 //!
-//! Every trait method is one transaction or one statement. Rows are locked where order matters (the head of a
-//! chain, a session's counters) and skipped where it does not (the queue); unique indexes have the last word.
-//! Times come from the caller: the server's clock is never asked.
+//! Every trait method is one transaction or one statement. Rows are locked if order matters (the head of a
+//! chain, a session's counters) and skipped if it does not (the queue); unique indexes have the last word.
+//! Times come from the caller: the server's clock is never used.
 
 mod access;
 #[path = "../sql/agents.rs"]
@@ -74,9 +74,10 @@ use crate::migrate::Step;
 use crate::options::StoreOptions;
 
 const OPEN: &str = "could not open the store";
-/// How long a connection may be idle before it is tried out first; asking every time would double the way.
+/// The idle time after which a connection is tested before use; testing it every time would double the round
+/// trips.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long one may be idle before it is closed.
+/// The idle time after which a connection is closed.
 const IDLE: Duration = Duration::from_secs(300);
 /// A store in a PostgreSQL database.
 #[derive(Debug)]
@@ -91,13 +92,13 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the database that `url` names (`postgres://user@host/name`) for this node, and brings its schema
-    /// up to date; nodes that start together wait for each other there.
+    /// Opens the database at `url` (`postgres://user@host/name`) for this node, and migrates its schema;
+    /// nodes that start together wait for each other there.
     pub async fn connect(url: &str, node: NodeId) -> Result<Self, StoreError> {
         Self::connect_with(url, node, &StoreOptions::default()).await
     }
 
-    /// The same, with options.
+    /// Opens the database with options.
     pub async fn connect_with(url: &str, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = read(url)?;
         let (_, installation) = prepare(&connect, options).await?;
@@ -151,7 +152,7 @@ impl Backend for PostgresStore {
     }
 }
 
-/// Brings the schema up to date; says what it did.
+/// Migrates the schema; returns the applied migrations.
 pub(crate) async fn migrate(url: &str, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     Ok(prepare(&read(url)?, options).await?.0)
 }
@@ -177,7 +178,7 @@ async fn open_within(connect: &PgConnectOptions, patience: Duration) -> Result<P
     in_time(patience, PgConnection::connect_with(connect)).await.map_err(failed(OPEN))
 }
 
-/// How to reach the database that `url` names.
+/// Parses the URL of a database.
 pub(crate) fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
     // The parser's own words could quote a password.
     let connect = PgConnectOptions::from_str(url)
@@ -185,7 +186,7 @@ pub(crate) fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(connect.application_name("clawsmith").disable_statement_logging())
 }
 
-/// What holds on every connection. A client that hangs must not hold its locks for long.
+/// Returns the settings of every connection. A client that hangs must not hold its locks for long.
 fn settings(options: &StoreOptions) -> [(&'static str, String); 3] {
     let timeout = format!("{}ms", options.statement_timeout.as_millis());
     [
@@ -195,17 +196,17 @@ fn settings(options: &StoreOptions) -> [(&'static str, String); 3] {
     ]
 }
 
-/// What a column holds.
+/// Returns the value of a column.
 fn get<'r, T: Decode<'r, Postgres> + Type<Postgres>>(row: &'r PgRow, column: &str) -> Result<T, StoreError> {
     row.try_get(column).map_err(failed("could not read a row"))
 }
 
-/// The bytes of one of our ids as PostgreSQL keeps them.
+/// Converts the bytes of an id to PostgreSQL's type.
 fn uuid(bytes: &[u8; 16]) -> Uuid {
     Uuid::from_bytes(*bytes)
 }
 
-/// Free text as PostgreSQL takes it: it keeps every character except NUL.
+/// Replaces NUL in free text, the one character that PostgreSQL cannot store.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

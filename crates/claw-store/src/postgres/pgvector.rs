@@ -1,4 +1,4 @@
-//! Vectors by pgvector, where the database has it: an HNSW index for each length.
+//! Vector search by pgvector, if the database has it: an HNSW index for each length.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,21 @@ use crate::vectors::decode;
 
 const INDEX: &str = "could not index the memory";
 const SEARCH: &str = "could not search the memory";
-/// The longest vector that an index of pgvector takes.
+/// The longest vector that a pgvector index supports.
 const LONGEST: usize = 2_000;
 
 /// The state of the pgvector extension in this database.
 #[derive(Debug, Default)]
 pub(super) struct Pgvector {
-    /// Whether it is there, and whether it goes on searching where a filter took the first away (since 0.8).
+    /// `None` if the extension is missing; else whether it continues a search after a filter removed the
+    /// first results (since 0.8).
     known: OnceCell<Option<bool>>,
-    /// Lengths whose index was made, or seen to be there.
+    /// The lengths whose index exists.
     indexed: Mutex<BTreeSet<usize>>,
 }
 
 impl Pgvector {
-    /// `None` where it is not there.
+    /// Detects the extension; `None` if it is missing.
     async fn known(&self, connection: &mut Link<'_>) -> Result<Option<bool>, StoreError> {
         let known = self.known.get_or_try_init(async || {
             let version: Option<String> = query_scalar(
@@ -46,7 +47,7 @@ impl Pgvector {
         known.await.copied()
     }
 
-    /// Copies the vectors of a document; gives their length.
+    /// Copies the vectors of a document; returns their length.
     pub(super) async fn store(
         &self,
         connection: &mut Link<'_>,
@@ -86,7 +87,7 @@ impl Pgvector {
         Ok(length)
     }
 
-    /// Makes the index for vectors of this length, where it is not there.
+    /// Creates the index for vectors of this length, if it is missing.
     pub(super) async fn index(&self, pool: &Connections, length: usize) -> Result<(), StoreError> {
         if length > LONGEST {
             return Ok(());
@@ -105,7 +106,8 @@ impl Pgvector {
         Ok(())
     }
 
-    /// The nearest passages of these owners; `None` where pgvector is not there. To be asked in a transaction.
+    /// Returns the nearest passages of these owners; `None` if pgvector is missing. To be called in a
+    /// transaction.
     pub(super) async fn nearest(
         &self,
         connection: &mut Link<'_>,

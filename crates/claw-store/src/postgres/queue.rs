@@ -1,5 +1,5 @@
-//! Accepted work. Claimers pass over rows that others hold, and a unique index keeps two jobs of one session from
-//! being leased at once.
+//! The queue of accepted work. Claimers skip locked rows, and a unique index keeps two jobs of one session
+//! from being leased at once.
 //!
 //! Locks are taken in one order everywhere: jobs (parents before children), then approvals, then sessions.
 
@@ -25,7 +25,7 @@ const CLAIM: &str = "could not claim a job";
 const WRITE: &str = "could not change the job";
 const READ: &str = "could not read jobs";
 
-/// What [`job`] reads.
+/// The columns that [`job`] reads.
 macro_rules! columns {
     () => {
         "id, tenant, lane, session, priority, payload, accepted, visible, max_attempts,
@@ -107,7 +107,7 @@ impl Queue for PostgresStore {
     }
 
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
-        // What is locked is being finished, extended or reclaimed right now.
+        // A locked job is being finished, extended or reclaimed right now.
         let ids: Vec<Uuid> = query_scalar(
             "UPDATE jobs SET state = 'pending', node = NULL, boot = NULL, until = NULL
              WHERE id IN (
@@ -215,7 +215,7 @@ impl Queue for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Makes parked jobs pending whose time has come, so that a claim finds them in its one index.
+    /// Makes parked jobs pending once they are due, so that a claim finds them in its one index.
     async fn wake_due(&self, claim: &Claim) -> Result<(), StoreError> {
         let lanes: Vec<&str> = claim.lanes.iter().map(|lane| lane.as_str()).collect();
         query(
@@ -231,7 +231,7 @@ impl PostgresStore {
         .map_err(failed(CLAIM))
     }
 
-    /// Moves the best job on: to a lease or, where it was begun as often as it may, out of the way.
+    /// Leases the best job or, if it has used up its attempts, marks it as dead.
     async fn take(&self, claim: &Claim) -> Result<Option<Job>, StoreError> {
         let lanes: Vec<&str> = claim.lanes.iter().map(|lane| lane.as_str()).collect();
         loop {
@@ -277,8 +277,8 @@ impl PostgresStore {
     }
 }
 
-/// Keeps the parent of a job as it is until the transaction ends, so that no cancel passes between the two. Comes
-/// before any session is locked.
+/// Locks the parent of a job until the transaction ends, so that no cancel slips in between. Comes before any
+/// session is locked.
 pub(super) async fn lock_parent(connection: &mut Link<'_>, job: &NewJob) -> Result<(), StoreError> {
     let Some(lineage) = job.lineage else { return Ok(()) };
     query("SELECT FROM jobs WHERE tenant = $1 AND id = $2 FOR SHARE")
@@ -290,8 +290,8 @@ pub(super) async fn lock_parent(connection: &mut Link<'_>, job: &NewJob) -> Resu
         .map_err(failed(ACCEPT))
 }
 
-/// Stores a job, unless it was accepted before. It takes over the cancel request of its parent. Jobs of one session are
-/// numbered one at a time, so that the order of their positions is the order of their commits.
+/// Stores a job, unless it was accepted before. It inherits the cancel request of its parent. Jobs of one
+/// session are numbered one at a time, so that the order of their positions is the order of their commits.
 pub(super) async fn accept(connection: &mut Link<'_>, job: &NewJob) -> Result<(), StoreError> {
     let accepted = query(
         "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
@@ -331,7 +331,7 @@ pub(super) async fn accept(connection: &mut Link<'_>, job: &NewJob) -> Result<()
     if ours { Ok(()) } else { Err(refused(ACCEPT, "its id is taken; give it a new one")) }
 }
 
-/// Sees that the lease holds, and keeps it so until the transaction ends.
+/// Checks that the lease holds, and locks the job until the transaction ends.
 pub(super) async fn hold(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
     let held = query(
         "SELECT 1 FROM jobs
@@ -347,8 +347,8 @@ pub(super) async fn hold(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
     held.map_or_else(|| Err(lost(lease)), |_| Ok(()))
 }
 
-/// Marks done what waits in the session of a lease's job, was not begun and asks for the same; gives the ids. What
-/// is being claimed right now is left.
+/// Marks as done the jobs that wait in the session of a lease's job, have not begun and ask for the same;
+/// returns their ids. Jobs being claimed right now are skipped.
 pub(super) async fn take(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<Vec<Uuid>, StoreError> {
     query_scalar(
         "UPDATE jobs SET state = 'done' WHERE id IN (
@@ -366,7 +366,7 @@ pub(super) async fn take(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
     .map_err(failed(WRITE))
 }
 
-/// Ends the job of a lease; gives its tenant.
+/// Ends the job of a lease; returns its tenant.
 pub(super) async fn finish(
     executor: impl PgExecutor<'_>,
     lease: &Lease,
@@ -388,8 +388,8 @@ pub(super) async fn finish(
     tenant.ok_or_else(|| lost(lease))
 }
 
-/// Parks the job of a lease until then, or makes it claimable at once where it is `None` or the job has a cancel
-/// request; gives where the job stands then.
+/// Parks the job of a lease until then, or makes it claimable at once if that is `None` or the job has a
+/// cancel request; returns the job's new state.
 pub(super) async fn park(
     executor: impl PgExecutor<'_>,
     lease: &Lease,
@@ -414,7 +414,7 @@ pub(super) async fn park(
     row::word("a job's state", &state.ok_or_else(|| lost(lease))?)
 }
 
-/// Makes a parked job claimable; `false` where it is not parked.
+/// Makes a parked job claimable; returns `false` if it is not parked.
 pub(super) async fn wake(
     executor: impl PgExecutor<'_>,
     tenant: &TenantId,

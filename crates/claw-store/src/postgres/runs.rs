@@ -49,8 +49,8 @@ impl Runs for PostgresStore {
     }
 }
 
-/// Locks a job and all its descendants, generation by generation: a child that is being accepted holds its parent, so
-/// it is there when its generation is looked for.
+/// Locks a job and all its descendants, generation by generation: a child that is being accepted locks its
+/// parent, so it exists when its generation is read.
 async fn lock_tree(
     transaction: &mut Transaction,
     tenant: &TenantId,
@@ -88,7 +88,7 @@ async fn lock_tree(
     Ok(tree)
 }
 
-/// Ends jobs that nobody holds; those that are leased get the request. The first request stands.
+/// Ends unleased jobs; leased ones get the cancel request. The first request stands.
 async fn request(transaction: &mut Transaction, jobs: &[JobId], cancel: &Cancel) -> Result<(), StoreError> {
     let ids: Vec<Uuid> = jobs.iter().map(|id| uuid(id.as_bytes())).collect();
     query(

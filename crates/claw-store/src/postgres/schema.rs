@@ -1,4 +1,4 @@
-//! The schema of a database, whose database it is, and how it stands.
+//! The schema of a database, its owner and its status.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::row;
 use crate::status::{Schema, Status, TableStatus};
 
 const READ: &str = "could not read how the store stands";
-/// How long to wait for another node that changes the schema.
+/// The longest wait for another node that changes the schema.
 const CHANGING: Duration = Duration::from_secs(600);
-/// How long reading the state of the schema may take.
+/// The timeout for reading the state of the schema.
 const READING: Duration = Duration::from_secs(30);
 
-/// Brings the schema up to date, while nobody else does; says what it did. A store of another installation than
-/// is wanted, or one into which a copy is unfinished, is left as it is.
+/// Migrates the schema under a lock; returns the applied migrations. A store of another installation, or one
+/// with an unfinished copy, is left as it is.
 pub(super) async fn prepare(
     connection: &mut PgConnection,
     options: &StoreOptions,
@@ -61,13 +61,13 @@ pub(super) async fn prepare(
     Ok((migrate::applied(&before, &after), installation))
 }
 
-/// Brings the schema up to date, while nobody else does, and nothing else: whose store it is comes with its rows.
+/// Migrates the schema under a lock, and nothing else: the installation comes with the copied rows.
 pub(crate) async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), StoreError> {
     let migrated = migrate::postgres().run_direct(None, connection, false).await;
     migrated.map_err(|error| migrate::failed(error, failed(OPEN)))
 }
 
-/// Whether the database that `url` names holds a store.
+/// Returns whether the database at `url` holds a store.
 pub(crate) async fn exists(url: &str) -> Result<bool, StoreError> {
     let mut connection = open(&read(url)?).await?;
     let has = has(&mut connection, "_sqlx_migrations").await?;
@@ -75,7 +75,7 @@ pub(crate) async fn exists(url: &str) -> Result<bool, StoreError> {
     Ok(has)
 }
 
-/// How the database that `url` names stands; `None` where it holds no store.
+/// Returns the status of the database at `url`; `None` if it holds no store.
 pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
     let mut connection = open(&read(url)?).await?;
     if !has(&mut connection, "_sqlx_migrations").await? {
@@ -109,7 +109,7 @@ async fn refuse_unfinished(connection: &mut PgConnection) -> Result<(), StoreErr
     copy::refuse_unfinished(unfinished(connection).await?)
 }
 
-/// What is being copied into it, where that is not finished.
+/// Returns the state of an unfinished copy into the database.
 async fn unfinished(connection: &mut PgConnection) -> Result<Option<String>, StoreError> {
     if !has(connection, copy::PROGRESS).await? {
         return Ok(None);
@@ -126,7 +126,7 @@ async fn versions(connection: &mut PgConnection) -> Result<Vec<i64>, StoreError>
     versions.fetch_all(connection).await.map_err(failed(READ))
 }
 
-/// Whose store it is, if it was said.
+/// Returns the installation that owns the store, if it has one.
 async fn owner(connection: &mut PgConnection) -> Result<Option<InstallationId>, StoreError> {
     if !has(connection, "installation").await? {
         return Ok(None);
@@ -151,7 +151,7 @@ async fn has(connection: &mut PgConnection, table: &str) -> Result<bool, StoreEr
     in_time(READING, has.fetch_one(connection)).await.map_err(failed(READ))
 }
 
-/// Refuses a database whose text is not UTF-8: it could not keep what people and models write.
+/// Refuses a database whose encoding is not UTF-8: it could not store what people and models write.
 async fn check_encoding(connection: &mut PgConnection) -> Result<(), StoreError> {
     let encoding: String =
         in_time(READING, query_scalar("SELECT current_setting('server_encoding')").fetch_one(connection))

@@ -1,4 +1,4 @@
-//! Conversations. The row of a session counts its messages and events; whoever adds one holds that row.
+//! Sessions. The row of a session counts its messages and events; a writer that adds one locks that row.
 
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
@@ -210,7 +210,7 @@ impl PostgresStore {
 /// State and session of a parent run.
 type Parent = (String, Option<String>);
 
-/// Locks the parent that an announcement is for. Comes before the child's job is ended.
+/// Locks the parent of an announcement. Comes before the child's job is ended.
 async fn lock_parent(
     transaction: &mut Transaction,
     announce: &Announce,
@@ -225,7 +225,7 @@ async fn lock_parent(
     Ok(found)
 }
 
-/// Locks the sessions of these messages in the order of their keys, as everyone does who writes to several.
+/// Locks the sessions of these messages in the order of their keys, as every writer to several sessions does.
 async fn lock_sessions(
     transaction: &mut Transaction,
     messages: impl Iterator<Item = &NewMessage> + Send,
@@ -267,7 +267,7 @@ async fn announce(
     }
 }
 
-/// Adds an event; gives its place.
+/// Adds an event; returns its number.
 pub(super) async fn tell(
     executor: impl PgExecutor<'_>,
     (tenant, session): (&TenantId, &SessionKey),
@@ -313,7 +313,7 @@ pub(super) fn message(tenant: &TenantId, session: &SessionKey, row: Row) -> Resu
     Ok(Message { new, seq: row::count(seq)?, run: row::id("a message's job", job.as_bytes())? })
 }
 
-/// Adds what was said in a run, in order; gives its places.
+/// Adds the messages of a run, in order; returns their numbers.
 async fn say_all(
     transaction: &mut Transaction,
     lease: &Lease,
@@ -329,8 +329,8 @@ async fn say_all(
     Ok(places)
 }
 
-/// Adds a message and the event that tells of it, and gives its place. `None`, and nothing added, where a
-/// message of this id is there already.
+/// Adds a message and its event, and returns its number. Returns `None` and adds nothing if a message of this
+/// id exists.
 pub(super) async fn say(
     transaction: &mut Transaction,
     message: &NewMessage,
@@ -378,7 +378,7 @@ pub(super) async fn say(
     Ok(if written.rows_affected() == 1 { Some(row::count(seq)?) } else { None })
 }
 
-/// The answer of the first time to a message that is there.
+/// Returns the first answer to a message that exists.
 pub(super) async fn accepted(
     transaction: &mut Transaction,
     message: &NewMessage,

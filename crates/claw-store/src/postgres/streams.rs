@@ -1,7 +1,7 @@
-//! Messages while they are being said, and output of running calls: in memory here, told to other nodes some at a time.
+//! Streaming messages and output of running calls: in memory here, sent to other nodes in batches.
 //!
-//! Pieces travel in notifications on a channel of their own, never as rows. A node that missed some, because it
-//! came later or its connection was lost, asks, and whoever is saying something says it again from its start.
+//! Pieces travel in notifications on a channel of their own, never as rows. A node that missed some, because
+//! it came later or lost its connection, asks, and every sender sends its open streams again from the start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,19 +20,19 @@ use super::PostgresStore;
 use crate::streams::{Hub, MOST_BYTES};
 
 pub(super) const CHANNEL: &str = "clawsmith_streams";
-/// How long pieces are gathered before they are told.
+/// The time for which pieces are gathered before they are sent.
 const GATHER: Duration = Duration::from_millis(50);
-/// How many things may wait to be told; more are told again from their start.
+/// The most messages queued; beyond it, everything is sent again from its start.
 const MOST_WAITING: usize = 4096;
-/// How long to wait before another try.
+/// The wait before a retry.
 const RETRY: Duration = Duration::from_millis(500);
-/// The longest text in one notification. PostgreSQL takes 8,000 bytes, and JSON may need six for one.
+/// The longest text in one notification, in bytes. PostgreSQL takes 8,000, and JSON may need six for one.
 const MOST_TEXT: usize = 1200;
 
-/// What one node tells the others.
+/// A message from one node to the others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Told {
-    /// Which program tells it.
+    /// The id of the sending program.
     from: Uuid,
     #[serde(flatten)]
     what: What,
@@ -55,19 +55,19 @@ enum What {
         #[serde(flatten)]
         source: Source,
     },
-    /// Whoever says something should say it again from its start.
+    /// Asks every sender to send its open streams again from the start.
     Again,
 }
 
-/// What there is to do for the task that tells.
+/// An order to the sending task.
 #[derive(Debug)]
 enum Task {
     Tell(What),
-    /// Everything that is being said here.
+    /// Sends all open streams of this node.
     TellAll,
 }
 
-/// What is said on this node and heard from others.
+/// The streams of this node, and those received from others.
 #[derive(Debug)]
 pub(super) struct Wire {
     ours: Arc<Ours>,
@@ -79,7 +79,7 @@ pub(super) struct Ours {
     from: Uuid,
     hub: Hub,
     waiting: mpsc::Sender<Task>,
-    /// Something could not be told: everything is told again.
+    /// True if something could not be sent: everything is sent again.
     lost: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ impl Drop for Wire {
 }
 
 impl Ours {
-    /// This node begins to listen: it may have missed something.
+    /// Asks for all streams again, because this node begins to listen and may have missed something.
     pub(super) fn joined(&self) {
         self.push(Task::Tell(What::Again));
     }
@@ -134,7 +134,7 @@ impl Ours {
     }
 }
 
-/// Tells the other nodes what is gathered.
+/// Sends the gathered pieces to the other nodes.
 async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) {
     while let Some(first) = waiting.recv().await {
         tokio::time::sleep(GATHER).await;

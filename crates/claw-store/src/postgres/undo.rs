@@ -147,12 +147,12 @@ impl UndoIndex for PostgresStore {
     }
 }
 
-/// Those of a list of blobs that no row names.
+/// Selects the blobs of a list that no row references.
 const UNNAMED: &str = "SELECT blob FROM unnest($1::text[]) AS named (blob)
      WHERE NOT EXISTS (SELECT 1 FROM undo WHERE before_blob = blob)
        AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = blob)";
 
-/// The newest change that, with all newer ones, names more than `bytes`, each blob counted once.
+/// Returns the newest change that, with all newer ones, references more than `bytes`, each blob counted once.
 async fn too_much(connection: &mut Link<'_>, bytes: u64) -> Result<Option<(i64, Uuid)>, StoreError> {
     query_as(
         "WITH named (blob, bytes, at, id) AS (

@@ -1,5 +1,5 @@
-//! Whole files of workspaces. Those who write files of one tenant do so one after the other, whichever node they
-//! are on: what leads to a file, and what a workspace holds, are rows that somebody else could be making.
+//! Whole files of workspaces. Writers of one tenant's files take turns across all nodes: another writer could
+//! be creating the directories of a file, or filling the workspace's quota.
 
 use async_trait::async_trait;
 use claw_core::TenantId;
@@ -140,7 +140,7 @@ impl WorkspaceFiles for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Begins to write a tenant's files, after whoever else does; what stands on the way to a path.
+    /// Begins to write a tenant's files, one writer at a time; returns the rows on the way to a path.
     async fn hold(&self, tenant: &TenantId, way: Way) -> Result<(Transaction, Standing), StoreError> {
         let mut transaction = self.begin(WRITE).await?;
         query("SELECT pg_advisory_xact_lock(hashtextextended('clawsmith: files ' || $1, 0))")
@@ -160,7 +160,7 @@ impl PostgresStore {
     }
 }
 
-/// Whether there is room for a change.
+/// Checks that the quota admits a change.
 async fn check_room(
     connection: &mut Link<'_>,
     change: &FileChange<'_>,

@@ -11,7 +11,7 @@ use claw_core::{AgentId, TenantId};
 
 use super::{count, word};
 
-/// An agent as it is kept: none is the empty text, so that it can be part of a key.
+/// Returns an agent as a column: none is the empty text, so that it can be part of a key.
 pub(crate) fn agent_text(agent: Option<&AgentId>) -> &str {
     agent.map_or("", AgentId::as_str)
 }
@@ -21,7 +21,7 @@ pub(crate) fn agent_of(what: &str, text: &str) -> Result<Option<AgentId>, StoreE
     if text.is_empty() { Ok(None) } else { word(what, text).map(Some) }
 }
 
-/// Where to go on after a place; what comes before every place where there is none.
+/// Returns the key after which to continue; for `None`, one before every place.
 pub(crate) fn place_text(place: Option<&SealedPlace>) -> (&str, &str, &str) {
     place.map_or(("", "", ""), |place| {
         (place.tenant.as_str(), agent_text(place.agent.as_ref()), place.name.as_str())
@@ -45,7 +45,7 @@ pub(crate) fn sealed(place: &SealedPlace, bytes: Vec<u8>) -> Result<Sealed, Stor
     Sealed::from_bytes(bytes).map_err(|why| unsealed(place, why))
 }
 
-/// Something else than a sealed value is in its place.
+/// Returns the error for a stored value that is not a sealed one.
 pub(crate) fn unsealed(place: &SealedPlace, why: NotSealed) -> StoreError {
     StoreError::Damaged { what: place.to_string(), why: format!("{why}; set it again, or remove it") }
 }
@@ -61,7 +61,7 @@ pub(crate) fn sealed_row(
     Ok(SealedRow { place, value: Sealed::from_bytes(value) })
 }
 
-/// How many values each key sealed, from the first bytes of values.
+/// Counts the values that each key sealed, from the first bytes of values.
 pub(crate) fn key_use(rows: Vec<(Vec<u8>, i64)>) -> Result<Vec<KeyUse>, StoreError> {
     let mut counts = BTreeMap::<Option<SealKeyId>, u64>::new();
     for (head, values) in rows {

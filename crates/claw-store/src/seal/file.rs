@@ -1,7 +1,7 @@
 //! The file with the keys: for its owner's eyes alone, written whole or not at all.
 //!
 //! A file that others could have read or written is refused, never repaired: its keys may be known, or not
-//! ours. Programs that change the keys, or write what they sealed, take turns by a lock beside it.
+//! ours. Programs that change the keys, or write sealed values, take turns by a lock beside it.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,10 +14,10 @@ use zeroize::Zeroizing;
 
 use super::ring::Ring;
 
-/// More than a thousand keys; nobody has that many.
+/// The largest file: more than a thousand keys.
 const MOST_BYTES: u64 = 128 * 1024;
 
-/// By what one can see that the file is another one or was written again.
+/// The metadata by which a replaced or rewritten file is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -33,7 +33,7 @@ impl Stamp {
     }
 }
 
-/// The stamp of the file at this path; `None` where there is none.
+/// Returns the stamp of the file at this path; `None` if there is none.
 pub(super) fn stamp(path: &Path) -> Result<Option<Stamp>, StoreError> {
     match fs::symlink_metadata(path) {
         Ok(file) => Ok(Some(Stamp::of(&file))),
@@ -42,7 +42,7 @@ pub(super) fn stamp(path: &Path) -> Result<Option<Stamp>, StoreError> {
     }
 }
 
-/// Reads the keys; `None` where there is no file.
+/// Reads the keys; `None` if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<(Ring, Stamp)>, StoreError> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
@@ -69,7 +69,7 @@ pub(super) fn read(path: &Path) -> Result<Option<(Ring, Stamp)>, StoreError> {
     Ok(Some((ring, Stamp::of(&about))))
 }
 
-/// Makes the file with these keys, unless somebody was faster.
+/// Creates the file with these keys, unless another program was faster.
 pub(super) fn create(path: &Path, ring: &Ring) -> Result<(), StoreError> {
     let making = |error| failed("could not make the keys in", path, error);
     let directory = directory(path)?;
@@ -87,19 +87,19 @@ pub(super) fn create(path: &Path, ring: &Ring) -> Result<(), StoreError> {
     sync(directory).map_err(making)
 }
 
-/// Puts these keys in place of the ones in the file.
+/// Replaces the keys in the file.
 pub(super) fn replace(path: &Path, ring: &Ring) -> Result<(), StoreError> {
     let writing = |error| failed("could not write the keys in", path, error);
     let beside = write_beside(path, ring).map_err(writing)?;
     fs::rename(&beside, path).map_err(|error| {
-        // What is left of it holds keys.
+        // The leftover file holds keys.
         let _ = fs::remove_file(&beside);
         writing(error)
     })?;
     sync(directory(path)?).map_err(writing)
 }
 
-/// Waits for its turn; it is over when the file is dropped, or the program ends in whichever way.
+/// Waits for its turn, which ends when the file is dropped or the program ends in any way.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let path = path.with_extension("lock");
     let locking = |error| failed("could not take a turn with", &path, error);

@@ -1,4 +1,4 @@
-//! One key: 256 random bits, known by an id that is computed from them.
+//! A key: 256 random bits, known by an id that is computed from them.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A new one, from the system's random source.
+    /// Generates a key from the system's random source.
     pub fn generate() -> Result<Self, StoreError> {
         let bytes = <[u8; LENGTH]>::try_generate().map_err(|error| no_randomness(&error))?;
         Ok(Self::new(Zeroizing::new(bytes)))
@@ -32,8 +32,8 @@ impl Key {
         Self { id: SealKeyId(id), bytes }
     }
 
-    /// Reads `ID:KEY` or `KEY`, in hexadecimal. An id must be that of the key, so a damaged key is noticed. The
-    /// error says what is wrong and nothing of the text.
+    /// Reads `ID:KEY` or `KEY`, in hexadecimal. An id must be that of the key, so a damaged key is noticed.
+    /// The error reveals nothing of the text.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let (id, digits) = text.split_once(':').map_or((None, text), |(id, digits)| (Some(id), digits));
         let mut bytes = Zeroizing::new([0; LENGTH]);
@@ -54,10 +54,10 @@ impl Key {
         }
     }
 
-    /// How many bytes [`write`](Self::write) writes.
+    /// The number of bytes that [`write`](Self::write) writes.
     pub(super) const WRITTEN: usize = 2 * SealKeyId::LENGTH + 1 + 2 * LENGTH;
 
-    /// What it is known by.
+    /// Returns the key's id.
     pub fn id(&self) -> SealKeyId {
         self.id
     }

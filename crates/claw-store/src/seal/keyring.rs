@@ -1,8 +1,8 @@
-//! Where the keys come from, and that those who share them agree.
+//! The source of the keys, and the agreement of the programs that share them.
 //!
-//! Programs hold the keys in memory and look at the file's stamp before they seal. What they seal they also
-//! write within their turn, so once somebody else has the turn, nothing sealed by a key that is no longer the
-//! current one is still on its way into the store.
+//! Programs hold the keys in memory and check the file's stamp before they seal. They also write the sealed
+//! value within their turn, so once another program has the turn, no value sealed by an outdated key is still
+//! on its way into the store.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,17 +20,17 @@ use super::ring::Ring;
 /// The variable that holds keys.
 const VARIABLE: &str = "CLAWSMITH_KEYS";
 
-/// Where keys are.
+/// The source of the keys.
 #[derive(Clone)]
 pub enum KeySource {
-    /// In this file. It is made on first use, with a directory of its own.
+    /// A file. It is created on first use, with a directory of its own.
     File(PathBuf),
-    /// In this text, as the variable `CLAWSMITH_KEYS` has it. Nothing is ever written.
+    /// The text of the variable `CLAWSMITH_KEYS`. Nothing is ever written.
     Variable(Zeroizing<String>),
 }
 
 impl KeySource {
-    /// Keys from the variable where it has a value, else from the file.
+    /// Takes the keys from the variable if it has a value, else from the file.
     pub fn new(variable: Option<OsString>, file: PathBuf) -> Result<Self, StoreError> {
         match variable.map(OsString::into_string) {
             None => Ok(Self::File(file)),
@@ -56,12 +56,12 @@ impl fmt::Debug for KeySource {
 /// The keys of a deployment, as they are now.
 #[derive(Debug)]
 pub struct KeyRing {
-    /// Where they are read from again; `None` where they never change.
+    /// The file to read them from again; `None` if they never change.
     file: Option<PathBuf>,
     held: Mutex<(Arc<Ring>, Option<Stamp>)>,
 }
 
-/// A turn to seal and to write what was sealed. It ends when this is dropped.
+/// A turn to seal values and to write them. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Sealing {
     /// The keys as they are during the turn.
@@ -70,8 +70,8 @@ pub struct Sealing {
 }
 
 impl KeyRing {
-    /// Reads the keys. A file that is not there is made, unless something was `sealed` already: a new key would
-    /// open none of it.
+    /// Reads the keys. A missing file is created, unless values are `sealed` already: a new key would open
+    /// none of them.
     pub fn open(source: &KeySource, sealed: &[KeyUse]) -> Result<Self, StoreError> {
         let path = match source {
             KeySource::Variable(text) => {
@@ -98,12 +98,12 @@ impl KeyRing {
         Arc::clone(&self.held.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Whether a new key can be made here, or is set from outside.
+    /// Returns whether a new key can be made here; false if the keys are set from outside.
     pub fn is_ours_to_change(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Reads the keys again, if somebody wrote them since.
+    /// Reads the keys again, if they were changed.
     pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Ring>, StoreError> {
         let this = Arc::clone(self);
         blocking(move || this.refreshed()).await
@@ -127,7 +127,7 @@ impl KeyRing {
         Ok(id)
     }
 
-    /// Takes older keys out during a turn.
+    /// Removes older keys during a turn.
     pub(crate) async fn retire(
         self: &Arc<Self>,
         turn: Sealing,
@@ -165,7 +165,7 @@ impl KeyRing {
     }
 }
 
-/// Runs what may wait for a disk or a turn where waiting holds up nobody.
+/// Runs work that may wait for a disk or a turn, on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,4 +1,4 @@
-//! One current key, which seals, and older ones, which still open.
+//! The current key, which seals, and older ones, which still open.
 
 use aes_gcm::Nonce;
 use aes_gcm::aead::{AeadInOut as _, Generate as _};
@@ -16,17 +16,17 @@ pub struct Ring {
     older: Vec<Key>,
 }
 
-/// Why a sealed value did not open.
+/// Why a sealed value could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unopened {
     /// The key that sealed it is not here.
     NoKey(SealKeyId),
-    /// It was changed, or was sealed for another place.
+    /// The value was changed, or was sealed for another place.
     Changed,
 }
 
 impl Ring {
-    /// A ring of one key.
+    /// Creates a ring of one key.
     pub fn new(current: Key) -> Self {
         Self { current, older: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Ring {
         Sealed::from_bytes(std::mem::take(&mut *sealed)).map_err(|_| refused("it came out damaged"))
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a value sealed for this place.
     pub fn open(&self, place: &SealedPlace, sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, Unopened> {
         let id = sealed.key();
         let key = self.keys().find(|key| key.id() == id).ok_or(Unopened::NoKey(id))?;
@@ -78,8 +78,8 @@ impl Ring {
         Ok(plain)
     }
 
-    /// Reads entries, the current key's first, with blanks, commas or line breaks between them. A line that
-    /// begins with `#` is passed over. The error says what is wrong and nothing of the text.
+    /// Reads entries, the current key's first, separated by blanks, commas or line breaks. Lines that begin
+    /// with `#` are skipped. The error reveals nothing of the text.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let entries =
@@ -100,7 +100,7 @@ impl Ring {
         Ok(Self { current, older })
     }
 
-    /// Writes the entries as [`parse`](Self::parse) reads them, one a line.
+    /// Writes the entries as [`parse`](Self::parse) reads them, one per line.
     pub(super) fn write(&self) -> Zeroizing<String> {
         let keys = 1 + self.older.len();
         let mut text = Zeroizing::new(String::with_capacity(HEADER.len() + keys * (Key::WRITTEN + 1)));
@@ -112,14 +112,14 @@ impl Ring {
         text
     }
 
-    /// The same keys under a new one, which becomes the current one.
+    /// Adds a key, which becomes the current one.
     pub(super) fn with_current(self, key: Key) -> Self {
         let mut older = self.older;
         older.insert(0, self.current);
         Self { current: key, older }
     }
 
-    /// The same keys without the older ones that `unused` names.
+    /// Removes the older keys that `unused` names.
     pub(super) fn without(self, unused: &[SealKeyId]) -> Self {
         let older = self.older.into_iter().filter(|key| !unused.contains(&key.id())).collect();
         Self { current: self.current, older }

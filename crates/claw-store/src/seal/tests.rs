@@ -18,7 +18,7 @@ fn ring() -> Ring {
     Ring::new(Key::generate().unwrap())
 }
 
-/// A directory for keys, and where they will be.
+/// Makes a directory for keys, and returns their future path.
 fn home() -> (TempDir, PathBuf) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("keys/ring");
@@ -105,7 +105,7 @@ fn the_same_value_is_never_sealed_the_same() {
     assert_ne!(one.ciphertext(), other.ciphertext());
 }
 
-/// So that what is stored today opens tomorrow: a key, a place and a value sealed once.
+/// Values stored today must open tomorrow: a key, a place and a value sealed once.
 #[test]
 fn the_form_is_what_it_was() {
     let ring = Ring::parse(&"07".repeat(32)).unwrap();
@@ -119,7 +119,7 @@ fn the_form_is_what_it_was() {
     assert_eq!(ring.current().to_string(), "a2671e74da81ddf2");
 }
 
-/// Made by two other implementations of AES-256-GCM.
+/// A value sealed by two other implementations of AES-256-GCM.
 const KNOWN: &[u8] = &[
     0x4f, 0xf0, 0xea, 0xe0, 0xdb, 0x82, 0xf3, 0x00, 0xb8, 0x81, 0xcb, 0x05, 0x8d, 0x45, 0xde, 0xee, 0x48,
     0xa3, 0xb9, 0xe7, 0x08, 0xd0, 0xc0,

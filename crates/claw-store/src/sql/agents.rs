@@ -117,7 +117,7 @@ impl AgentStore for Store {
     }
 }
 
-/// Says which version an agent has now.
+/// Returns the error for an outdated write, with the agent's current version.
 async fn stale(
     connection: &mut Connection,
     tenant: &TenantId,

@@ -132,7 +132,7 @@ impl CustomTools for Store {
     }
 }
 
-/// The error that a writer gets whose version is not that of the store.
+/// Returns the error for an outdated write, with the tool's current version.
 async fn stale(connection: &mut Connection, place: &CustomToolPlace) -> Result<StoreError, StoreError> {
     let now: Option<i64> =
         query_scalar("SELECT version FROM custom_tools WHERE tenant = $1 AND agent = $2 AND name = $3")

@@ -1,4 +1,4 @@
-//! What sessions were offered, and what agents use.
+//! The tools that sessions were offered, and the tools that agents use.
 
 use std::collections::HashMap;
 

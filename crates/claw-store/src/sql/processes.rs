@@ -12,7 +12,7 @@ use crate::row;
 const WRITE: &str = "could not write the process";
 const READ: &str = "could not read processes";
 
-/// What was begun, state, exit code, signal and end.
+/// The process as begun, its state, exit code, signal and end.
 type Row = (String, String, Option<i32>, Option<i32>, Option<i64>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Skills: versions, grants, acceptances, and what sessions use.
+//! Skills: versions, grants, acceptances, and their uses by sessions.
 
 use async_trait::async_trait;
 use claw_core::port::Owner;
@@ -391,7 +391,7 @@ async fn insert_version(
         .map_err(failed(WRITE))
 }
 
-/// The number of a skill's newest version; `None` where there is no such skill.
+/// Returns the number of a skill's newest version; `None` if there is no such skill.
 async fn newest(
     transaction: &mut Connection,
     tenant: &TenantId,

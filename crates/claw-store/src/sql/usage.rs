@@ -10,7 +10,7 @@ use super::dialect::{Id, Store, failed, free_text, id_bytes, stored_id};
 use crate::row;
 use crate::usage::{self, READ, WRITE};
 
-/// What was spent; `$1` is the tenant, `$2` since when, and what is added says whose.
+/// Sums the cost for tenant `$1` since `$2`; the added condition selects whose.
 macro_rules! spent {
     ($whose:literal) => {
         query_scalar(concat!(

@@ -224,7 +224,7 @@ impl AccessStore for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Tells of a change, if there was one.
+    /// Announces a change, if there was one.
     fn told(&self, changed: bool) -> bool {
         if changed {
             self.bells.ring(Topic::Access);
@@ -232,7 +232,7 @@ impl SqliteStore {
         changed
     }
 
-    /// Writes down that a key is used, unless somebody did within the last minute.
+    /// Records the use of a key, unless that was done within the last minute.
     async fn note_use(&self, key: KeyId, now: UnixMillis) -> Result<(), StoreError> {
         query("UPDATE api_keys SET last_used = $2 WHERE id = $1 AND (last_used IS NULL OR last_used <= $3)")
             .bind(&key.as_bytes()[..])

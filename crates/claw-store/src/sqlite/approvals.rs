@@ -1,4 +1,4 @@
-//! Questions to people.
+//! Approvals: answered once, used once.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -17,7 +17,7 @@ use crate::row::{self, is_lapsed, missing, wrong_state};
 const WRITE: &str = "could not write the approval";
 const READ: &str = "could not read approvals";
 
-/// Id, state, request and who answered.
+/// Id, state, request, answerer and reason.
 type Row = (Vec<u8>, String, String, Option<String>, Option<String>);
 
 #[async_trait]
@@ -82,7 +82,7 @@ impl Approvals for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Ends a question whose time is over by `now`, and gives it as it stands.
+    /// Expires an approval whose time is over by `now`, and returns its current state.
     pub(super) async fn lapse(
         &self,
         tenant: &TenantId,
@@ -102,7 +102,7 @@ impl SqliteStore {
         }
     }
 
-    /// Moves a question to the state that `next` gives.
+    /// Moves an approval to the state that `next` returns.
     async fn change(
         &self,
         tenant: &TenantId,
@@ -118,7 +118,7 @@ impl SqliteStore {
     }
 }
 
-/// Answers a question, or makes it expired where its time is over.
+/// Answers an approval, or expires it if its time is over.
 pub(super) async fn answer(
     connection: &mut SqliteConnection,
     tenant: &TenantId,
@@ -140,7 +140,8 @@ fn by_answer(approval: &mut Approval, answer: Answer) -> Result<ApprovalState, S
     }
 }
 
-/// Moves an approval to the state that `next` gives. If it is not pending then, the run that waits for it is woken.
+/// Moves an approval to the state that `next` returns. If it is then not pending, the run that waits for it
+/// is woken.
 async fn change(
     connection: &mut SqliteConnection,
     tenant: &TenantId,
@@ -201,7 +202,8 @@ pub(super) async fn cancel_of_run(
     .map_err(failed(WRITE))
 }
 
-/// Marks an approval used by the call that it covers; `false`, and nothing changed, where its time is over.
+/// Marks an approval as used by the call that it covers; returns `false` and changes nothing if it has
+/// expired.
 pub(super) async fn spend(
     connection: &mut SqliteConnection,
     (id, digest): (ApprovalId, Digest),
@@ -227,7 +229,8 @@ pub(super) async fn spend(
     Ok(true)
 }
 
-/// Ends what the same call asked and may no longer use: the time is over, or it asks otherwise now.
+/// Ends approvals of the same call that it may no longer use: they expired, or it asks for something else
+/// now.
 async fn end_others(connection: &mut SqliteConnection, new: &NewApproval) -> Result<bool, StoreError> {
     let ended = query(
         "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
@@ -246,7 +249,7 @@ async fn end_others(connection: &mut SqliteConnection, new: &NewApproval) -> Res
     Ok(ended.rows_affected() > 0)
 }
 
-/// The last question of the same call about the same thing, unless it was cancelled.
+/// Returns the last approval of the same call for the same action, unless it was cancelled.
 async fn find(connection: &mut SqliteConnection, new: &NewApproval) -> Result<Option<Approval>, StoreError> {
     let row: Option<Row> = query_as(
         "SELECT id, state, request, answered_by, reason FROM approvals

@@ -1,4 +1,4 @@
-//! Waking up those who wait: at once in this process, by looking now and then for other ones.
+//! Wakes waiters: at once for changes of this process, by polling for those of others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::SqliteStore;
 use super::connections::Connections;
 
-/// How often to look; the promise is 250 ms.
+/// The polling interval; the promise is 250 ms.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Changes for SqliteStore {
@@ -26,7 +26,7 @@ impl Changes for SqliteStore {
 /// A task that rings the bells when another connection has changed the file. Dropping it ends the task.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// One connection that is always the same: the number it looks at is its own.
+    /// A single connection, always the same: the number it polls is its own.
     connection: Connections,
     task: AbortHandle,
 }
@@ -81,14 +81,14 @@ async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>, mut se
     }
 }
 
-/// The sessions that somebody listens to, and the last event of each that was seen.
+/// The sessions with listeners, and the last event seen of each.
 struct Sessions {
     bells: Arc<SessionBells>,
     last: HashMap<Owner, i64>,
 }
 
 impl Sessions {
-    /// Rings for the sessions that have new events. If nothing changed, it only looks at those that it does not know.
+    /// Rings for the sessions that have new events. If nothing changed, only unknown sessions are read.
     async fn look(&mut self, connection: &Connections, heard: Vec<Owner>, changed: bool) {
         let mut before = std::mem::take(&mut self.last);
         for session in heard {

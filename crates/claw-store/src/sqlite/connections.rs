@@ -1,7 +1,7 @@
 //! Connections to one file, or to one memory, each lent to one caller at a time.
 //!
-//! The driver's own pool asks each connection that comes back whether it is well, and the next caller waits for
-//! the answer. Here a connection whose work ended well is lent again as it is, and only another one is asked.
+//! The driver's own pool checks each returned connection, and the next caller waits for the check. Here a
+//! connection whose last operation succeeded is lent again as it is, and only others are checked.
 //!
 //! A connection that writes to a file shares its syncs: a commit, a statement or a look returns once everything that
 //! it did or saw of this process is on the disk, and does not keep the connection while it waits for that.
@@ -28,24 +28,24 @@ use super::log::{Log, SyncCounts, Ticket, Waited};
 
 type Manager = <Sqlite as Database>::TransactionManager;
 
-/// Some connections that are opened when they are first needed and kept from then on: opening one again costs
-/// more than keeping it, and in memory it is the store itself.
+/// Connections that are opened when first needed and kept from then on: reopening costs more than keeping,
+/// and in memory the connection is the store itself.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
     connect: SqliteConnectOptions,
     most: u32,
-    /// How long a caller waits for one.
+    /// The longest a caller waits for a connection.
     patience: Duration,
     free: Semaphore,
     idle: Mutex<Vec<Idle>>,
     durable: Durable,
-    /// The file that the first connection opened: its device and its number there.
+    /// The device and inode number of the file that the first connection opened.
     opened: OnceLock<(u64, u64)>,
 }
 
-/// How rows that were written or seen come to be on the disk.
+/// The way in which rows that were written or seen become durable.
 enum Durable {
     /// SQLite syncs each commit by itself, or the store is in memory.
     BySqlite,
@@ -57,24 +57,25 @@ enum Durable {
 
 struct Idle {
     connection: SqliteConnection,
-    /// Whether its last work ended well.
+    /// True if its last operation succeeded.
     is_well: bool,
     /// SQLite syncs its commits. Never wrongly `true`.
     is_full: bool,
 }
 
 impl Connections {
-    /// Connections whose commits SQLite syncs, or that nobody needs synced.
+    /// Creates connections whose commits SQLite syncs, or that need no sync.
     pub(super) fn new(connect: SqliteConnectOptions, most: u32, patience: Duration) -> Self {
         Self::with(connect, (most, patience), Durable::BySqlite)
     }
 
-    /// One connection that writes, whose commits share the syncs of `log`.
+    /// Creates a single writing connection, whose commits share the syncs of `log`.
     pub(super) fn writing(connect: SqliteConnectOptions, patience: Duration, log: Arc<Log>) -> Self {
         Self::with(connect, (1, patience), Durable::ByLog(log))
     }
 
-    /// Connections that read what `writer` writes. A row is given once it is as durable as the writer's own.
+    /// Creates connections that read what `writer` writes. A row is returned once it is as durable as the
+    /// writer's own.
     pub(super) fn reading(
         connect: SqliteConnectOptions,
         (most, patience): (u32, Duration),
@@ -97,7 +98,7 @@ impl Connections {
         }))
     }
 
-    /// Lends a connection, after those who asked before.
+    /// Lends a connection, in the order of requests.
     pub(super) async fn acquire(&self) -> Result<Lent<'_>, Error> {
         let using = Using::of(self)?;
         self.check_file()?;
@@ -142,7 +143,7 @@ impl Connections {
         Ok(connection)
     }
 
-    /// Refuses to write to a file that is not under its name any more: nobody would find what is written.
+    /// Refuses to write to a file that was renamed or removed: nobody would find the data.
     fn check_file(&self) -> Result<(), Error> {
         let (Some(_), Some(opened)) = (self.log(), self.0.opened.get()) else { return Ok(()) };
         let path = self.0.connect.get_filename();
@@ -156,7 +157,7 @@ impl Connections {
         Err(Error::Io(io::Error::new(io::ErrorKind::NotFound, why)))
     }
 
-    /// Waits until everything that could be seen of this process's commits is on the disk.
+    /// Waits until all visible commits of this process are on the disk.
     pub(super) async fn settled(&self) -> Result<(), Error> {
         let writer = match &self.0.durable {
             Durable::BySqlite => return Ok(()),
@@ -171,7 +172,7 @@ impl Connections {
 
     async fn synced(&self, log: &Arc<Log>, ticket: Ticket) -> Result<(), Error> {
         while log.durable(ticket).await? == Waited::Abandoned {
-            // Whoever has the connection next learns what became of the commit.
+            // The next holder of the connection learns whether the commit succeeded.
             drop(self.acquire().await?);
         }
         Ok(())
@@ -193,7 +194,7 @@ impl Connections {
         Ok(Begun { lent, is_over: false })
     }
 
-    /// Runs one statement and gives all that came of it.
+    /// Runs one statement and returns all its results.
     async fn run<'q>(
         &self,
         query: impl Execute<'q, Sqlite> + 'q,
@@ -237,10 +238,10 @@ impl fmt::Debug for Connections {
     }
 }
 
-/// Takes a connection out of its transaction. What its last user began and did not end, the driver takes back in
-/// turn, before it answers here. A full disk makes SQLite roll back by itself, which the driver does not notice:
-/// it would count a transaction for ever and begin no other, so it is given one to end. Where that was done before,
-/// by a caller that gave up here, there is one already and beginning another fails.
+/// Takes a connection out of its transaction. The driver rolls back what its last user began and did not end
+/// before it answers here. A full disk makes SQLite roll back by itself, which the driver does not notice: it
+/// would count a transaction for ever and begin no other, so it is given one to end. If a caller that gave up
+/// here has done that already, there is one, and beginning another fails.
 async fn mend(connection: &mut SqliteConnection) -> Result<(), Error> {
     connection.ping().await?;
     if connection.is_in_transaction() {
@@ -254,17 +255,17 @@ async fn mend(connection: &mut SqliteConnection) -> Result<(), Error> {
 
 /// A connection for the time being.
 pub(super) struct Lent<'c> {
-    /// There until it is given back.
+    /// The connection; `None` once it is returned.
     connection: Option<SqliteConnection>,
     is_well: bool,
     is_full: bool,
     of: &'c Connections,
-    /// Given back after the connection.
+    /// Released after the connection is returned.
     _permit: SemaphorePermit<'c>,
     _using: Using<'c>,
 }
 
-/// A caller that has a connection or waits for one, as the log counts it.
+/// A caller that has or waits for a connection, counted by the log.
 struct Using<'c>(Option<&'c Arc<Log>>);
 
 impl<'c> Using<'c> {
@@ -314,14 +315,14 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// A transaction. What is not committed has not happened.
+/// A transaction. Dropped without a commit, it is rolled back.
 pub(super) struct Begun<'c> {
     lent: Lent<'c>,
     is_over: bool,
 }
 
 impl Begun<'_> {
-    /// Commits, gives the connection back, and waits until what was written and seen is on the disk.
+    /// Commits, returns the connection, and waits until all rows written and seen are on the disk.
     pub(super) async fn commit(mut self) -> Result<(), Error> {
         Manager::commit(&mut self.lent).await?;
         self.end();
@@ -370,7 +371,7 @@ impl Drop for Begun<'_> {
 }
 
 impl Lent<'_> {
-    /// Sees to it that commits are synced by SQLite for a lone caller, and share the syncs of the log for several.
+    /// Makes SQLite sync commits for a lone caller, and share the log's syncs for several.
     async fn ready(&mut self) -> Result<(), Error> {
         let Some(log) = self.of.log() else { return Ok(()) };
         let is_alone = log.is_alone();
@@ -385,7 +386,7 @@ impl Lent<'_> {
         Ok(())
     }
 
-    /// Ends one statement that was no part of a transaction, and waits until what it wrote or saw is on the disk.
+    /// Ends a statement outside a transaction, and waits until the rows it wrote or saw are on the disk.
     async fn end(mut self, has_changed: bool) -> Result<(), Error> {
         let of = self.of;
         let Some(log) = of.log() else {
@@ -407,8 +408,8 @@ impl Lent<'_> {
     }
 }
 
-/// One statement on any connection. Its rows are read before they are handed on, so that nobody who is slow to
-/// take them keeps a connection.
+/// Runs one statement on any connection. Its rows are read before they are handed on, so that a slow reader
+/// does not keep a connection.
 impl<'c> Executor<'c> for &'c Connections {
     type Database = Sqlite;
 

@@ -1,4 +1,4 @@
-//! Whose conversations are.
+//! Sessions and their owners.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -143,7 +143,8 @@ impl Conversations for SqliteStore {
     }
 }
 
-/// Stores a message of this party and the job that answers it; `None`, and nothing stored, where its id is known.
+/// Stores a message of this party and the job that answers it; returns `None` and stores nothing if its id is
+/// known.
 pub(super) async fn accept(
     connection: &mut SqliteConnection,
     party: &Party,

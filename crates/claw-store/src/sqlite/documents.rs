@@ -213,7 +213,7 @@ impl Documents for SqliteStore {
     }
 }
 
-/// The row of a document, if it ever had one.
+/// Returns the row of a document, if it ever had one.
 pub(super) async fn standing(
     connection: &mut SqliteConnection,
     key: &DocumentKey,
@@ -233,7 +233,7 @@ pub(super) async fn standing(
     Ok(row.map(Standing::of))
 }
 
-/// The id of whose document it is.
+/// Returns the id of a document's owner, making its row if missing.
 async fn owner(connection: &mut SqliteConnection, key: &DocumentKey) -> Result<i64, StoreError> {
     query_scalar(
         "INSERT INTO document_owners (tenant, agent, for_user) VALUES ($1, $2, $3)
@@ -247,7 +247,7 @@ async fn owner(connection: &mut SqliteConnection, key: &DocumentKey) -> Result<i
     .map_err(failed(WRITE))
 }
 
-/// Puts passages of a document in the place of those that it has.
+/// Replaces the passages of a document.
 async fn replace(
     connection: &mut SqliteConnection,
     key: &DocumentKey,
@@ -261,7 +261,7 @@ async fn replace(
     count_passages(connection, standing, row::number(passages.len()) - forgotten).await
 }
 
-/// Takes away what was indexed of a document; gives how many passages.
+/// Removes the index of a document; returns its number of passages.
 async fn forget(connection: &mut SqliteConnection, standing: &Standing) -> Result<i64, sqlx::Error> {
     query("DELETE FROM passage_words WHERE rowid IN (SELECT id FROM passages WHERE document = $1)")
         .bind(standing.id)
@@ -276,7 +276,7 @@ async fn forget(connection: &mut SqliteConnection, standing: &Standing) -> Resul
     Ok(row::number(forgotten.rows_affected()))
 }
 
-/// Counts passages of whose document it is.
+/// Updates the passage count of a document's owner.
 async fn count_passages(
     connection: &mut SqliteConnection,
     standing: &Standing,
@@ -317,7 +317,7 @@ async fn insert(
     Ok(())
 }
 
-/// Whose documents are searched, with how many passages each has.
+/// Returns the owners whose documents are searched, each with its number of passages.
 pub(super) async fn owners(
     connection: &mut SqliteConnection,
     (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
@@ -335,7 +335,7 @@ pub(super) async fn owners(
     rows.into_iter().map(|(id, passages)| Ok((id, row::count(passages)?))).collect()
 }
 
-/// The words that are searched for: all of them, where there are few passages or one word.
+/// Selects the words to search for: all of them, if there are few passages or one word.
 async fn telling(
     connection: &mut SqliteConnection,
     owners: &[i64],
@@ -356,7 +356,7 @@ async fn telling(
     Ok(telling.into_iter().map(|(word, _)| word).collect())
 }
 
-/// How many passages have each word, counted up to `most`.
+/// Counts the passages that have each word, up to `most`.
 async fn count(
     connection: &mut SqliteConnection,
     owners: &[i64],
@@ -378,7 +378,8 @@ async fn count(
     Ok(counted)
 }
 
-/// What FTS5 is asked: passages with any of the words of any of the owners. A word has no quotes in it.
+/// Returns the FTS5 query for passages with any of the words of any of the owners. A word has no quotes in
+/// it.
 fn matching(owners: &[i64], words: &[String]) -> String {
     let quoted = |owner, word| format!("\"{}\"", words::owned(owner, word));
     let each = owners.iter().flat_map(|owner| words.iter().map(|word| quoted(*owner, word)));

@@ -1,4 +1,4 @@
-//! What went wrong in SQLite, in words that say what to do.
+//! Converts errors of SQLite into messages that say what to do.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
-/// Says what could not be done, and why.
+/// Converts an error of the operation `what`.
 pub(crate) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match error {
         sqlx::Error::Io(source) => StoreError::Io { what: what.to_owned(), source },
@@ -30,7 +30,7 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     }
 }
 
-/// The same of the file at `path`, which is named where the error is about it.
+/// Adds the path of the file to an error about it.
 pub(crate) fn at(path: &Path, error: StoreError) -> StoreError {
     let path = path.display();
     match error {
@@ -43,22 +43,22 @@ pub(crate) fn at(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Whether another program holds a lock that is needed.
+/// Returns whether another program holds a needed lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(BUSY | LOCKED))
 }
 
-/// Whether a row that must be the only one of its kind is there already.
+/// Returns whether a row was rejected because a unique index already has its key.
 pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Whether a row names another one that is not there.
+/// Returns whether a row references another one that does not exist.
 pub(super) fn is_unreferenced(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation)
 }
 
-/// One column of a row.
+/// Returns a column of a row.
 pub(crate) fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, StoreError>
 where
     T: Decode<'r, Sqlite> + Type<Sqlite>,
@@ -85,7 +85,7 @@ fn damaged(why: impl Into<String>) -> StoreError {
     StoreError::Damaged { what: "the SQLite file".to_owned(), why: why.into() }
 }
 
-/// The primary result code: an extended one says more in its upper bytes.
+/// Returns the primary result code, without the extended code in the upper bytes.
 fn code(error: &sqlx::Error) -> Option<u32> {
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)

@@ -14,7 +14,7 @@ use crate::row::{self, wrong_state};
 
 const WRITE: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
-/// How many entries are held at a time while a chain is verified.
+/// The number of entries held at a time while a chain is verified.
 const PAGE: i64 = 1_000;
 
 #[async_trait]
@@ -136,7 +136,7 @@ impl SqliteStore {
     }
 }
 
-/// Checks every chain; whoever asks has begun a transaction, or is alone.
+/// Checks every chain; the caller has begun a transaction, or is alone.
 pub(crate) async fn verify_all(connection: &mut SqliteConnection) -> Result<Vec<ChainReport>, StoreError> {
     let chains: Vec<(String, String)> = query_as(
         "SELECT tenant, node FROM ledger UNION SELECT tenant, node FROM ledger_head ORDER BY tenant, node",
@@ -151,7 +151,7 @@ pub(crate) async fn verify_all(connection: &mut SqliteConnection) -> Result<Vec<
     Ok(reports)
 }
 
-/// Writes an entry; `false`, and nothing written, where the call has one of this kind already.
+/// Writes an entry; returns `false` and writes nothing if the call already has one of this kind.
 async fn append(
     connection: &mut SqliteConnection,
     store: &SqliteStore,
@@ -198,7 +198,7 @@ async fn append(
     Ok(true)
 }
 
-/// The head of a chain, if it has one and as far as that reads.
+/// Returns the head of a chain, if it has one; the inner error says that it cannot be parsed.
 async fn head(
     connection: &mut SqliteConnection,
     tenant: &str,
@@ -214,7 +214,7 @@ async fn head(
     Ok(head.map(|(count, hash)| Head::read(count, &hash)))
 }
 
-/// What became of a call that has begun.
+/// Returns the outcome of a call that has begun.
 async fn fate(
     connection: &mut SqliteConnection,
     tenant: &TenantId,

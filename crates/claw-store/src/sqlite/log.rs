@@ -1,15 +1,16 @@
 //! The write-ahead log of one file, and the syncs that its commits share.
 //!
-//! While several callers write at once, the connection that writes runs with `synchronous = NORMAL`: its commits
-//! append to the `-wal` file and do not sync it. Each caller then waits here for a sync that began after its commit.
-//! One sync runs at a time and covers every commit before it, so callers that commit together pay for one. A lone
-//! caller has nobody to share with: SQLite syncs its commit (`FULL`), which saves a hand-over between threads.
-//! `docs/decisions/0019-shared-syncs.md` has the argument that an acknowledged commit survives the loss of power.
+//! While several callers write at once, the writing connection runs with `synchronous = NORMAL`: its commits
+//! append to the `-wal` file and do not sync it. Each caller then waits here for a sync that began after its
+//! commit. One sync runs at a time and covers every commit before it, so callers that commit together pay for
+//! one. A lone caller has nobody to share with: SQLite syncs its commit (`FULL`), which saves a hand-over
+//! between threads. `docs/decisions/0019-shared-syncs.md` shows why an acknowledged commit survives a power
+//! loss.
 //!
-//! Syncs through a descriptor of its own on the `-wal` file, kept open: the kernel reports a failed write-back once
-//! to each open descriptor, so this one learns of every failure since it was opened. It never opens the database
-//! or its `-shm` file: SQLite locks those with `fcntl`, and closing any descriptor of a file drops all such locks
-//! of the process. The `-wal` file carries no locks.
+//! Syncs use a descriptor of their own on the `-wal` file, kept open: the kernel reports a failed write-back
+//! once to each open descriptor, so this one learns of every failure since it was opened. The database and
+//! its `-shm` file are never opened here: SQLite locks those with `fcntl`, and closing any descriptor of a
+//! file drops all such locks of the process. The `-wal` file carries no locks.
 
 use std::fs::File;
 use std::io;
@@ -35,9 +36,10 @@ pub(super) struct Log {
     /// Path of the database; the log lies beside it.
     database: PathBuf,
     state: Mutex<State>,
-    /// The writer changed a row since it was made ready. Changes may go unnoticed, as those of tables without row ids.
+    /// True if the writer changed a row since it was made ready. Some changes go unnoticed, as those of
+    /// tables without row ids.
     has_written: AtomicBool,
-    /// Told whenever the state changes in a way for which somebody may wait.
+    /// Notified whenever the state changes in a way that somebody may wait for.
     changed: watch::Sender<()>,
 }
 
@@ -64,10 +66,10 @@ struct State {
     awaited: bool,
     /// `PRAGMA data_version` of the writer when its last commit was counted.
     version: Option<i64>,
-    /// Why a sync failed. Nothing is durable from then on.
+    /// The error of a failed sync. Nothing is durable from then on.
     failed: Option<(io::ErrorKind, String)>,
     file: Option<Arc<File>>,
-    /// How long a commit waits for others to share its sync.
+    /// The time for which a commit waits for others to share its sync.
     gather: Duration,
 }
 
@@ -76,16 +78,16 @@ struct State {
 pub struct SyncCounts {
     /// Transactions that were committed.
     pub commits: u64,
-    /// Syncs that they waited for. Those of checkpoints are not among them.
+    /// The syncs that commits waited for, without those of checkpoints.
     pub syncs: u64,
 }
 
-/// How a wait for a commit ended.
+/// The end of a wait for a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waited {
     /// A sync covers the commit.
     Durable,
-    /// Nobody is left who would learn whether the commit ended: the writer has to be acquired first.
+    /// No caller is left that would learn whether the commit ended: the writer has to be acquired first.
     Abandoned,
 }
 
@@ -105,10 +107,11 @@ impl Log {
         Arc::new(Self { database: database.to_owned(), state, has_written: AtomicBool::new(false), changed })
     }
 
-    /// Makes `connection` the one whose commits are counted, and opens the log that it writes to.
+    /// Counts the commits of `connection` from now on, and opens the log that it writes to.
     ///
-    /// The log is taken into the database first, as far as readers allow. A log that an earlier program could not
-    /// sync may have a gap on the disk that memory hides, and whatever stands behind the gap would be lost.
+    /// The log is checkpointed into the database first, as far as readers allow. A log that an earlier
+    /// program could not sync may have a gap on the disk that memory hides, and everything behind the gap
+    /// would be lost.
     pub(super) async fn attach(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), Error> {
         query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut *connection).await?;
         // The connection has the file open from here on, so nobody removes or replaces it.
@@ -145,32 +148,33 @@ impl Log {
         }
     }
 
-    /// Marks the writer as given back before its work ended.
+    /// Marks the writer as returned before its work ended.
     pub(super) fn abandon(&self) {
         self.state().abandoned = true;
         self.tell();
     }
 
-    /// Whether the one who has the writer is the only caller, so that nobody could share a sync with it. To be asked
-    /// before each use of the writer.
+    /// Returns whether the holder of the writer is the only caller, so that nobody could share a sync with
+    /// it. To be called before each use of the writer.
     pub(super) fn is_alone(&self) -> bool {
         self.has_written.store(false, Ordering::Relaxed);
         let state = self.state();
         state.users == 1 && state.committed == state.synced
     }
 
-    /// Whether the writer is known to have changed something since then.
+    /// Returns whether the writer is known to have changed something since then.
     pub(super) fn has_written(&self) -> bool {
         self.has_written.load(Ordering::Relaxed)
     }
 
-    /// Everything that the writer was told to do is done; gives the last commit. For whoever has the writer.
+    /// Records that all work of the writer is done; returns the last commit. Only the holder of the writer
+    /// may call it.
     pub(super) fn settle(&self) -> Ticket {
         self.settle_by(false)
     }
 
-    /// The same after a commit that wrote something and that SQLite has synced. That sync counts only where nothing
-    /// else waits for one: what SQLite knows of failures is not what the log's own descriptor knows.
+    /// Like `settle`, after a commit that wrote something and that SQLite has synced. That sync counts only
+    /// if nothing else waits for one: the log's own descriptor may know of failures that SQLite does not.
     pub(super) fn settle_synced(&self) -> Ticket {
         self.settle_by(true)
     }
@@ -191,15 +195,15 @@ impl Log {
         ticket
     }
 
-    /// Whether a commit began since the last one that ended. For whoever has the writer.
+    /// Returns whether a commit began since the last one that ended. Only the holder of the writer may ask.
     pub(super) fn has_begun(&self) -> bool {
         let state = self.state();
         state.announced > state.committed
     }
 
-    /// Takes back a commit that wrote nothing; gives the one before it. `version` is the writer's `data_version`:
-    /// where another program has committed since, its rows may be why there was nothing to write, so that the
-    /// commit stays and is synced as if it had written them.
+    /// Takes back a commit that wrote nothing; returns the one before it. `version` is the writer's
+    /// `data_version`: if another program has committed since, its rows may be why there was nothing to
+    /// write, so the commit stays and is synced as if it had written them.
     pub(super) fn withdraw(&self, version: i64) -> Ticket {
         let mut state = self.state();
         if state.version.replace(version) == Some(version) {
@@ -214,7 +218,7 @@ impl Log {
         self.state().announced
     }
 
-    /// Waits until a sync covers a commit, and makes it where nobody else does.
+    /// Waits until a sync covers a commit, and starts one if nobody else does.
     pub(super) async fn durable(self: &Arc<Self>, ticket: Ticket) -> Result<Waited, Error> {
         let mut changed = self.changed.subscribe();
         let mut may_gather = true;
@@ -318,7 +322,7 @@ impl Flight {
     }
 }
 
-/// Where a runtime ends before the sync ran, whoever still waits begins another.
+/// If a runtime ends before the sync ran, a caller that still waits starts another one.
 impl Drop for Flight {
     fn drop(&mut self) {
         self.log.state().syncing = false;
@@ -326,7 +330,7 @@ impl Drop for Flight {
     }
 }
 
-/// The log's path. SQLite follows links to the database, and has the log beside the file itself.
+/// Returns the log's path. SQLite follows links to the database, and puts the log beside the file itself.
 fn beside(database: &Path) -> io::Result<PathBuf> {
     let mut name = database.canonicalize()?.into_os_string();
     name.push("-wal");

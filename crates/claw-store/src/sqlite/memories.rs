@@ -1,4 +1,4 @@
-//! Vectors of passages, and which of them are nearest to a question.
+//! Vectors of passages, and the search for the nearest.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,14 +22,14 @@ use crate::{document, row};
 
 const INDEX: &str = "could not index the memory";
 const SEARCH: &str = "could not search the memory";
-/// Vectors that are held in memory for all owners together; beyond that all are read again as they are asked for.
+/// The most vectors held in memory for all owners together; beyond it they are read again for each query.
 const MOST_HELD: usize = 2_000_000;
 
 /// The indexes that this process holds, by owner and model.
 #[derive(Debug, Default)]
 pub(super) struct Held(Mutex<HashMap<(i64, String), Shared>>);
 
-/// One of them; whoever reads on holds it.
+/// An index, locked while it is read or loaded further.
 type Shared = Arc<tokio::sync::Mutex<Loaded>>;
 
 /// An owner's vectors, kept in memory.
@@ -290,8 +290,8 @@ impl Held {
 }
 
 impl Loaded {
-    /// The candidates of one owner. Vectors that were added since are read first; where many of those that are held are
-    /// gone, all are read again.
+    /// Returns the candidates of one owner. Reads vectors added since first; if many of the held ones were
+    /// removed, reads all again.
     async fn candidates(
         &mut self,
         connection: &mut SqliteConnection,
@@ -367,7 +367,7 @@ async fn compared(
     rows.iter().map(similar).collect()
 }
 
-/// The text of each passage that a vector is made of.
+/// Returns the texts from which the vectors of a document's passages are computed.
 async fn passages(
     connection: &mut SqliteConnection,
     document: i64,

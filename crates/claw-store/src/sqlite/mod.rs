@@ -1,8 +1,8 @@
-//! One SQLite file, or memory.
+//! A store in one SQLite file, or in memory.
 //!
-//! All writes of a process go through one connection, so that they queue here rather than fail there; reads
-//! have connections of their own and wait for no write, only for the sync of what they saw. Several processes may
-//! share the file.
+//! All writes of a process go through one connection, so that they queue instead of failing; reads have
+//! connections of their own and wait for no write, only for the sync of the rows they saw. Several processes
+//! may share the file.
 
 mod access;
 #[path = "../sql/agents.rs"]
@@ -85,7 +85,7 @@ pub(crate) const OPEN: &str = "could not open the store";
 pub struct SqliteStore {
     node: NodeId,
     writer: Connections,
-    /// In memory the writer itself.
+    /// The reading connections; in memory, the writer itself.
     readers: Connections,
     bells: Arc<Bells>,
     session_bells: Arc<SessionBells>,
@@ -97,12 +97,12 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in the file at `path`, which is made if it is not there.
+    /// Opens the store in the file at `path`, creating it if it is missing.
     pub async fn open(path: &Path, node: NodeId) -> Result<Self, StoreError> {
         Self::open_with(path, node, &StoreOptions::default()).await
     }
 
-    /// The same, with options.
+    /// Opens the store with options.
     pub async fn open_with(path: &Path, node: NodeId, options: &StoreOptions) -> Result<Self, StoreError> {
         make_file(path, options)?;
         Self::open_file(path, node, options).await.map_err(|error| at(path, error))
@@ -110,7 +110,7 @@ impl SqliteStore {
 
     /// A store that lives as long as this value.
     pub async fn memory(node: NodeId) -> Result<Self, StoreError> {
-        // Whoever is part of an installation is so by what lasts.
+        // A store in memory belongs to no lasting installation.
         let options = StoreOptions::default();
         let writer = connections(connect(&options).in_memory(true), 1, &options);
         let (_, installation) = schema::prepare(&writer, &options).await?;
@@ -161,12 +161,12 @@ impl SqliteStore {
         self.writer.sync_counts()
     }
 
-    /// Begins to read: one look at the file for several statements.
+    /// Begins a read transaction: several statements see one state of the file.
     async fn look(&self, what: &'static str) -> Result<Begun<'_>, StoreError> {
         self.readers.begin("BEGIN").await.map_err(failed(what))
     }
 
-    /// Begins to write. What is not committed has not happened.
+    /// Begins a write transaction. Dropped without a commit, it is rolled back.
     async fn write(&self, what: &'static str) -> Result<Begun<'_>, StoreError> {
         self.writer.begin("BEGIN IMMEDIATE").await.map_err(failed(what))
     }
@@ -192,7 +192,7 @@ impl Backend for SqliteStore {
     }
 }
 
-/// Makes the file at `path` if it is not there, and brings its schema up to date; says what it did.
+/// Creates the file at `path` if it is missing, and migrates its schema; returns the applied migrations.
 pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     make_file(path, options)?;
     let migrate = async {
@@ -205,7 +205,7 @@ pub(crate) async fn migrate(path: &Path, options: &StoreOptions) -> Result<Vec<S
     migrate.await.map_err(|error| at(path, error))
 }
 
-/// How to reach a file.
+/// Returns the options for connecting to a file.
 pub(crate) fn connect(options: &StoreOptions) -> SqliteConnectOptions {
     let mapped = u64::from(options.mmap_mib) * 1024 * 1024;
     SqliteConnectOptions::new()
@@ -240,8 +240,8 @@ async fn opened(writer: Connections, options: &StoreOptions) -> Result<Connectio
     }
 }
 
-/// Makes the file, and directories that are missing, for the eyes of their owner alone. SQLite gives the
-/// files it puts beside it the same mode. Nothing is made for an installation that had a store before.
+/// Creates the file, and missing directories, accessible to their owner alone. SQLite gives the files beside
+/// it the same mode. Nothing is created for an installation that had a store before.
 pub(crate) fn make_file(path: &Path, options: &StoreOptions) -> Result<(), StoreError> {
     if !path.exists() {
         installation::check(options.installation, None)?;

@@ -1,7 +1,7 @@
-//! Work, and who has it.
+//! The queue of accepted work, with its leases.
 //!
-//! Most of it is one statement, which is its own transaction. One that gives rows back is always read to its
-//! end (`fetch_all`): SQLite commits there, so before it nothing may be believed.
+//! Most operations are one statement, which is its own transaction. A statement that returns rows is always
+//! read to its end (`fetch_all`): SQLite commits there, and nothing holds before it.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -21,8 +21,8 @@ use crate::{row, runs};
 const WRITE: &str = "could not write to the queue";
 const READ: &str = "could not read the queue";
 
-/// A change of the job that a lease is for, from its fifth parameter on; nothing where the lease is lost. It gives the
-/// job's state and tenant.
+/// Changes the job of a lease, with parameters from the fifth on; changes nothing if the lease is lost.
+/// Returns the job's state and tenant.
 macro_rules! as_holder {
     ($lease:expr, $set:literal) => {
         query(concat!(
@@ -223,7 +223,7 @@ impl Queue for SqliteStore {
     }
 }
 
-/// Accepts a job, unless its id was accepted before. It takes over the cancel request of its parent.
+/// Accepts a job, unless its id was accepted before. It inherits the cancel request of its parent.
 pub(super) async fn enqueue(executor: impl SqliteExecutor<'_>, job: &NewJob) -> Result<(), StoreError> {
     query(
         "INSERT INTO jobs (id, tenant, lane, session, priority, payload, accepted, visible, max_attempts, state,
@@ -252,12 +252,13 @@ pub(super) async fn enqueue(executor: impl SqliteExecutor<'_>, job: &NewJob) -> 
     .map_err(failed(WRITE))
 }
 
-/// Sees that the lease holds, and keeps it so until the transaction ends.
+/// Checks that the lease holds, and keeps it so until the transaction ends.
 pub(super) async fn hold(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Result<(), StoreError> {
     state_after(as_holder!(lease, "state = state"), executor, lease).await.map(drop)
 }
 
-/// Marks done what waits in the session of a lease's job, was not begun and asks for the same; gives the ids.
+/// Marks as done the jobs that wait in the session of a lease's job, have not begun and ask for the same;
+/// returns their ids.
 pub(super) async fn take(
     executor: impl SqliteExecutor<'_>,
     lease: &Lease,
@@ -277,7 +278,7 @@ pub(super) async fn take(
     .map_err(failed(WRITE))
 }
 
-/// Ends the job of a lease; gives its tenant.
+/// Ends the job of a lease; returns its tenant.
 pub(super) async fn finish(
     executor: impl SqliteExecutor<'_>,
     lease: &Lease,
@@ -289,8 +290,8 @@ pub(super) async fn finish(
     column(job, "tenant")
 }
 
-/// Parks the job of a lease until then, or makes it claimable at once where it is `None` or the job has a cancel
-/// request; gives where the job stands then.
+/// Parks the job of a lease until then, or makes it claimable at once if that is `None` or the job has a
+/// cancel request; returns the job's new state.
 pub(super) async fn park(
     executor: impl SqliteExecutor<'_>,
     lease: &Lease,
@@ -305,7 +306,7 @@ pub(super) async fn park(
     state_after(parked, executor, lease).await
 }
 
-/// Makes a parked job claimable; `false` where it is not parked.
+/// Makes a parked job claimable; returns `false` if it is not parked.
 pub(super) async fn wake(
     executor: impl SqliteExecutor<'_>,
     tenant: &TenantId,
@@ -323,7 +324,7 @@ pub(super) async fn wake(
     Ok(woken.rows_affected() > 0)
 }
 
-/// Makes the change; gives where the job stands then.
+/// Makes the change; returns the job's new state.
 async fn state_after(
     change: Query<'_, Sqlite, SqliteArguments>,
     executor: impl SqliteExecutor<'_>,

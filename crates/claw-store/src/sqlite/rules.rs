@@ -1,4 +1,4 @@
-//! Rules that people gave.
+//! Approval rules given by people.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -14,10 +14,10 @@ use crate::row::{self, check_yes, no_rule, not_live, rule_refused, wrong_state};
 const WRITE: &str = "could not keep the rule";
 const READ: &str = "could not read rules";
 
-/// What was given, uses, last use and revocation.
+/// The rule as given, its uses, last use and revocation.
 type Row = (String, i64, Option<i64>, Option<i64>);
 
-/// Stores a rule; what is added says what to do where its id is taken.
+/// Stores a rule; the added clause handles a taken id.
 macro_rules! insert {
     ($rule:expr, $taken:literal) => {
         query(concat!(

@@ -80,7 +80,7 @@ async fn tree(
     rows.iter().map(member).collect()
 }
 
-/// Ends a job that nobody holds; one that is leased gets the request. The first request stands.
+/// Ends an unleased job; a leased one gets the cancel request. The first request stands.
 async fn request(connection: &mut SqliteConnection, job: JobId, cancel: &Cancel) -> Result<(), StoreError> {
     query(
         "UPDATE jobs SET state = iif(state = 'leased', state, 'cancelled'),

@@ -1,4 +1,4 @@
-//! The schema of a file, whose file it is, and how it stands.
+//! The schema of a file, its owner and its status.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::status::{Journal, Schema, Status, TableStatus};
 
 const READ: &str = "could not read how the store stands";
 
-/// Brings the schema up to date, all of it or nothing, while nobody else does; says what it did. A store of
-/// another installation than is wanted, or one into which a copy is unfinished, is left as it is.
+/// Migrates the schema, completely or not at all, under a lock; returns the applied migrations. A store of
+/// another installation, or one with an unfinished copy, is left as it is.
 pub(super) async fn prepare(
     writer: &Connections,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
-    // Whoever finds nothing to do waits for nobody.
+    // A caller with nothing to do waits for nobody.
     let mut looking = writer.acquire().await.map_err(failed(OPEN))?;
     let ready = ready(&mut looking, options).await?;
     drop(looking);
@@ -48,7 +48,8 @@ pub(super) async fn prepare(
     Ok((migrate::applied(&before, &after), installation))
 }
 
-/// The installation of a store that is up to date; `None` where there is something to do. Changes nothing.
+/// Returns the installation of a store that is up to date; `None` if there is something to do. Changes
+/// nothing.
 async fn ready(
     connection: &mut SqliteConnection,
     options: &StoreOptions,
@@ -72,14 +73,15 @@ async fn ready(
     Ok(found)
 }
 
-/// Brings the schema up to date, all of it or nothing, and nothing else: whose store it is comes with its rows.
+/// Migrates the schema, completely or not at all, and nothing else: the installation comes with the copied
+/// rows.
 pub(crate) async fn bring_up_to_date(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await.map_err(failed(OPEN))?;
     apply(&mut transaction).await?;
     transaction.commit().await.map_err(failed(OPEN))
 }
 
-/// How the file at `path` stands; `None` where there is none.
+/// Returns the status of the file at `path`; `None` if there is none.
 pub(crate) async fn status(path: &Path) -> Result<Option<Status>, StoreError> {
     if !path.exists() {
         return Ok(None);
@@ -124,7 +126,7 @@ async fn refuse_unfinished(connection: &mut SqliteConnection) -> Result<(), Stor
     copy::refuse_unfinished(unfinished(connection).await?)
 }
 
-/// What is being copied into it, where that is not finished.
+/// Returns the state of an unfinished copy into the file.
 async fn unfinished(connection: &mut SqliteConnection) -> Result<Option<String>, StoreError> {
     if !has(connection, copy::PROGRESS).await? {
         return Ok(None);
@@ -141,7 +143,7 @@ async fn versions(connection: &mut SqliteConnection) -> Result<Vec<i64>, StoreEr
     versions.fetch_all(connection).await.map_err(failed(READ))
 }
 
-/// Whose store it is, if it was said.
+/// Returns the installation that owns the store, if it has one.
 async fn owner(connection: &mut SqliteConnection) -> Result<Option<InstallationId>, StoreError> {
     if !has(connection, "installation").await? {
         return Ok(None);
@@ -169,7 +171,7 @@ async fn has(connection: &mut SqliteConnection, table: &str) -> Result<bool, Sto
         .map_err(failed(READ))
 }
 
-/// Our tables, without those that keep an index of words.
+/// Lists our tables, without those of the word index.
 async fn tables(connection: &mut SqliteConnection) -> Result<Vec<TableStatus>, StoreError> {
     let names: Vec<String> = query_scalar(
         "SELECT name FROM pragma_table_list

@@ -1,4 +1,4 @@
-//! Conversations: messages, and the events that tell of them.
+//! Sessions: messages and their events.
 
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
@@ -207,7 +207,7 @@ pub(super) fn message(tenant: &TenantId, session: &SessionKey, row: &Row) -> Res
     Ok(Message { new, seq: row::count(*seq)?, run: row::id("a message's job", job)? })
 }
 
-/// Stores what was said in a run, in order; gives its places.
+/// Stores the messages of a run, in order; returns their numbers.
 async fn say_all(
     connection: &mut SqliteConnection,
     lease: &Lease,
@@ -223,7 +223,7 @@ async fn say_all(
     Ok(places)
 }
 
-/// Stores a message and the event that tells of it; `None`, and nothing stored, where its id is known.
+/// Stores a message and its event; returns `None` and stores nothing if its id is known.
 pub(super) async fn say(
     connection: &mut SqliteConnection,
     message: &NewMessage,
@@ -253,7 +253,7 @@ pub(super) async fn say(
     Ok(Some(seq))
 }
 
-/// What was answered when the message was stored.
+/// Returns the answer that was given when the message was stored.
 pub(super) async fn accepted(
     connection: &mut SqliteConnection,
     message: &NewMessage,
@@ -298,7 +298,7 @@ async fn announce(
     }
 }
 
-/// Adds an event; gives its place.
+/// Adds an event; returns its number.
 pub(super) async fn tell(
     executor: impl SqliteExecutor<'_>,
     (tenant, session): (&TenantId, &SessionKey),

@@ -1,4 +1,4 @@
-//! Messages while they are being said, and output of running calls: in the memory of this process.
+//! Streaming messages and output of running calls: in the memory of this process.
 
 use claw_core::port::Owner;
 use claw_core::store::{Delta, Source, Streams, Voice};

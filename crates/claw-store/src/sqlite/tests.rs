@@ -62,7 +62,7 @@ async fn a_full_memory_keeps_what_it_holds() {
 async fn a_read_only_file_is_named() {
     let directory = TempDir::new().unwrap();
     let store = opened(&directory).await;
-    // What a file without the right to write answers; the right itself means nothing to root.
+    // The answer of a file without write permission; root ignores the permission itself.
     set(&store, "PRAGMA query_only = ON").await;
     let error = store.enqueue(job()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Database { transient: false, .. }), "{error:?}");
@@ -126,7 +126,7 @@ async fn a_key_that_was_used_within_the_minute_does_not_wait_for_those_who_write
     store.add_key(key_of(&key)).await.unwrap();
     assert!(store.authenticate(&key.hash(), NOW).await.unwrap().is_some());
     let writing = store.write("writing").await.unwrap();
-    // Who waited would wait for longer than this.
+    // A caller that waited would wait for longer than this.
     let hash = key.hash();
     let admitted =
         tokio::time::timeout(StoreOptions::default().acquire_timeout / 2, store.authenticate(&hash, NOW))

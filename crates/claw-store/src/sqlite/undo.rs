@@ -143,12 +143,12 @@ impl UndoIndex for SqliteStore {
     }
 }
 
-/// Those of a list of blobs that no row names.
+/// Selects the blobs of a list that no row references.
 const UNNAMED: &str = "SELECT value FROM json_each($1)
      WHERE NOT EXISTS (SELECT 1 FROM undo WHERE before_blob = value)
        AND NOT EXISTS (SELECT 1 FROM undo WHERE after_blob = value)";
 
-/// The newest change that, with all newer ones, names more than `bytes`, each blob counted once.
+/// Returns the newest change that, with all newer ones, references more than `bytes`, each blob counted once.
 async fn too_much(
     connection: &mut SqliteConnection,
     bytes: u64,

@@ -14,7 +14,7 @@ use crate::workspace::{self, Below, Growth, Missing, Standing, Way};
 
 const WRITE: &str = "could not write the file";
 const READ: &str = "could not read files";
-/// How many rows are asked for by their keys at once.
+/// The number of rows selected by their keys at once.
 const TOGETHER: usize = 500;
 
 #[async_trait]
@@ -156,7 +156,7 @@ fn among(asked: &mut QueryBuilder<Sqlite>, places: Vec<String>) {
     asked.push(")");
 }
 
-/// What stands on the way to a path. No other writer comes between: this one began to write first.
+/// Reads the rows on the way to a path. No other writer interferes: this transaction holds the write lock.
 async fn standing(
     connection: &mut SqliteConnection,
     tenant: &TenantId,
@@ -175,7 +175,7 @@ async fn standing(
     Standing::of(way, rows)
 }
 
-/// Whether there is room for a change.
+/// Checks that the quota admits a change.
 async fn check_room(
     connection: &mut SqliteConnection,
     change: &FileChange<'_>,

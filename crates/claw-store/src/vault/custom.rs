@@ -33,7 +33,7 @@ struct Read {
 }
 
 impl CustomToolValues {
-    /// Takes variables that a process can be given, and headers of a request.
+    /// Takes variables for a process, and headers of a request.
     pub fn new(
         env: impl IntoIterator<Item = (String, SecretString)>,
         headers: impl IntoIterator<Item = (String, SecretString)>,
@@ -85,7 +85,7 @@ impl CustomToolValues {
         self.headers.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// As they are sealed: a JSON object that names what the tool does too.
+    /// Serializes the values for sealing, as a JSON object with a digest of the tool's action.
     pub(super) fn write(&self, definition: &CustomToolDefinition) -> Result<Zeroizing<Vec<u8>>, StoreError> {
         let exposed = |values: &BTreeMap<String, SecretString>| -> usize {
             values.iter().map(|(name, value)| 6 * (name.len() + value.expose_secret().len()) + 6).sum()
@@ -101,7 +101,7 @@ impl CustomToolValues {
         Ok(plain)
     }
 
-    /// Reads what [`write`](Self::write) wrote for this definition. The error says nothing of the values.
+    /// Reads what [`write`](Self::write) wrote for this definition. The error reveals nothing of the values.
     pub(super) fn read(plain: &[u8], definition: &CustomToolDefinition) -> Result<Self, &'static str> {
         let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
         if read.sealed_for != sealed_for(definition) {
@@ -113,7 +113,7 @@ impl CustomToolValues {
     }
 }
 
-/// The digest of everything that decides where the values go.
+/// Returns the digest of everything that decides where the values go.
 fn sealed_for(definition: &CustomToolDefinition) -> Digest {
     let decides: (&CustomToolAction, &CustomToolGrants) = (&definition.action, &definition.grants);
     Digest::of(&decides)

@@ -1,4 +1,4 @@
-//! The variables that a credentialed program is given.
+//! The variables of a credentialed program.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::refused;
 #[derive(Debug, Clone, Default)]
 pub struct ProgramEnv(BTreeMap<String, SecretString>);
 
-/// What is sealed of them.
+/// The sealed form of the variables.
 #[derive(Serialize)]
 struct Written<'a> {
     binary: &'a str,
@@ -36,7 +36,7 @@ struct Read {
 }
 
 impl ProgramEnv {
-    /// Takes variables whose names and values a process can be given.
+    /// Takes variables whose names and values are valid for a process.
     pub fn new(variables: impl IntoIterator<Item = (String, SecretString)>) -> Result<Self, StoreError> {
         const WHAT: &str = "could not take the variables";
         let mut taken = BTreeMap::new();
@@ -59,17 +59,18 @@ impl ProgramEnv {
         self.0.keys().cloned().collect()
     }
 
-    /// The value of one.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<&SecretString> {
         self.0.get(name)
     }
 
-    /// All of them, sorted by name.
+    /// Iterates over all variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &SecretString)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// As they are sealed: a JSON object that names the binary too, what it holds and its helpers.
+    /// Serializes the variables for sealing, as a JSON object with the binary's path and digest and its
+    /// helpers.
     pub(super) fn write(&self, settings: &ProgramSettings) -> Result<Zeroizing<Vec<u8>>, StoreError> {
         let ProgramSettings { binary, digest, helpers, .. } = settings;
         let env: BTreeMap<&str, &str> =
@@ -83,7 +84,8 @@ impl ProgramEnv {
         Ok(plain)
     }
 
-    /// Reads what [`write`](Self::write) wrote for the binary of these settings. The error says nothing of it.
+    /// Reads what [`write`](Self::write) wrote for the binary of these settings. The error reveals nothing of
+    /// it.
     pub(super) fn read(plain: &[u8], settings: &ProgramSettings) -> Result<Self, &'static str> {
         let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
         if read.binary != settings.binary || read.digest != settings.digest {

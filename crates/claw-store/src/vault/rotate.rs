@@ -1,8 +1,8 @@
-//! Another key, while everything goes on.
+//! Rotates the key while programs keep working.
 //!
-//! The new key is added first, then values are sealed anew in small batches, each within a turn and each only
-//! where it is still what was read. What was killed in between is finished by running it again. An old key is
-//! taken away only on request, and only when nothing is sealed by it.
+//! The new key is added first, then values are resealed in small batches, each within a turn and each only if
+//! it is still the value that was read. Running it again finishes an interrupted rotation. An old key is
+//! removed only on request, and only when no value is sealed by it.
 
 use claw_core::store::{KeyUse, Resealed, SealKeyId, SealedPlace, SealedRow, SealedTable, StoreError};
 use serde::Serialize;
@@ -10,58 +10,58 @@ use serde::Serialize;
 use super::{Vault, why};
 use crate::seal::Ring;
 
-/// How many values are sealed anew in one turn; writers wait that long.
+/// The number of values resealed in one turn; writers wait that long.
 const BATCH: usize = 64;
-/// How often all values are looked through. More than once helps only where programs with other keys, from
-/// another variable, write at the same time.
+/// The number of passes over all values. More than one helps only if programs with other keys, from another
+/// variable, write at the same time.
 const PASSES: usize = 3;
 
-/// How far it is.
+/// The progress of a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// How many values were looked at.
+    /// The number of values checked.
     pub done: u64,
-    /// How many there were at the beginning.
+    /// The number of values at the beginning.
     pub all: u64,
 }
 
-/// What became of a rotation.
+/// The result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rotated {
     /// The current key.
     pub key: SealKeyId,
-    /// Whether it is new; else one was finished that had been interrupted, or keys are set from outside.
+    /// True if the key is new; false if an interrupted rotation was finished, or keys are set from outside.
     pub is_new: bool,
-    /// How many values it sealed.
+    /// The number of values it resealed.
     pub resealed: u64,
-    /// Those that could not be opened.
+    /// The values that could not be opened.
     pub failed: Vec<Failed>,
 }
 
 /// A value that could not be opened; it is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failed {
-    /// Where.
+    /// The value's place.
     pub place: SealedPlace,
-    /// Why, and what to do.
+    /// The cause, and what to do.
     pub why: String,
 }
 
-/// Which keys are not needed any more.
+/// The result of retiring unused keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Retired {
-    /// What was sealed anew before.
+    /// The result of the rotation before it.
     pub rotated: Rotated,
-    /// Those by which nothing is sealed any more.
+    /// The keys by which no value is sealed any more.
     pub unused: Vec<SealKeyId>,
-    /// Whether they were taken away; else they are set from outside.
+    /// True if they were removed; false if they are set from outside.
     pub taken: bool,
-    /// What is sealed by other keys than the current one, and keeps all of them.
+    /// The values still sealed by older keys; while there are any, no key is removed.
     pub kept: Vec<KeyUse>,
 }
 
 impl Vault {
-    /// Finishes a rotation that was interrupted, or else makes a new key and seals everything with it.
+    /// Finishes an interrupted rotation, or else makes a new key and reseals everything with it.
     pub async fn rotate(&self, tell: impl Fn(Progress)) -> Result<Rotated, StoreError> {
         let finished = self.reseal(&tell).await?;
         if finished.resealed > 0 || !self.keys.is_ours_to_change() {
@@ -72,7 +72,7 @@ impl Vault {
         Ok(Rotated { is_new: true, ..self.reseal(&tell).await? })
     }
 
-    /// Finishes a rotation, and takes away the keys by which nothing is sealed any more.
+    /// Finishes a rotation, and removes the keys by which no value is sealed any more.
     pub async fn retire(&self, tell: impl Fn(Progress)) -> Result<Retired, StoreError> {
         let rotated = self.reseal(&tell).await?;
         // Nobody writes what an old key sealed while this turn lasts, so the count stands.
@@ -93,7 +93,7 @@ impl Vault {
         Ok(Retired { rotated, unused, taken, kept })
     }
 
-    /// Seals with the current key what others sealed.
+    /// Reseals the values of other keys with the current one.
     async fn reseal(&self, tell: &impl Fn(Progress)) -> Result<Rotated, StoreError> {
         let current = self.keys.refresh().await?.current();
         let others = self.store.key_use().await?.into_iter().filter(|used| used.key != Some(current));

@@ -12,7 +12,7 @@ fn check(text: &str, expected: &str) {
     assert_eq!(words(text), stems(&expected.split(' ').collect::<Vec<_>>()), "{text:?}");
 }
 
-/// Words as they are indexed.
+/// Returns the stems of words.
 fn stems(words: &[&str]) -> Vec<String> {
     let stemmed = words.iter().map(|word| {
         let mut word = (*word).to_owned();

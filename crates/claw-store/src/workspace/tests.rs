@@ -37,7 +37,8 @@ fn below_a_directory_is_what_its_name_and_a_slash_begin() {
     assert!(!below("/", "/"));
 }
 
-/// The index knows the beginnings alone: they must be within those of the range, whatever is below.
+/// The index knows only the beginnings of paths: those below a directory must be within the beginnings of the
+/// range.
 #[test]
 fn what_is_below_begins_within_the_range_that_the_index_is_asked_for() {
     let long = "/ä".repeat(HEAD);

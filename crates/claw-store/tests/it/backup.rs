@@ -1,4 +1,4 @@
-//! One file that holds a whole store, and back again.
+//! Backing up a whole store to one file, and restoring it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -106,7 +106,7 @@ async fn a_database_comes_back_to_either() {
     check_says(restored(&files.path("kept"), &other.url(), true).await, "cannot be moved aside");
 }
 
-/// Writes until it is told to stop; gives how many were acknowledged, and counts them while it does.
+/// Writes until told to stop; counts the acknowledged writes and returns their number.
 async fn write(
     store: Arc<impl Store + 'static>,
     key: SessionKey,
@@ -120,8 +120,8 @@ async fn write(
     }
 }
 
-/// Backs a store up while four write to it: what was acknowledged before is in it, and of what came later
-/// the beginning.
+/// Backs a store up while four clients write to it: all writes acknowledged before are in it, and of the
+/// later ones a prefix.
 async fn check_online(url: &str, stores: [Arc<impl Store + 'static>; 2]) {
     let files = Files::new();
     let keys: Vec<SessionKey> = (0..4).map(|n| session(&format!("cli:{n}"))).collect();

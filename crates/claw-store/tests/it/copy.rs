@@ -1,4 +1,4 @@
-//! A whole installation from one database to another.
+//! Copying a whole installation from one database to another.
 
 use std::path::{Path, PathBuf};
 
@@ -52,13 +52,13 @@ fn check_says(result: Result<CopyReport, StoreError>, says: &str) {
     assert!(error.contains(says), "{error}");
 }
 
-/// Copies until `stop` says so, and gives it up there.
+/// Copies until `stop` returns true, and aborts there.
 async fn cut_off(from: &str, to: &str, stop: impl FnMut(Progress<'_>) -> bool + Send) {
     let done = copied_until(from, to, stop).await;
     assert!(done.is_none(), "it was to be cut off: {done:?}");
 }
 
-/// Copies until `stop` says so; what was copied, where it never does.
+/// Copies until `stop` returns true; returns the report if it never does.
 async fn copied_until(
     from: &str,
     to: &str,
@@ -430,7 +430,7 @@ async fn a_copy_belongs_to_the_installation_of_its_source() {
     }
 }
 
-/// What ann finds, wherever it lies.
+/// Searches the documents as the user ann.
 async fn found(store: &impl Documents, text: &str) -> Vec<Found> {
     let (tenant, user) = (TenantId::main(), Some(UserId::new("ann").unwrap()));
     let query = PassageQuery { tenant, agent: agent(), user, text: text.to_owned(), limit: 100 };
@@ -441,7 +441,7 @@ async fn found(store: &impl Documents, text: &str) -> Vec<Found> {
     found
 }
 
-/// Indexes what waits for it, as whoever does so would; gives what that was.
+/// Indexes all pending documents, as the indexer would; returns their keys.
 async fn index_all(store: &impl Documents) -> Vec<DocumentKey> {
     let waiting = store.unindexed(usize::MAX).await.unwrap();
     for card in &waiting {
@@ -453,7 +453,8 @@ async fn index_all(store: &impl Documents) -> Vec<DocumentKey> {
     keys
 }
 
-/// A copied store finds nothing, has every document waiting to be indexed, and then finds what the source found.
+/// Asserts that a copied store finds nothing, has every document pending for indexing, and then finds what
+/// the source found.
 async fn check_documents(store: &impl Documents, before: &[Found], documents: &[DocumentKey]) {
     assert_eq!(found(store, "heron kingfishers").await, []);
     assert_eq!(index_all(store).await, documents);

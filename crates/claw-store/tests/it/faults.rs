@@ -1,4 +1,4 @@
-//! Files that cannot be used, and what is said of them.
+//! Unusable files, and their error messages.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(path, NodeId::local()).await
 }
 
-/// Runs a statement on the file and leaves nothing of it beside the file.
+/// Runs a statement on the file and leaves no other file beside it.
 async fn tamper(path: &Path, sql: &'static str) {
     let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
     sqlx::query(sql).execute(&mut connection).await.unwrap();

@@ -27,7 +27,7 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("memory/a.md", "the naïve heron \0 and its \u{1f980}"),
     ("memory/日本.md", ""),
 ];
-/// What a copy makes from the rest, or leaves to be made: tables, and columns of tables.
+/// The tables and columns that a copy derives from the rest, or leaves to be derived.
 const DERIVED: [(&str, &str); 8] = [
     ("passages", "*"),
     ("passage_vectors", "*"),
@@ -74,7 +74,7 @@ pub(crate) async fn fill(store: &impl Store, seed: u64) {
     rest::fill(store).await;
 }
 
-/// Indexes a document as it stands.
+/// Indexes the current version of a document.
 pub(crate) async fn index(store: &impl Documents, key: &DocumentKey, version: u64) {
     let text = store.document(key).await.unwrap().unwrap().text;
     assert!(store.index_document(key, version, passages(&text)).await.unwrap());
@@ -119,7 +119,7 @@ pub(crate) async fn tamper(path: &Path, sql: &str) -> u64 {
     sqlx::query(AssertSqlSafe(sql)).execute(&mut beside(path).await).await.unwrap().rows_affected()
 }
 
-/// The tables of a file, without those that SQLite or a virtual table keeps for itself.
+/// Lists the tables of a file, without those that SQLite or a virtual table keeps for itself.
 pub(crate) async fn tables(path: &Path) -> Vec<String> {
     sqlx::query_scalar(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'
@@ -135,7 +135,7 @@ pub(crate) async fn dump(path: &Path) -> Vec<String> {
     dump_without(path, &[]).await
 }
 
-/// The same without what a copy does not carry.
+/// Dumps a file without what a copy does not carry.
 pub(crate) async fn carried(path: &Path) -> Vec<String> {
     dump_without(path, &DERIVED).await
 }

@@ -1,6 +1,6 @@
-//! Programs that share a store and are killed at any moment: the promise holds all the same.
+//! Programs that share a store and are killed at any moment: the store's promises hold.
 //!
-//! `CLAWSMITH_KILL_ROUNDS` says how many rounds; `CLAWSMITH_KILL_SEED` which, where one failed.
+//! `CLAWSMITH_KILL_ROUNDS` sets the number of rounds, `CLAWSMITH_KILL_SEED` the seed, to repeat a failure.
 
 use std::env;
 use std::process::Command;
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::postgres::database::Database;
 
-/// Where a player finds its store.
+/// The variable that tells a player its store.
 const PLACE: &str = "CLAWSMITH_KILL_PLACE";
 
 #[test]
@@ -26,7 +26,7 @@ fn sqlite_keeps_its_promise_through_kill_9() {
     rounds(50, command, open, async |store| store.verify().await.unwrap());
 }
 
-/// Not a test: what the killed processes run.
+/// Not a test: the code of the killed processes.
 #[tokio::test]
 async fn sqlite_player() {
     play_if_briefed(async |brief| {
@@ -48,7 +48,7 @@ fn postgres_keeps_its_promise_through_kill_9() {
     rounds(20, command, open, async |store| store.verify().await.unwrap());
 }
 
-/// Not a test: what the killed processes run.
+/// Not a test: the code of the killed processes.
 #[tokio::test]
 async fn postgres_player() {
     play_if_briefed(async |brief| {
@@ -57,7 +57,7 @@ async fn postgres_player() {
     .await;
 }
 
-/// This program again, as a player on the store at `place`.
+/// Runs this program again, as a player on the store at `place`.
 fn player(test: &str, place: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]).env(PLACE, place);

@@ -1,4 +1,4 @@
-//! What an operator asks: how a store stands, what a migration did, whose store it is.
+//! The operations of an operator: the status of a store, the result of a migration, the owner of a store.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::postgres::database::Database;
 
-/// One place that holds nothing yet.
+/// A place that holds nothing yet.
 enum Empty {
     File(TempDir),
     Postgres(Database),

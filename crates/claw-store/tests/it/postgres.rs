@@ -1,4 +1,4 @@
-//! The PostgreSQL backend: the shared suites, and what only several nodes and a server can do.
+//! The PostgreSQL backend: the shared suites, and features of several nodes and a server.
 
 pub(crate) mod database;
 mod proxy;
@@ -439,7 +439,7 @@ async fn wakes_everyone_when_the_connection_that_listens_was_lost() {
     woken(&mut work, "it listens again").await;
 }
 
-/// What was said, put together from what a listener hears.
+/// Collects a text from the pieces that a listener receives.
 async fn heard(listener: &mut broadcast::Receiver<Delta>, length: usize) -> String {
     let mut text = String::new();
     while text.len() < length {
@@ -539,8 +539,8 @@ async fn a_lost_connection_is_transient_and_the_next_try_works() {
     assert_eq!(store.recent(&TenantId::main(), 10).await.unwrap().len(), 3);
 }
 
-/// A client that wants its jobs accepted, whatever happens to the database meanwhile; gives how often it was
-/// told to try again.
+/// A client that retries until its jobs are accepted, whatever happens to the database; it counts as refused
+/// once.
 async fn insist(
     store: Arc<PostgresStore>,
     jobs: Vec<NewJob>,
@@ -629,7 +629,7 @@ async fn check_chains(store: &PostgresStore, faults: [Option<Fault>; 2]) {
     assert_eq!(found, [("main@a", faults[0]), ("main@b", faults[1])]);
 }
 
-/// Waits until the store listens: it says so by a change.
+/// Waits until the store listens, which it announces as a change.
 async fn listening(mut watch: watch::Receiver<u64>) -> watch::Receiver<u64> {
     tokio::time::timeout(STUCK, watch.wait_for(|count| *count > 0)).await.expect("listens").unwrap();
     watch

@@ -1,4 +1,4 @@
-//! Another key, while others write and while the program that makes it is killed.
+//! Rotating keys while others write, and while the rotating program is killed.
 
 use std::collections::HashMap;
 use std::env;
@@ -92,7 +92,7 @@ async fn loses_no_write_while_it_rotates_on_postgres() {
     loses_no_write(open).await;
 }
 
-/// Writers with vaults of their own write and read without a break while keys are made and retired.
+/// Writers with their own vaults write and read continuously while keys are made and retired.
 async fn loses_no_write(open: impl AsyncFn() -> Vault) {
     const WRITERS: u64 = 4;
     let rotating = open().await;
@@ -196,7 +196,7 @@ fn a_rotation_that_was_killed_is_finished_by_the_next() {
 
 const PLACE: &str = "CLAWSMITH_ROTATE_PLACE";
 
-/// Not a test: what the killed process runs.
+/// Not a test: the code of the killed process.
 #[tokio::test]
 async fn rotating_player() {
     let Ok(directory) = env::var(PLACE) else { return };
@@ -209,7 +209,7 @@ async fn rotating_player() {
     }
 }
 
-/// Everything opens after whatever happened, and the next rotation leaves one key in use.
+/// Asserts that everything opens, and that the next rotation leaves one key in use.
 async fn check_finished(home: &Home, old: SealKeyId, values: usize) {
     let vault = home.vault().await;
     for n in 0..values {

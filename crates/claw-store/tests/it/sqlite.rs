@@ -1,4 +1,4 @@
-//! The SQLite backend: the shared suites, and what only a file can do.
+//! The SQLite backend: the shared suites, and features of a file.
 
 use std::cell::Cell;
 use std::fs;
@@ -306,7 +306,7 @@ async fn another_program_is_heard_in_its_session_alone() {
     let (one, other) = (open(&path).await, open(&path).await);
     let of = |key| Owner { tenant: TenantId::main(), session: session(key) };
     let (mut me, mut you) = (other.session_changes(&of("cli:me")), other.session_changes(&of("cli:you")));
-    // Whoever has just begun to listen may be woken for nothing, once.
+    // A new listener may be woken for nothing, once.
     one.enqueue(job()).await.unwrap();
     let mut work = other.changes(Topic::Work);
     one.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();

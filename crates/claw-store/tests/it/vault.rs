@@ -1,4 +1,4 @@
-//! Secrets through the vault: what opens, what does not, and what is said then.
+//! Secrets through the vault: values that open, values that do not, and the errors.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -37,12 +37,12 @@ impl Home {
         Vault::open(Arc::new(store), KeySource::File(self.keys())).await
     }
 
-    /// The vault as one more program opens it.
+    /// Opens the vault as another program would.
     pub(crate) async fn vault(&self) -> Vault {
         self.try_vault().await.unwrap()
     }
 
-    /// What somebody does to the database who does not ask the store.
+    /// Changes the database behind the store's back.
     pub(crate) async fn tamper(&self, sql: &'static str) {
         let mut connection: SqliteConnection =
             SqliteConnectOptions::new().filename(self.database()).connect().await.unwrap();
@@ -72,7 +72,7 @@ pub(crate) async fn get(vault: &Vault, name: &str) -> Option<String> {
     vault.secret(&place(name)).await.unwrap().map(|value| value.expose_secret().to_owned())
 }
 
-/// That it is damage, named, with what to do, and without a word of the value.
+/// Asserts that the error is damage, with its name and advice, and without a part of the value.
 #[track_caller]
 fn check_damaged(error: &StoreError, expected: &str) {
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
@@ -196,7 +196,7 @@ async fn names_a_value_that_was_changed_cut_off_or_is_plain() {
         home.tamper(sql).await;
         check_damaged(&vault.secret(&place("TOKEN")).await.unwrap_err(), expected);
         assert_eq!(vault.store().secrets(&TenantId::main()).await.unwrap().len(), 1, "it is still listed");
-        // What to do works, without a restart.
+        // The advice works, without a restart.
         put(&vault, "TOKEN", "again").await;
         assert_eq!(get(&vault, "TOKEN").await.as_deref(), Some("again"));
     }

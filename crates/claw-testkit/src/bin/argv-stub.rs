@@ -1,8 +1,8 @@
-//! A program that does nothing but note how it was started, under whatever name; as `cat` and `tee` it also
-//! passes on what it reads, and as `mktemp` it prints a name, which the analysis counts on.
+//! A program that only records how it was started, under any name; as `cat` and `tee` it also passes its
+//! input on, and as `mktemp` it prints a name, which the analysis relies on.
 //!
-//! One record in `/log`: the number of words, then the path it was started by and its arguments, each ended
-//! by NUL. A record is written at once, so that those of programs that run side by side do not mix.
+//! Appends a record to `/log`: the number of words, then the path it was started by and its arguments, each
+//! ended by NUL. A record is written at once, so that records of concurrent programs do not mix.
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt;
@@ -30,7 +30,7 @@ fn main() {
         let _ = std::io::stdout().write_all(b"/tmp/tmp.x\n");
     }
     if passes_on {
-        // Whoever read it may have gone.
+        // The reader may be gone.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::stdout());
     }
 }

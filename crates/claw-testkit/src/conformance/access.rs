@@ -1,4 +1,4 @@
-//! The suite of an [`AccessStore`]: who may come in does, and nobody else.
+//! The suite of an [`AccessStore`]: valid keys are admitted, and no others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{NOW, key_of, tenant, user};
 
-/// Puts a store through the suite; `make` gives a new one.
+/// Runs the suite; `make` creates a new store.
 pub async fn access<S: AccessStore + 'static>(make: impl AsyncFn() -> S) {
     has_the_main_tenant(make().await).await;
     adds_and_changes_tenants(make().await).await;

@@ -1,4 +1,4 @@
-//! The suite of an [`AgentStore`]: of two who write, one is told that they did not see it all.
+//! The suite of an [`AgentStore`]: of two concurrent writers, one is refused as outdated.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::fixture::{NOW, agent_setup, object, tenant};
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn agents<S: AgentStore + 'static>(make: impl AsyncFn() -> S) {
     writes_and_lists(make().await).await;
     keeps_all_that_an_agent_is(make().await).await;

@@ -1,4 +1,4 @@
-//! The suite of an [`ArtifactIndex`]: whose results are kept, and which go first.
+//! The suite of an [`ArtifactIndex`]: kept results by owner, and the order of pruning.
 
 use claw_core::port::{Artifact, Owner, UnixMillis};
 use claw_core::store::{ArtifactIndex, KeptArtifact};
@@ -9,7 +9,7 @@ use crate::fixture::{NOW, owner, session, tenant};
 /// More than any test keeps.
 const ALL: u64 = u64::MAX;
 
-/// Puts an index of kept results through the suite; `make` gives an empty one.
+/// Runs the suite of an index of kept results; `make` creates an empty one.
 pub async fn artifact_index<S: ArtifactIndex + 'static>(make: impl AsyncFn() -> S) {
     gives_a_result_back_as_it_was_put(make().await).await;
     puts_a_result_once(make().await).await;
@@ -99,7 +99,7 @@ async fn keeps_the_results_of_others_apart(store: impl ArtifactIndex) {
     assert_eq!(store.artifact(&theirs, stolen.artifact.id).await.unwrap(), Some(stolen));
 }
 
-/// The sizes of what was forgotten.
+/// Prunes, and returns the sizes of the removed results.
 async fn prune(store: &impl ArtifactIndex, before: i64, bytes: u64) -> Vec<usize> {
     let pruned = store.prune_artifacts(UnixMillis(before), bytes).await.unwrap();
     pruned.iter().map(|kept| kept.artifact.bytes).collect()

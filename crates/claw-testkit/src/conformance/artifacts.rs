@@ -1,4 +1,5 @@
-//! The suite of an [`ArtifactStore`]: kept texts are whole, readable in parts, and their owner's alone.
+//! The suite of an [`ArtifactStore`]: kept texts are complete, readable in parts, and visible to their owner
+//! alone.
 
 use claw_core::port::{ArtifactStore, Owner, Part};
 use claw_core::tool::{ErrorKind, ToolError};
@@ -6,7 +7,7 @@ use claw_core::{ArtifactId, CallId};
 
 use crate::fixture::{owner, session, tenant};
 
-/// Puts a store through the suite; `make` gives an empty one that keeps at least four texts of a session.
+/// Runs the suite; `make` creates an empty store that keeps at least four texts of a session.
 pub async fn artifacts<S: ArtifactStore>(make: impl AsyncFn() -> S) {
     reads_a_text_in_parts(make().await).await;
     keeps_every_byte(make().await).await;

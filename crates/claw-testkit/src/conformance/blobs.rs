@@ -1,4 +1,4 @@
-//! The suite of [`Blobs`]: bytes by digest, kept once, within limits, and never another tenant's.
+//! The suite of [`Blobs`]: bytes by digest, stored once, within limits, and separate for each tenant.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::fixture::{NOW, PNG, tenant};
 
 /// Small limits, so that they are reached.
 const LIMITS: BlobLimits = BlobLimits { blob: 1000, tenant: 2500 };
-/// How many write at once.
+/// The number of concurrent writers.
 const RACERS: u8 = 16;
 
-/// Puts a store of blobs through the suite; `make` gives an empty one with these limits.
+/// Runs the suite of a blob store; `make` creates an empty one with these limits.
 pub async fn blobs<S: Blobs + 'static>(make: impl AsyncFn(BlobLimits) -> S) {
     gives_back_what_was_put(make(BlobLimits::default()).await).await;
     keeps_the_same_bytes_once(make(LIMITS).await).await;
@@ -24,7 +24,7 @@ pub async fn blobs<S: Blobs + 'static>(make: impl AsyncFn(BlobLimits) -> S) {
     takes_the_same_bytes_from_many_at_once(Arc::new(make(LIMITS).await)).await;
 }
 
-/// Puts a store through the suite that refuses what a tenant has no room for.
+/// Runs the suite of a store that refuses blobs beyond a tenant's limit.
 pub async fn blob_room<S: Blobs + 'static>(make: impl AsyncFn(BlobLimits) -> S) {
     refuses_what_a_tenant_has_no_room_for(make(LIMITS).await).await;
     lets_no_more_in_than_there_is_room_for(Arc::new(make(LIMITS).await)).await;

@@ -1,5 +1,4 @@
-//! The suite of an [`FsBridge`]: what it reads is what was written, and what is there is compared before it is
-//! changed.
+//! The suite of an [`FsBridge`]: reads return what was written, and writes compare before they change.
 
 mod listing;
 
@@ -12,11 +11,11 @@ use claw_core::tool::{Caller, ErrorKind, Target, ToolError};
 
 use crate::fixture::caller;
 
-/// Puts a bridge through the suite; `make` gives one, and an absolute path where nothing is yet. The suite uses
-/// that path, and paths that begin with it.
+/// Runs the suite; `make` creates a bridge, and returns an absolute path where nothing exists yet. The suite
+/// uses that path, and paths that begin with it.
 ///
-/// One that is not [`Confinement::Enforced`] is not asked to keep to its scope, and one that cannot list is not
-/// asked to walk and search.
+/// A bridge that is not [`Confinement::Enforced`] is not asked to keep to its scope, and one that cannot list
+/// is not asked to walk and search.
 pub async fn bridge<B: FsBridge + 'static>(make: impl AsyncFn() -> (B, PathBuf)) {
     let world = async || World::new(make().await);
     reads_what_was_written(world().await).await;
@@ -257,7 +256,7 @@ async fn lets_one_of_many_create(world: World<impl FsBridge + 'static>) {
     assert_eq!(world.text("a").await, won[0]);
 }
 
-/// Writes `a` from many tasks at once, and gives what those wrote that were told it is written.
+/// Writes `a` from many tasks at once, and returns the content of the acknowledged writes.
 async fn race(
     world: &World<impl FsBridge + 'static>,
     what: impl Fn(usize) -> (String, Option<Version>),

@@ -1,4 +1,4 @@
-//! The suite of a [`CallStore`]: what is begun, used and answered at most once.
+//! The suite of a [`CallStore`]: calls begin, and approvals are answered and used, at most once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use claw_core::{AgentId, ApprovalId, CallId, TenantId};
 
 use crate::fixture::{NOW, digest, intent, outcome, owner, question, refused, session, tenant};
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn calls<S: CallStore + 'static>(make: impl AsyncFn() -> S) {
     writes_calls_down_in_order(make().await).await;
     refuses_to_begin_a_call_twice(make().await).await;
@@ -374,12 +374,12 @@ fn ids(approvals: &[Approval]) -> Vec<ApprovalId> {
     approvals.iter().map(|approval| approval.id).collect()
 }
 
-/// When a [`question`] lapses.
+/// Returns the time at which a [`question`] expires.
 fn expiry() -> UnixMillis {
     question(CallId::new(), "ls").expires
 }
 
-/// The same question, put at another time and open for as long.
+/// Returns the same approval, requested at another time with the same lifetime.
 fn asked_at(asked: UnixMillis, question: NewApproval) -> NewApproval {
     let expires = asked.plus(question.expires.since(question.asked));
     NewApproval { asked, expires, ..question }

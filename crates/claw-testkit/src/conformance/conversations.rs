@@ -1,4 +1,4 @@
-//! The suite of [`Conversations`]: what is whose is answered by the store itself, and nothing else is given away.
+//! The suite of [`Conversations`]: the store itself checks the owner, and reveals nothing else.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
@@ -13,7 +13,7 @@ use crate::fixture::{NOW, agent, job_of, message, session, tenant, worker};
 
 const ALL: ConversationPage = ConversationPage { since: None, after: None, limit: usize::MAX };
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn conversations<S: Conversations + Queue>(make: impl AsyncFn() -> S) {
     keeps_who_began_it_with_its_message(make().await).await;
     accepts_a_message_once(make().await).await;

@@ -1,5 +1,5 @@
-//! The suite of [`CustomTools`]: a tool is kept as it was defined, for its own tenant and agent alone, and a writer who
-//! has not seen the last change is refused.
+//! The suite of [`CustomTools`]: a tool is stored as defined, for its own tenant and agent alone, and a
+//! writer that has not seen the last change is refused.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
@@ -15,7 +15,7 @@ use crate::fixture::{NOW, tenant};
 /// Later than [`NOW`].
 const LATER: UnixMillis = UnixMillis(NOW.0 + 1_000);
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn custom_tools<S: CustomTools>(make: impl AsyncFn() -> S) {
     keeps_a_tool(make().await).await;
     refuses_a_writer_who_saw_another_version(make().await).await;

@@ -1,5 +1,5 @@
-//! The suite of [`Documents`]: versions that only rise, writers that are told what they did not see, and
-//! passages that are found by what they say and by nobody whose they are not.
+//! The suite of [`Documents`]: versions only rise, outdated writers are refused, and passages are found by
+//! their text and only by their owners.
 
 mod searching;
 
@@ -16,7 +16,7 @@ use crate::fixture::{NOW, tenant};
 
 const ALL: usize = usize::MAX;
 
-/// Puts a store through the suite; `make` gives an empty one. Run it on a runtime with several threads.
+/// Runs the suite; `make` creates an empty store. Run it on a runtime with several threads.
 pub async fn documents<S: Documents + 'static>(make: impl AsyncFn() -> S) {
     writes_what_the_writer_saw(make().await).await;
     removes_and_counts_on(make().await).await;
@@ -353,7 +353,7 @@ fn passage(line: u64, text: &str) -> Passage {
     Passage { first_line: line, last_line: line + 2, heading: String::new(), text: text.to_owned() }
 }
 
-/// A question of ann's.
+/// Returns a query of the user ann.
 fn question(text: &str) -> PassageQuery {
     let (tenant, agent, user) = (TenantId::main(), agent("main"), Some(user("ann")));
     PassageQuery { tenant, agent, user, text: text.to_owned(), limit: 100 }

@@ -1,5 +1,5 @@
-//! The suite of [`GraphStore`]: facts that stay as long as somebody says them, are found by whoever may, and are walked
-//! along within bounds.
+//! The suite of [`GraphStore`]: facts stay as long as a source states them, are found by authorized readers,
+//! and are walked within bounds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::fixture::{NOW, tenant};
 
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Puts a store through the suite; `make` gives an empty one. Run it on a runtime with several threads.
+/// Runs the suite; `make` creates an empty store. Run it on a runtime with several threads.
 pub async fn graph<S: GraphStore + 'static>(make: impl AsyncFn() -> S) {
     words_find_entities_and_a_list_has_all(make().await).await;
     the_same_is_merged_and_the_alike_is_a_question(make().await).await;
@@ -80,7 +80,7 @@ fn walk(from: &[EntityId], depth: usize) -> GraphWalk {
     GraphWalk { reader: ann(), from: from.to_vec(), depth, as_of: None, most_entities: 100, most_each: 50 }
 }
 
-/// Names in the order in which they were reached, and relations as words, sorted.
+/// Returns the names in the order in which they were reached, and the relations as words, sorted.
 fn shown(walked: &Walked) -> (Vec<&str>, Vec<String>) {
     let name = |id: EntityId| {
         walked.entities.iter().find(|entity| entity.id == id).map_or("?", |entity| entity.said.name.as_str())

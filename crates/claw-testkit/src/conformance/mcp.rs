@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{NOW, tenant};
 
-/// Puts a store through the suite of MCP servers; `make` gives an empty one.
+/// Runs the suite of MCP servers; `make` creates an empty store.
 pub async fn mcp<S: McpStore>(make: impl AsyncFn() -> S) {
     keeps_servers_of_tenants_apart(make().await).await;
     removes_a_server_with_all_of_it(make().await).await;

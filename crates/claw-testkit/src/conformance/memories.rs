@@ -1,5 +1,5 @@
-//! The suite of [`Memories`]: vectors that are made once, belong to one version and one model, and are compared for
-//! nobody whose they are not.
+//! The suite of [`Memories`]: vectors are computed once, belong to one version and one model, and are
+//! compared only for their owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::fixture::{NOW, tenant};
 const LEASE: Duration = Duration::from_secs(60);
 const MODEL: &str = "test:bird/3";
 
-/// Puts a store through the suite; `make` gives an empty one. Run it on a runtime with several threads.
+/// Runs the suite; `make` creates an empty store. Run it on a runtime with several threads.
 pub async fn memories<S: Memories + 'static>(make: impl AsyncFn() -> S) {
     a_document_is_work_until_it_has_vectors(make().await).await;
     a_lease_keeps_others_away(make().await).await;
@@ -26,13 +26,13 @@ pub async fn memories<S: Memories + 'static>(make: impl AsyncFn() -> S) {
     many_indexers_store_each_vector_once(make().await).await;
 }
 
-/// A vector that points where a text's words do: heron, stork, and all else.
+/// Returns a vector with the direction of a text's words: heron, stork, and all else.
 fn vector(text: &str) -> Vec<f32> {
     let count = |word: &str| text.matches(word).count() as f32;
     unit_vector(&[count("heron"), count("stork"), 0.1]).unwrap()
 }
 
-/// Does what an indexer does; gives the paths.
+/// Embeds as an indexer does; returns the paths.
 async fn embed(store: &impl Memories, model: &str, now: UnixMillis) -> Vec<String> {
     let mut paths = Vec::new();
     for work in store.claim_unembedded(model, now, LEASE, 100).await.unwrap() {
@@ -202,7 +202,7 @@ async fn finds_the_nearest_of_many(store: impl Memories) {
     let numbers: Vec<&str> = found.iter().filter_map(|(text, _)| text.rsplit(' ').next()).collect();
     assert_eq!(numbers, ["29", "28", "27", "26", "25"], "the nearest first");
     assert!(found.is_sorted_by(|one, next| one.1 >= next.1));
-    // What goes and what comes is seen by the next search.
+    // The next search sees removals and additions.
     for n in 10..30 {
         store.remove_document(&key(&format!("memory/{n}.md")), 1, NOW).await.unwrap();
     }

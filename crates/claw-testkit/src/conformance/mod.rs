@@ -1,4 +1,4 @@
-//! What every implementation of a store must do, as suites that any of them can be put through.
+//! Conformance suites that every implementation of a store must pass.
 //!
 //! ```
 //! # tokio_test(async {

@@ -1,4 +1,4 @@
-//! The suite of [`Processes`]: begun once, ended once, lost with the program that owned them.
+//! The suite of [`Processes`]: begun once, ended once, lost with their program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use claw_core::{ProcessId, TenantId, UserId};
 
 use crate::fixture::{NOW, process, session, tenant, worker};
 
-/// Puts a store of background processes through the suite; `make` gives an empty one.
+/// Runs the suite of background processes; `make` creates an empty store.
 pub async fn processes<S: Processes + 'static>(make: impl AsyncFn() -> S) {
     gives_a_process_back_as_it_was_begun(make().await).await;
     begins_a_process_once(make().await).await;

@@ -1,6 +1,6 @@
 //! The suite of a [`Queue`]: accepted once, begun at least once, finished once.
 //!
-//! Run it on a runtime with several threads: the part about racing is worth little on one.
+//! Run it on a runtime with several threads: the racing tests are worth little on one.
 
 mod leases;
 mod racing;
@@ -17,10 +17,10 @@ use serde_json::json;
 
 use crate::fixture::{NOW, child_of, job, job_of, session, tenant, worker};
 
-/// How long the suite's leases hold.
+/// The duration of the suite's leases.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Puts a queue through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty queue.
 pub async fn queue<S: Queue + 'static>(make: impl AsyncFn() -> S) {
     gives_a_job_back_as_it_was_accepted(make().await).await;
     accepts_a_job_once(make().await).await;
@@ -416,7 +416,7 @@ async fn counts(store: &impl Queue, tenant: &TenantId) -> Vec<LaneCount> {
     counts
 }
 
-/// The job as it is stored when nobody has begun it.
+/// Returns the stored form of a job that has not begun.
 fn pending(new: NewJob) -> Job {
     Job { new, state: JobState::Pending, attempts: 0, parks: 0, error: None, lease: None, cancel: None }
 }

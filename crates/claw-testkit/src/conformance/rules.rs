@@ -1,4 +1,4 @@
-//! The suite of [`Rules`]: given once, for whom they were given, until they end.
+//! The suite of [`Rules`]: given once, for certain callers, until they end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::fixture::{NOW, agent, question, rule, session, tenant};
 
 const MANY: u64 = 32;
 
-/// Puts a store of rules through the suite; `make` gives an empty one.
+/// Runs the suite of rules; `make` creates an empty store.
 pub async fn rules<S: Rules + Approvals + 'static>(make: impl AsyncFn() -> S) {
     gives_a_rule_back_as_it_was_given(make().await).await;
     puts_a_rule_once(make().await).await;
@@ -297,7 +297,7 @@ async fn one(store: &impl Rules) -> Rule {
     all.remove(0)
 }
 
-/// How many hold for the suite's agent and session.
+/// Returns the number of rules that hold for the suite's agent and session.
 async fn applying(store: &impl Rules, now: UnixMillis) -> usize {
     store.rules(&TenantId::main(), &agent(), &session("cli:me"), now).await.unwrap().len()
 }

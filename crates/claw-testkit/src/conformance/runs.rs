@@ -1,6 +1,7 @@
-//! The suite of [`Runs`]: a parked run misses no wake-up, a cancelled one never runs again, a child's end is told once.
+//! The suite of [`Runs`]: a parked run misses no wake-up, a cancelled one never runs again, a child's end is
+//! announced once.
 //!
-//! Run it on a runtime with several threads: the part about racing is worth little on one.
+//! Run it on a runtime with several threads: the racing tests are worth little on one.
 
 mod announcing;
 mod cancelling;
@@ -22,12 +23,12 @@ use crate::fixture::{NOW, job_of, message, question, session, worker};
 
 pub use whole::runs_in_store;
 
-/// How long the suite's leases hold.
+/// The duration of the suite's leases.
 const LEASE: Duration = Duration::from_secs(60);
 /// Until when its runs are parked.
 const LATER: UnixMillis = UnixMillis(NOW.0 + 3_600_000);
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn runs<S: Runs + 'static>(make: impl AsyncFn() -> S) {
     parking::suite(&make).await;
     cancelling::suite(&make).await;
@@ -60,7 +61,7 @@ async fn begin(store: &impl SessionLogAndQueue, key: &str) -> Lease {
     take_this(store, &worker("a"), new.id).await
 }
 
-/// Both of what a run needs.
+/// The two traits that a run needs.
 trait SessionLogAndQueue: SessionLog + Queue {}
 impl<S: SessionLog + Queue> SessionLogAndQueue for S {}
 

@@ -1,5 +1,5 @@
-//! The suite of [`SealedValues`]: every value of every tenant is found once, and is put anew only where it is
-//! still what was seen.
+//! The suite of [`SealedValues`]: every value of every tenant is found once, and is replaced only if it is
+//! still the one that was read.
 
 use claw_core::store::{
     CustomTools, KeyUse, Programs, Resealed, SealKeyId, SealedPlace, SealedRow, SealedTable, SealedValues,
@@ -13,7 +13,7 @@ use crate::fixture::{NOW, tenant};
 const OLD: SealKeyId = SealKeyId([1; 8]);
 const NEW: SealKeyId = SealKeyId([2; 8]);
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn sealed_values<S: SealedValues + Secrets + Programs + CustomTools>(make: impl AsyncFn() -> S) {
     finds_every_value_once(make().await).await;
     puts_anew_what_was_seen(make().await).await;

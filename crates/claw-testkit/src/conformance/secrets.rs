@@ -1,5 +1,5 @@
-//! The suites of [`Secrets`] and [`Programs`]: what is sealed is kept as it is, for its own tenant and agent
-//! alone, and lists show none of it.
+//! The suites of [`Secrets`] and [`Programs`]: sealed values are stored unchanged, for their own tenant and
+//! agent alone, and lists show none of them.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
@@ -13,7 +13,7 @@ use crate::fixture::{NOW, tenant};
 /// Later than [`NOW`].
 const LATER: UnixMillis = UnixMillis(NOW.0 + 1_000);
 
-/// Puts a store through the suite of secrets; `make` gives an empty one.
+/// Runs the suite of secrets; `make` creates an empty store.
 pub async fn secrets<S: Secrets>(make: impl AsyncFn() -> S) {
     keeps_a_secret(make().await).await;
     keeps_secrets_of_tenants_and_agents_apart(make().await).await;
@@ -21,7 +21,7 @@ pub async fn secrets<S: Secrets>(make: impl AsyncFn() -> S) {
     tells_of_secrets(make().await).await;
 }
 
-/// Puts a store through the suite of programs; `make` gives an empty one.
+/// Runs the suite of programs; `make` creates an empty store.
 pub async fn programs<S: Programs>(make: impl AsyncFn() -> S) {
     keeps_a_program(make().await).await;
     enables_a_program(make().await).await;

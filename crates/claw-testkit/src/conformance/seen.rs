@@ -1,11 +1,12 @@
-//! The suite of a [`SeenIndex`]: what a conversation saw last, of how many files, and nobody else's.
+//! The suite of a [`SeenIndex`]: the last versions that a session saw, for a limited number of files,
+//! separate for each session.
 
 use claw_core::port::{Owner, UnixMillis, Version};
 use claw_core::store::{SEEN_FILES, SeenIndex};
 
 use crate::fixture::{NOW, digest, owner, session, tenant};
 
-/// Puts an index of what was seen through the suite; `make` gives an empty one.
+/// Runs the suite of an index of seen files; `make` creates an empty one.
 pub async fn seen_index<S: SeenIndex + 'static>(make: impl AsyncFn() -> S) {
     gives_what_was_seen_last(make().await).await;
     forgets_what_was_seen_longest_ago(make().await).await;

@@ -1,5 +1,5 @@
-//! The suite of a [`SessionLog`] and the queue beside it: a message is stored with its event and its job, and
-//! what a run said with the end of its job.
+//! The suite of a [`SessionLog`] and its queue: a message is stored with its event and its job, and a run's
+//! messages with the end of its job.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::fixture::{NOW, job_of, message, owner, session, tenant, worker};
 
 const ALL: usize = usize::MAX;
 
-/// Puts a store through the suite; `make` gives an empty one. Run it on a runtime with several threads.
+/// Runs the suite; `make` creates an empty store. Run it on a runtime with several threads.
 pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -> S) {
     stores_a_message_with_its_event_and_its_job(make().await).await;
     accepts_a_message_once(make().await).await;
@@ -433,14 +433,14 @@ async fn ends_a_run_once_when_many_try(store: impl SessionLog + Queue + 'static)
     check_told(&*store, "cli:me").await;
 }
 
-/// Claims whatever comes next.
+/// Claims the next job.
 async fn run(store: &impl Queue, worker: &Worker) -> Lease {
     let until = NOW.plus(Duration::from_secs(60));
     let claim = Claim { worker: worker.clone(), lanes: vec!["main".into()], now: NOW, until };
     store.claim(claim).await.unwrap().expect("a job is claimable").1
 }
 
-/// What an agent said: a call, its result, an answer, ...
+/// Makes an agent's messages: a call, its result, an answer, ...
 fn said(key: &str, count: usize) -> Vec<NewMessage> {
     let roles = [Role::Assistant, Role::Tool, Role::Assistant];
     roles.into_iter().cycle().take(count).map(|role| NewMessage { role, ..message(key, "said") }).collect()
@@ -458,7 +458,7 @@ async fn events(store: &impl SessionLog, key: &str) -> Vec<SessionEvent> {
     store.events(&TenantId::main(), &session(key), 0, ALL).await.unwrap()
 }
 
-/// Each message of a conversation is told of by one event, in the same order.
+/// Asserts that each message of a session has one event, in the same order.
 async fn check_told(store: &impl SessionLog, key: &str) {
     let told: Vec<_> =
         events(store, key).await.into_iter().filter(|event| event.what.kind() == "message").collect();
@@ -469,7 +469,7 @@ async fn check_told(store: &impl SessionLog, key: &str) {
     }
 }
 
-/// An event names its message and does not repeat it. The run is the one in which the message was stored.
+/// Asserts that an event names its message without repeating it, and the run in which the message was stored.
 #[track_caller]
 fn check_tells(event: &SessionEvent, message: &Message) {
     let Message { new, seq, run } = message;

@@ -1,4 +1,4 @@
-//! The suite of a [`SettingsStore`]: a tenant's settings over everyone's, and nobody else's.
+//! The suite of a [`SettingsStore`]: a tenant's settings override the deployment's, and no other tenant's.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{NOW, object, tenant};
 
-/// Puts a store through the suite; `make` gives an empty one.
+/// Runs the suite; `make` creates an empty store.
 pub async fn settings<S: SettingsStore + 'static>(make: impl AsyncFn() -> S) {
     writes_lists_and_removes(make().await).await;
     lays_a_tenants_settings_over_everyones(make().await).await;

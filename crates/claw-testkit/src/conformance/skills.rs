@@ -1,4 +1,4 @@
-//! The suite of a [`SkillStore`]: versions, grants, acceptances, and what sessions use.
+//! The suite of a [`SkillStore`]: versions, grants, acceptances, and uses by sessions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use claw_core::{AgentId, JobId, SkillName, TenantId, UserId};
 
 use crate::fixture::{NOW, digest, owner, session, tenant};
 
-/// Puts a store of skills through the suite; `make` gives an empty one.
+/// Runs the suite of skills; `make` creates an empty store.
 pub async fn skills<S: SkillStore + 'static>(make: impl AsyncFn() -> S) {
     stores_versions_and_files(make().await).await;
     pins_and_changes(make().await).await;

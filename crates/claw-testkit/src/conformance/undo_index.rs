@@ -1,4 +1,5 @@
-//! The suite of an [`UndoIndex`]: every change found again, every blob given up once nobody names it.
+//! The suite of an [`UndoIndex`]: every change is found again, every blob is given up once no change
+//! references it.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::fixture::{NOW, agent, digest, session, tenant};
 const ALL: u64 = u64::MAX;
 const NONE: [String; 0] = [];
 
-/// Puts an index of the undo journal through the suite; `make` gives an empty one.
+/// Runs the suite of an undo index; `make` creates an empty one.
 pub async fn undo_index<S: UndoIndex + 'static>(make: impl AsyncFn() -> S) {
     gives_a_change_back_as_it_was_recorded(make().await).await;
     records_a_change_once(make().await).await;
@@ -232,7 +233,7 @@ async fn lets_one_of_many_undo_a_change(store: impl UndoIndex + 'static) {
     assert_eq!(won, 1);
 }
 
-/// Of those who prune at once, one gives up each blob, and none is left over.
+/// Of concurrent prunings, one gives up each blob, and none is left over.
 async fn gives_up_each_blob_once(store: impl UndoIndex + 'static) {
     let store = Arc::new(store);
     for n in 0..40 {
@@ -259,7 +260,7 @@ async fn all(store: &impl UndoIndex) -> Vec<Undo> {
     store.undos(&TenantId::main(), &UndoFilter::default(), 100).await.unwrap()
 }
 
-/// What was given up, sorted.
+/// Prunes, and returns the digests given up, sorted.
 async fn prune(store: &impl UndoIndex, before: i64, bytes: u64) -> Vec<String> {
     let mut given: Vec<_> =
         store.prune_undo(UnixMillis(before), bytes).await.unwrap().iter().map(Digest::to_string).collect();

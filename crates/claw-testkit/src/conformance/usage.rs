@@ -14,7 +14,7 @@ use crate::fixture::{NOW, agent, session, tenant};
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 const MANY: u64 = 32;
 
-/// Puts a log of what models cost through the suite; `make` gives an empty one.
+/// Runs the suite of a usage log; `make` creates an empty one.
 pub async fn usage<S: UsageLog + 'static>(make: impl AsyncFn() -> S) {
     sums_what_was_recorded(make().await).await;
     records_an_answer_once(make().await).await;
@@ -28,7 +28,7 @@ pub async fn usage<S: UsageLog + 'static>(make: impl AsyncFn() -> S) {
     loses_none_of_many_answers_at_once(make().await).await;
 }
 
-/// Puts a memory of offers through the suite; `make` gives an empty one.
+/// Runs the suite of remembered offers; `make` creates an empty store.
 pub async fn offers<S: Offers + 'static>(make: impl AsyncFn() -> S) {
     keeps_the_order_of_an_offer(make().await).await;
     adds_up_uses(make().await).await;

@@ -11,10 +11,10 @@ use claw_core::store::{
 
 use crate::fixture::{NOW, digest, tenant};
 
-/// How many write at once.
+/// The number of concurrent writers.
 const RACERS: usize = 16;
 
-/// Puts a store of files through the suite; `make` gives an empty one.
+/// Runs the suite of a file store; `make` creates an empty one.
 pub async fn workspace_files<S: WorkspaceFiles + 'static>(make: impl AsyncFn() -> S) {
     gives_back_what_was_put(make().await).await;
     makes_the_directories_that_lead_there(make().await).await;
@@ -56,7 +56,7 @@ async fn is_directory(store: &impl WorkspaceFiles, path: &str) -> bool {
     store.file_stat(&main(), path).await.unwrap().is_some_and(|stat| stat.directory)
 }
 
-/// The word for an outcome, to be compared.
+/// Names an outcome, for comparison.
 fn word<T>(outcome: Result<T, FileError>) -> &'static str {
     match outcome {
         Ok(_) => "done",
@@ -170,7 +170,7 @@ async fn lists_what_is_below(store: impl WorkspaceFiles) {
     assert_eq!((two[0].1.size, two[0].1.directory, two[1].1.directory), (2, false, true));
 }
 
-/// Longer than an index takes, and of letters that do not pack well.
+/// Uses paths longer than an index entry, of letters that do not compress well.
 async fn keeps_long_paths(store: impl WorkspaceFiles) {
     let mut state = 7_u64;
     let mut name = || -> String {
@@ -260,7 +260,7 @@ async fn keeps_tenants_apart(store: impl WorkspaceFiles) {
     assert_eq!(word(store.remove_file(&change(&other, "/w/a")).await), "missing");
     let absent = FileChange { expect: Expect::Absent, ..change(&other, "/w/a") };
     store.put_file(&absent, b"theirs").await.unwrap();
-    // What is a file for one is a directory for the other, and each has room of its own.
+    // A file of one tenant is a directory of the other, and each has a quota of its own.
     store.put_directory(&change(&other, "/w/b")).await.unwrap();
     let room = Some(("/w", Quota { bytes: 6, files: 2 }));
     store.put_file(&FileChange { room, ..change(&main(), "/w/b") }, b"b").await.unwrap();

@@ -1,14 +1,14 @@
-//! The kill test: programs that work on one store and are killed at any moment, and a model of what the store
-//! promised them.
+//! The kill test: programs that work on one store and are killed at any moment, and a model of the store's
+//! promises.
 //!
-//! A [`Player`] does random [`Operation`]s. It says what it is about to try before it asks the store, and what
-//! the store answered after; each line is one write, so what was said survives the player. A [`Round`] starts
-//! players, kills them by the number of lines they wrote, and starts some again as another boot. Then the
-//! [`Model`] reads all that was said and what the store shows, and gives what does not fit: see
-//! `docs/store.md`. Nothing that is checked depends on how long anything took.
+//! A [`Player`] does random [`Operation`]s. It prints each operation before it asks the store, and the
+//! store's reply after; each line is one write, so the lines survive the player. A [`Round`] starts players,
+//! kills them by the number of lines they wrote, and starts some again as another boot. Then the [`Model`]
+//! compares all lines with the content of the store, and returns the contradictions: see `docs/store.md`. No
+//! check depends on timing.
 //!
-//! Whoever adds an aggregate adds its operations, how a player picks them, and a file in `model`. Documents are
-//! not played yet.
+//! A new aggregate needs its operations, their choice by a player, and a file in `model`. Documents are not
+//! played yet.
 
 use claw_core::store::{Approvals, Ledger, Runs};
 

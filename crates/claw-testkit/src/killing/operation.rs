@@ -1,11 +1,11 @@
-//! What a player can try, and what it can be told.
+//! The operations a player can try, and the replies it can get.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{ApprovalState, JobState, Lease, NewApproval, NewJob, NewMessage, Worker};
 use claw_core::{ApprovalId, CallId, JobId, SessionKey};
 use serde::{Deserialize, Serialize};
 
-/// One call of one method of a store.
+/// A call of one method of a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "try", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is the method of its name, with what it is given")]
@@ -30,19 +30,19 @@ pub enum Operation {
     Refuse { call: CallId },
 }
 
-/// The right to finish a job, of the player that says so.
+/// A player's right to finish a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Right {
-    /// Which job.
+    /// The id of the job.
     pub job: JobId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
     /// Until when.
     pub until: UnixMillis,
 }
 
 impl Right {
-    /// The lease it stands for in the hands of `worker`.
+    /// Returns the lease in the hands of `worker`.
     pub fn of(self, worker: &Worker) -> Lease {
         Lease { job: self.job, worker: worker.clone(), attempt: self.attempt, until: self.until }
     }
@@ -54,27 +54,27 @@ impl From<&Lease> for Right {
     }
 }
 
-/// What the store answered.
+/// The store's reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "got", rename_all = "snake_case")]
 pub enum Reply {
-    /// It happened.
+    /// The operation happened.
     Done,
     /// A message was accepted, now or before.
     Accepted {
-        /// Its place.
+        /// The message's number.
         seq: u64,
-        /// Its job.
+        /// The message's job.
         job: JobId,
     },
-    /// A job was leased, or none is there to be.
+    /// A job was leased, or there was none.
     Claimed {
         /// The lease.
         right: Option<Right>,
     },
     /// An attempt failed or was parked.
     Failed {
-        /// What became of the job.
+        /// The job's state afterwards.
         state: JobState,
     },
     /// A tree of jobs was cancelled.
@@ -84,53 +84,53 @@ pub enum Reply {
         /// Jobs that have a request.
         told: Vec<JobId>,
     },
-    /// Something was given these places.
+    /// Messages were given these numbers.
     Places {
-        /// In order.
+        /// The numbers, in order.
         seqs: Vec<u64>,
     },
-    /// A question stands.
+    /// An approval exists.
     Asked {
-        /// Which.
+        /// The id of the approval.
         approval: ApprovalId,
-        /// How.
+        /// The approval's state.
         state: ApprovalState,
     },
-    /// It was refused for a reason that the promise knows, and has not happened.
+    /// The operation was refused for a documented reason, and has not happened.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// An error: it may have happened or not.
     Error {
-        /// Which.
+        /// The error's message.
         why: String,
-        /// Whether trying again may help. One that it does not help is a finding.
+        /// True if a retry may help. An error that is not transient is a finding.
         transient: bool,
     },
 }
 
-/// An operation and, where its player lived to hear it, the answer.
+/// An operation and its reply, if its player lived to get it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What was tried.
+    /// The attempted operation.
     pub operation: Operation,
-    /// What was answered.
+    /// The reply; `None` if the player died before it.
     pub reply: Option<Reply>,
 }
 
 impl Step {
-    /// The answer of one that has certainly happened.
+    /// Returns the reply if the operation has certainly happened.
     pub fn happened(&self) -> Option<&Reply> {
         self.reply.as_ref().filter(|reply| !matches!(reply, Reply::Refused { .. } | Reply::Error { .. }))
     }
 
-    /// Whether it may have happened: everything but what was refused.
+    /// Returns whether it may have happened: everything but a refusal.
     pub fn may_have_happened(&self) -> bool {
         !matches!(self.reply, Some(Reply::Refused { .. }))
     }
 
-    /// Whether nobody knows.
+    /// Returns whether it is unknown if it happened.
     pub fn is_unclear(&self) -> bool {
         matches!(self.reply, None | Some(Reply::Error { .. }))
     }

@@ -1,4 +1,4 @@
-//! One worker that does this and that, and says what it does.
+//! A worker that performs random operations and reports each.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{EXPIRY, Operation, Played, Random, Reply, Right, Step, World};
 use crate::fixture::{self, NOW};
 
-/// Later than every time that a player makes up.
+/// A time later than any that players use.
 const END: UnixMillis = UnixMillis(1_000_000);
 
 /// A worker on a store.
@@ -33,7 +33,7 @@ impl<'a, S: Played> Player<'a, S> {
         Self { store, world, worker, random, rights, approvals, begun }
     }
 
-    /// Picks what to try next.
+    /// Picks the next operation.
     pub async fn pick(&mut self) -> Operation {
         match self.random.below(20) {
             0 | 1 => {
@@ -133,7 +133,7 @@ impl<'a, S: Played> Player<'a, S> {
         Operation::Answer { approval, approve: !self.random.one_in(4), at: self.time_of_asking() }
     }
 
-    /// Mostly in time for a question, and now and then too late.
+    /// Returns a time mostly before the expiry of approvals, and sometimes after.
     fn time_of_asking(&mut self) -> UnixMillis {
         if self.random.one_in(8) { EXPIRY } else { NOW }
     }
@@ -143,7 +143,7 @@ impl<'a, S: Played> Player<'a, S> {
         UnixMillis(self.random.below(500) as i64)
     }
 
-    /// Does it, and gives what the store answered.
+    /// Performs the operation, and returns the store's reply.
     pub async fn perform(&mut self, operation: &Operation) -> Reply {
         let reply = match self.ask(operation).await {
             Ok(reply) => reply,
@@ -240,7 +240,7 @@ impl<'a, S: Played> Player<'a, S> {
         Record { tenant: self.world.tenant.clone(), ..record }
     }
 
-    /// Tries this many things; `say` hears of each before and after.
+    /// Performs so many operations; `say` is called before and after each.
     pub async fn play(&mut self, operations: usize, mut say: impl FnMut(&Operation, Option<&Reply>)) {
         for _ in 0..operations {
             let operation = self.pick().await;
@@ -250,7 +250,7 @@ impl<'a, S: Played> Player<'a, S> {
         }
     }
 
-    /// Does all the work that is left, after everyone else is gone, and asks every question again.
+    /// Does all remaining work, after everyone else is gone, and requests every approval again.
     pub async fn drain(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         self.step(&mut steps, Operation::Reclaim { now: END }).await;

@@ -5,12 +5,12 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator; the same seed gives the same numbers.
+    /// Creates a generator; the same seed gives the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A generator of its own for part `n` of what `seed` stands for.
+    /// Creates a separate generator for part `n` of `seed`.
     pub fn part(seed: u64, n: u64) -> Self {
         let mut random = Self(seed ^ n.wrapping_mul(0xd6e8_feb8_6659_fd93));
         random.number();
@@ -36,12 +36,12 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of these; `None` where there are none.
+    /// Picks one of these; `None` if there are none.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
 
-    /// An id of whichever type.
+    /// Returns an id of any type.
     pub fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(&mut self) -> T {
         let (high, low) = (self.number(), self.number());
         format!("{high:016x}{low:016x}").parse().expect("32 digits are an id")

@@ -1,4 +1,4 @@
-//! Players as processes: started, killed, started again, and their words collected.
+//! Players as processes: started, killed, started again, and their steps collected.
 
 use std::fmt;
 use std::fs::File;
@@ -17,41 +17,41 @@ use crate::fixture;
 
 const BRIEF: &str = "CLAWSMITH_KILL_BRIEF";
 const PLAYERS: u64 = 3;
-/// How much a player does if it is let.
+/// The most operations of a player.
 const OPERATIONS: usize = 30;
-/// What tells a player's line from whatever else its program prints.
+/// The prefix that tells a player's lines from other output of its program.
 const MARK: &str = "~~ ";
 
-/// What a player is told when it is started.
+/// The instructions to a player when it is started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Brief {
-    /// Which node it is.
+    /// The node that it is.
     pub node: NodeId,
     world: u64,
     seed: u64,
 }
 
-/// One round: players on one store.
+/// A round: players on one store.
 #[derive(Debug)]
 pub struct Round {
     seed: u64,
     world: World,
 }
 
-/// What happened in rounds, to be read by people.
+/// A summary of rounds, for people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many rounds there were.
+    /// The number of rounds.
     pub rounds: usize,
-    /// How many players were started.
+    /// The number of players started.
     pub boots: usize,
-    /// How many of them were killed.
+    /// The number of players killed.
     pub kills: usize,
-    /// What they tried.
+    /// The number of operations tried.
     pub tried: usize,
-    /// What they were told has happened.
+    /// The number of operations acknowledged.
     pub acknowledged: usize,
-    /// What nobody knows of.
+    /// The number of operations whose outcome is unknown.
     pub unclear: usize,
 }
 
@@ -63,12 +63,12 @@ enum Line {
 }
 
 impl Round {
-    /// The round that this seed stands for.
+    /// Creates the round of this seed.
     pub fn new(seed: u64) -> Self {
         Self { seed, world: World::new(seed) }
     }
 
-    /// Starts players with `command`, kills them and starts some again; gives what they said. The program must
+    /// Starts players with `command`, kills them and starts some again; returns their steps. The program must
     /// call [`play_if_briefed`].
     pub fn run(&self, command: impl Fn() -> Command + Sync, report: &mut Report) -> Model<'_> {
         let lives: Vec<(Vec<Step>, Report)> = thread::scope(|scope| {
@@ -92,7 +92,7 @@ impl Round {
         model
     }
 
-    /// Compares the store with what was said, does the work that is left, and compares again.
+    /// Compares the store with the steps, does the remaining work, and compares again.
     pub async fn check(&self, store: &impl Played, model: &mut Model<'_>) -> Vec<String> {
         let mut findings = model.check(&model.look(store).await.expect("the store can be read"));
         let worker = fixture::worker("drain");
@@ -104,7 +104,7 @@ impl Round {
         findings
     }
 
-    /// The boots of one player, one after the other.
+    /// Runs the boots of one player, one after the other.
     fn live(&self, n: u64, command: impl Fn() -> Command) -> (Vec<Step>, Report) {
         let mut random = Random::part(self.seed, n);
         let (mut steps, mut report) = (Vec::new(), Report::default());
@@ -135,15 +135,15 @@ impl fmt::Display for Report {
     }
 }
 
-/// When to kill a player: after it wrote so many lines, and this far into what it does next, in hundredths of
-/// what its operations took. Without an aim all would die at the beginning of something.
+/// The moment to kill a player: after it wrote so many lines, and this far into its next operation, in
+/// hundredths of what its operations took. Without an aim all would die at the beginning of an operation.
 #[derive(Debug, Clone, Copy)]
 struct Kill {
     lines: usize,
     aim: u32,
 }
 
-/// Hears a player until it ends or is to be killed. What it wrote before it died is heard too.
+/// Reads a player's lines until it ends or is to be killed. Lines written before it died are read too.
 fn listen(mut child: Child, kill: Option<Kill>) -> (Vec<Step>, bool) {
     let mut steps: Vec<Step> = Vec::new();
     let (mut heard, mut killed) = (0, false);
@@ -177,7 +177,7 @@ fn listen(mut child: Child, kill: Option<Kill>) -> (Vec<Step>, bool) {
     (steps, killed)
 }
 
-/// Plays, where this process was started as a player; `open` opens the store. Otherwise does nothing.
+/// Plays, if this process was started as a player; `open` opens the store. Otherwise does nothing.
 pub async fn play_if_briefed<S: Played>(open: impl AsyncFnOnce(&Brief) -> S) {
     let Ok(brief) = std::env::var(BRIEF) else { return };
     let brief: Brief = serde_json::from_str(&brief).expect("a brief");

@@ -95,7 +95,7 @@ async fn finds_every_lie() {
     }
 }
 
-/// What died before it was answered may be there or not, and never half.
+/// An operation whose player died before the reply may be stored or not, but never in part.
 #[tokio::test]
 async fn lets_a_message_that_is_unclear_be_there_or_not_but_not_half() {
     let world = World::new(1);
@@ -131,7 +131,7 @@ async fn lets_a_run_that_is_unclear_have_ended_or_not_but_not_half() {
     check_unclear(&store, &world, &unclear, None).await;
 }
 
-/// Expects a store to look like one on which nobody heard what became of these, or one finding.
+/// Asserts that a store fits these operations without replies, or gives one finding.
 async fn check_unclear(store: &Liar, world: &World, unclear: &[Operation], expected: Option<&str>) {
     let mut model = Model::new(world);
     model.add(unclear.iter().map(|operation| Step { operation: operation.clone(), reply: None }));

@@ -1,4 +1,4 @@
-//! What the players of a round have in common: ids they all try, so that they meet.
+//! The ids that all players of a round share, so that they collide.
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{NewApproval, NewJob, NewMessage, Role};
@@ -13,28 +13,28 @@ const JOBS: usize = 10;
 const MESSAGES: usize = 10;
 const CALLS: usize = 10;
 
-/// When every question of every world lapses.
+/// The time at which every approval of every world expires.
 pub const EXPIRY: UnixMillis = UnixMillis(fixture::NOW.0 + 300_000);
 
 /// The tenant, sessions and ids of one round.
 #[derive(Debug, Clone)]
 pub struct World {
-    /// Whose data it is.
+    /// The tenant that owns the data.
     pub tenant: TenantId,
     /// The lane of its jobs.
     pub lane: SmolStr,
-    /// Its conversations.
+    /// The tenant's sessions.
     pub sessions: Vec<SessionKey>,
     /// Jobs that anyone may accept.
     pub jobs: Vec<NewJob>,
     /// Messages that anyone may send.
     pub messages: Vec<NewMessage>,
-    /// Calls that anyone may begin; every other one needs an approval.
+    /// The calls that any player may begin; every other one needs an approval.
     pub calls: Vec<CallId>,
 }
 
 impl World {
-    /// The world that this seed stands for.
+    /// Creates the world of this seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::part(seed, 0);
         let name = format!("round-{seed:016x}");
@@ -83,13 +83,14 @@ impl World {
         NewMessage { id, tenant, session, role, content, at: UnixMillis(7) }
     }
 
-    /// The question that a call puts at this time. However often it is put, its time is over at [`EXPIRY`].
+    /// Returns the approval request of a call at this time. However often it is made, it expires at
+    /// [`EXPIRY`].
     pub fn question(&self, call: CallId, asked: UnixMillis) -> NewApproval {
         let tenant = self.tenant.clone();
         NewApproval { tenant, asked, expires: EXPIRY, ..fixture::question(call, "ls") }
     }
 
-    /// Whether a call needs an approval.
+    /// Returns whether a call needs an approval.
     pub fn is_asked(&self, call: CallId) -> bool {
         self.calls.iter().position(|known| *known == call).is_some_and(|place| place % 2 == 0)
     }

@@ -63,7 +63,7 @@ impl Wire for Anthropic {
             "cache_read_input_tokens": counted.cache_read, "cache_creation_input_tokens": counted.cache_write,
         });
         let mut events = Vec::new();
-        // What waits before it speaks waits before its first byte.
+        // A scene that begins with a wait waits before its first byte.
         let skip = scene.steps.iter().take_while(|step| matches!(step, Step::Wait(_) | Step::Hang)).count();
         for step in &scene.steps[..skip] {
             events.push(if let Step::Wait(time) = step { Event::Wait(*time) } else { Event::Hang });
@@ -143,7 +143,7 @@ impl Wire for Anthropic {
     }
 }
 
-/// What stands for a thought and is wanted back with it.
+/// Returns the signature of a thought, which must be sent back with it.
 fn signature(thought: &str) -> String {
     format!("signed {} bytes", thought.len())
 }

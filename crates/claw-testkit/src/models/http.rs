@@ -1,4 +1,4 @@
-//! As much of HTTP as a server needs that has to do it wrong on purpose.
+//! A minimal HTTP server that can misbehave on purpose.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(super) struct Received {
     pub(super) body: Vec<u8>,
 }
 
-/// One connection, which carries one request.
+/// A connection, which carries one request.
 pub(super) struct Connection(TcpStream);
 
 impl Connection {
@@ -21,7 +21,7 @@ impl Connection {
         Ok(Self(stream))
     }
 
-    /// The request; `None` where there is none.
+    /// Receives the request; `None` if there is none.
     pub(super) async fn receive(&mut self) -> io::Result<Option<Received>> {
         let mut bytes = Vec::new();
         loop {
@@ -102,7 +102,7 @@ impl Connection {
         self.0.shutdown().await
     }
 
-    /// Waits until the other side goes away.
+    /// Waits until the client disconnects.
     pub(super) async fn hang(&mut self) -> io::Result<()> {
         while self.0.read(&mut [0; 64]).await? > 0 {}
         Ok(())

@@ -1,7 +1,7 @@
 //! Approvals beside the queue, and runs that wait for them.
 //!
-//! Approvals are in a table of their own, so nothing here is one transaction. No wake-up is lost all the same: a run is
-//! parked before its approvals are looked at, and an approval is answered before its run is woken.
+//! Approvals are in a table of their own, so nothing here is one transaction. Still no wake-up is lost: a run
+//! is parked before its approvals are read, and an approval is answered before its run is woken.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -107,7 +107,7 @@ impl Runs for MemoryWork {
 }
 
 impl State {
-    /// Cancels a tree; gives what happened, and the runs that were not over.
+    /// Cancels a tree; returns the result, and the runs that were not over.
     fn cancel(&mut self, tenant: &TenantId, root: JobId, cancel: &Cancel) -> (Cancelled, Vec<JobId>) {
         let (mut cancelled, mut tree) = (Cancelled::default(), vec![root]);
         let (mut notes, mut open) = (Vec::new(), Vec::new());

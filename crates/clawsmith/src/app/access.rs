@@ -1,7 +1,7 @@
-//! Access over a network: who a key belongs to, what may be done with it, and as whom its calls are made.
+//! Access over a network: the owner of a key, its permissions, and the caller of its calls.
 //!
-//! A front end shows a key to the [`Door`] and gets a [`Visitor`]. What a visitor may do is one table,
-//! [`Permission::needs`]; as whom a visitor calls is decided by [`App::caller_of`], never by the request.
+//! A front end shows a key to the [`Door`] and gets a [`Visitor`]. One table, [`Permission::needs`], says
+//! what a visitor may do; [`App::caller_of`], never the request, decides as whom a visitor calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,14 +21,14 @@ use tokio::sync::watch;
 
 use super::{App, Error};
 
-/// How long a key that was found good is not looked up again. A change of access is heard of sooner.
+/// The time for which a valid key is cached. A change of access is noticed sooner.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// The most keys that are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 /// The channel of calls that come over a network.
 pub const CHANNEL: &str = "http";
 
-/// Something that can be done over a network.
+/// An operation over a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
     /// See which tools an agent has.
@@ -39,9 +39,9 @@ pub enum Permission {
     ReadSessions,
     /// Send messages, and stop one's own runs.
     WriteSessions,
-    /// See the questions that calls wait for.
+    /// See pending approvals.
     ReadApprovals,
-    /// Answer questions.
+    /// Answer approvals.
     AnswerApprovals,
     /// See agents.
     ReadAgents,
@@ -57,7 +57,7 @@ pub enum Permission {
     WriteMemory,
     /// Write and remove memory documents of agents and of the tenant.
     WriteSharedMemory,
-    /// See the rules of the deployment, and what others would change.
+    /// See the rules of the deployment, and the effect of other rules.
     ReadPolicy,
     /// Add, change and remove agents and their context files.
     WriteAgents,
@@ -71,7 +71,7 @@ pub enum Permission {
     ReadMetrics,
     /// See and change keys, users and tenants.
     ManageAccess,
-    /// See, define and change custom tools, where [`App::may_define_tools`] lets the visitor.
+    /// See, define and change custom tools, if [`App::may_define_tools`] allows the visitor.
     DefineTools,
     /// Act as another user, in another channel or in a group.
     ActForOthers,
@@ -79,7 +79,7 @@ pub enum Permission {
     RequestMcp,
     /// See and change MCP servers, and who may use them.
     ManageMcp,
-    /// Define what starts programs on this machine or reaches private addresses.
+    /// Define servers that start programs on this machine or reach private addresses.
     DefinePrograms,
 }
 
@@ -143,14 +143,14 @@ impl Permission {
     }
 }
 
-/// Somebody who came in with a key.
+/// A client that presented a valid key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitor {
     /// The key.
     pub key: KeyId,
     /// The tenant that the key leads into.
     pub tenant: TenantId,
-    /// The user that the key belongs to; `None` for a program that acts for nobody.
+    /// The user that the key belongs to; `None` for a program that acts for no user.
     pub user: Option<UserId>,
     /// The role of the user. A key without a user has that of an operator, or of an admin with the scope `admin`.
     pub role: AccessRole,
@@ -161,7 +161,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// Checks that the visitor may do this. The error names what is missing.
+    /// Checks that the visitor has a permission. The error names what is missing.
     pub fn may(&self, permission: Permission) -> Result<(), Error> {
         let (scope, role) = permission.needs();
         if !self.scopes.allow(scope) {
@@ -180,8 +180,8 @@ impl Visitor {
         Ok(())
     }
 
-    /// Checks that the visitor may give somebody this role, or a key of somebody who has it: nobody gives more than they
-    /// have, and a key that is limited gives nothing.
+    /// Checks that the visitor may grant this role, or a key of a user who has it: nobody grants more than
+    /// they have, and a limited key grants nothing.
     pub fn may_give(&self, role: AccessRole) -> Result<(), Error> {
         if self.limits != KeyLimits::default() {
             return Err(Error::invalid("a key with limits cannot change who may come in").refusing());
@@ -209,7 +209,7 @@ impl Visitor {
         }
     }
 
-    /// The session of this key, if it is one of the visitor's own with this agent.
+    /// Returns the session of this key, if it is one of the visitor's own with this agent.
     pub fn own_session(&self, agent: &AgentId, session: &str) -> Result<SessionKey, Error> {
         session_of(self, agent, Some(session))
     }
@@ -240,7 +240,7 @@ impl From<Admitted> for Visitor {
     }
 }
 
-/// Checks keys, and remembers good ones for a moment. Cheap to share.
+/// Checks keys, and caches valid ones for a moment. Cheap to share.
 pub struct Door {
     store: Arc<dyn Backend>,
     known: Mutex<Known>,
@@ -248,13 +248,14 @@ pub struct Door {
 
 struct Known {
     visitors: HashMap<Digest, (Instant, Arc<Visitor>)>,
-    /// Keys that have a rate, with the time at which all their requests until now would have been made at that rate.
+    /// The keys with a rate limit, each with the time at which its requests so far would have been made at
+    /// that rate.
     rates: HashMap<KeyId, Instant>,
     changes: watch::Receiver<u64>,
 }
 
 impl Door {
-    /// Returns the visitor that comes with this key; `None` where the key is worth nothing.
+    /// Returns the visitor of this key; `None` if the key is invalid.
     pub async fn admit(&self, key: &str) -> Result<Option<Arc<Visitor>>, Error> {
         let Ok(key) = key.parse::<ApiKey>() else { return Ok(None) };
         let hash = key.hash();
@@ -272,8 +273,8 @@ impl Door {
         Ok(Some(visitor))
     }
 
-    /// Counts a request of a key that has a rate; the time to wait where it has made too many. A whole minute's requests
-    /// may come at once.
+    /// Counts a request of a key with a rate limit; the error is the time to wait if it has made too many. A
+    /// whole minute's requests may come at once.
     pub fn count(&self, visitor: &Visitor) -> Result<(), Duration> {
         let Some(per_minute) = visitor.limits.per_minute else { return Ok(()) };
         let (minute, now) = (Duration::from_secs(60), Instant::now());
@@ -303,29 +304,29 @@ impl Door {
     }
 }
 
-/// A key to be made.
+/// A key to create.
 #[derive(Debug, Clone)]
 pub struct KeyRequest {
     /// The user that it belongs to.
     pub user: UserId,
     /// The role that the user gets if there is no such user yet.
     pub role: AccessRole,
-    /// Its purpose, for people.
+    /// The key's purpose, for display.
     pub label: String,
-    /// Its scopes.
+    /// The key's scopes.
     pub scopes: KeyScopes,
-    /// How long it holds; `None` for ever.
+    /// The key's lifetime; `None` means no expiry.
     pub lasts: Option<Duration>,
-    /// Its limits.
+    /// The key's limits.
     pub limits: KeyLimits,
 }
 
-/// The wish of a visitor to call or to talk.
+/// A visitor's request to call a tool or to send a message.
 #[derive(Debug, Clone, Default)]
 pub struct CallerWish<'a> {
-    /// The agent; the deployment's `default` where none is named.
+    /// The agent; `None` means the deployment's `default`.
     pub agent: Option<&'a str>,
-    /// A session of the visitor's own that goes on; a fresh one where none is named.
+    /// A session of the visitor's own to continue; `None` begins a new one.
     pub session: Option<&'a str>,
 }
 
@@ -339,7 +340,8 @@ impl App {
         }
     }
 
-    /// Makes a key of this tenant, and its user where there is none. The key itself is returned once and kept nowhere.
+    /// Creates a key of this tenant, and its user if missing. The key itself is returned once and stored
+    /// nowhere.
     pub async fn create_key(&self, request: KeyRequest) -> Result<(ApiKey, NewKey), Error> {
         let now = SystemClock.now();
         let mut random = [0; 32];
@@ -374,7 +376,7 @@ impl App {
         Ok(self.store.keys(self.tenant()).await?)
     }
 
-    /// Revokes the key of this id, or the one whose id begins so.
+    /// Revokes the key of this id, or the one whose id begins with it.
     pub async fn revoke_key(&self, id: &str) -> Result<Key, Error> {
         let keys = self.api_keys().await?;
         let beginning = id.to_lowercase();
@@ -395,7 +397,7 @@ impl App {
         revoked.ok_or_else(|| Error::not_found(format!("there is no key `{id}`")).hint(hint))
     }
 
-    /// Makes a key for a visitor who manages access: for a user of no higher role than the visitor's.
+    /// Creates a key for a visitor who manages access: for a user whose role is not above the visitor's.
     pub async fn create_key_for(
         &self,
         visitor: &Visitor,
@@ -406,7 +408,7 @@ impl App {
         self.create_key(request).await
     }
 
-    /// Checks that a visitor who manages access may revoke a key: one of nobody above the visitor's role.
+    /// Checks that a visitor who manages access may revoke a key: its user's role is not above the visitor's.
     pub async fn may_revoke(&self, visitor: &Visitor, id: KeyId) -> Result<(), Error> {
         let keys = self.api_keys().await?;
         let Some(key) = keys.iter().find(|key| key.new.id == id) else { return Ok(()) };
@@ -417,8 +419,8 @@ impl App {
         visitor.may_give(user.map_or(AccessRole::Owner, |user| user.role))
     }
 
-    /// Changes a user for a visitor who manages access: nobody is raised above the visitor's role, and nobody above it is
-    /// changed.
+    /// Changes a user for a visitor who manages access: nobody is raised above the visitor's role, and nobody
+    /// above it is changed.
     pub async fn edit_user_for(
         &self,
         visitor: &Visitor,
@@ -441,7 +443,8 @@ impl App {
         Err(Error::invalid("tenants are for the owner of the deployment to see and change").refusing())
     }
 
-    /// Checks that a visitor may see the metrics, which are of all tenants: one of the deployment's own tenant.
+    /// Checks that a visitor may see the metrics, which cover all tenants: the visitor must belong to the
+    /// deployment's own tenant.
     pub fn may_read_metrics(&self, visitor: &Visitor) -> Result<(), Error> {
         visitor.may(Permission::ReadMetrics)?;
         if visitor.tenant == *self.setup().tenant() {
@@ -467,7 +470,7 @@ impl App {
         }
     }
 
-    /// Changes a user of this tenant. A user who is disabled is refused with every key, in every process, at once.
+    /// Changes a user of this tenant. All keys of a disabled user are rejected, in every process, at once.
     pub async fn edit_user(&self, id: &UserId, change: UserChange) -> Result<User, Error> {
         let changed = self.store.change_user(self.tenant(), id, change).await?;
         changed
@@ -479,7 +482,7 @@ impl App {
         Ok(self.store.tenants().await?)
     }
 
-    /// Adds a tenant, whose data is kept apart from that of all others.
+    /// Adds a tenant, whose data is separate from that of all others.
     pub async fn add_tenant(&self, id: TenantId, name: Option<String>) -> Result<Tenant, Error> {
         let name = name.unwrap_or_else(|| id.to_string());
         let tenant =
@@ -491,7 +494,7 @@ impl App {
         }
     }
 
-    /// Changes a tenant. One that is disabled is refused with every key.
+    /// Changes a tenant. All keys of a disabled tenant are rejected.
     pub async fn edit_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Tenant, Error> {
         let changed = self.store.change_tenant(id, change).await?;
         changed.ok_or_else(|| {
@@ -520,7 +523,7 @@ impl App {
     }
 }
 
-/// The session that is named, if it is the visitor's own; a fresh one where none is.
+/// Returns the named session, if it is the visitor's own; a new one if none is named.
 fn session_of(visitor: &Visitor, agent: &AgentId, named: Option<&str>) -> Result<SessionKey, Error> {
     visitor.may_use(agent)?;
     let user = visitor.name();
@@ -551,7 +554,7 @@ impl std::fmt::Debug for Door {
     }
 }
 
-/// Whether a key can be used now.
+/// Returns whether a key is neither revoked nor expired.
 pub fn is_good(key: &Key, now: UnixMillis) -> bool {
     key.revoked.is_none() && key.new.expires.is_none_or(|expires| expires > now)
 }

@@ -1,4 +1,4 @@
-//! Agents: one list from the configuration file and the store, and the policy that follows from both.
+//! Agents: one list from the configuration file and the store, and the resulting policy.
 //!
 //! For name, kind, provider, model and limits the store's entry wins field by field
 //! ([`ResolvedAgent::resolve`](claw_core::port::ResolvedAgent::resolve)). For tools, denies add up and a stored allow
@@ -30,13 +30,13 @@ impl Setup {
         agents.collect()
     }
 
-    /// The provider that answers for an agent, as far as configuration and store name one.
+    /// Returns the provider of an agent's model, if configuration or store name one.
     pub fn provider_of(&self, agent: Option<&AgentView>) -> Option<String> {
         let own = agent.and_then(|view| view.agent.provider.as_ref()).map(ToString::to_string);
         own.or_else(|| self.config().models.provider.clone())
     }
 
-    /// The agents of the configuration file, by id, where there is no store.
+    /// Returns the agents of the configuration file, by id, for use without a store.
     pub fn agents(&self) -> Vec<AgentView> {
         let agents = self.config().agents.iter().filter_map(|(id, agent)| {
             let resolved = ResolvedAgent::resolve(&AgentId::new(id).ok()?, Some(&agent_entry(agent)), None)?;
@@ -76,7 +76,7 @@ pub struct AgentView {
 }
 
 impl AgentView {
-    /// The agent's tool rules: those of the configuration file, or of the store where the file has none.
+    /// Returns the agent's tool rules: those of the configuration file, or of the store if the file has none.
     pub fn rules(&self) -> AgentTools {
         self.configured.clone().or_else(|| self.stored.clone()).unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl App {
         resolved.into_iter().map(|agent| self.agent_view(tenant, agent, &stored)).collect()
     }
 
-    /// One agent; `None` where the tenant has none of that id.
+    /// Returns an agent; `None` if the tenant has none of that id.
     pub async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<AgentView>, Error> {
         Ok(self.agents(tenant).await?.into_iter().find(|view| view.agent.id == *id))
     }
@@ -167,12 +167,12 @@ impl App {
         Ok(config)
     }
 
-    /// The same, compiled.
+    /// Returns the compiled policy.
     pub async fn policy(&self) -> Result<Policy, Error> {
         Policy::compile(&self.policy_config().await?).map_err(|error| Error::invalid(error.to_string()))
     }
 
-    /// Adds an agent to the store; returns what is doubtful about its rules.
+    /// Adds an agent to the store; returns the lint findings about its rules.
     pub async fn add_agent(&self, id: &AgentId, setup: AgentSetup) -> Result<Vec<Finding>, Error> {
         self.must_be_storable(id)?;
         let doubts = self.check_agent(id, &setup)?;
@@ -185,8 +185,8 @@ impl App {
         Ok(doubts)
     }
 
-    /// Changes an agent of the store; returns what is doubtful about its rules. If `seen` is given, the agent must have
-    /// that version.
+    /// Changes an agent of the store; returns the lint findings about its rules. If `seen` is given, the
+    /// agent must have that version.
     pub async fn edit_agent(
         &self,
         id: &AgentId,
@@ -219,7 +219,7 @@ impl App {
         Err(no_agent(id, views.iter().map(|view| view.agent.id.as_str())))
     }
 
-    /// Refuses an agent that a command may not store: one of the configuration file is changed there.
+    /// Refuses to store an agent of the configuration file: it is changed there.
     fn must_be_storable(&self, id: &AgentId) -> Result<(), Error> {
         let is_own = self.tenant() == self.setup.tenant();
         if is_own && self.setup.config().agents.contains_key(id.as_str()) {
@@ -233,7 +233,7 @@ impl App {
         Ok(())
     }
 
-    /// Refuses rules that would not do what they say; returns those that may not.
+    /// Refuses rules that cannot work as written; returns findings about doubtful ones.
     fn check_agent(&self, id: &AgentId, setup: &AgentSetup) -> Result<Vec<Finding>, Error> {
         let config = self.setup.config();
         if let Some(why) = unknown_provider(&config.models, setup.provider.as_deref().unwrap_or_default()) {

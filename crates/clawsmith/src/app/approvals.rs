@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::{App, Error};
 
-/// How much of an id is unambiguous: its whole time, to the millisecond.
+/// The length of an unambiguous prefix of an id: its whole time, to the millisecond.
 const CLEAR: usize = "019b7611-3c00".len();
 /// The longest reason of a no, in characters.
 const LONGEST_REASON: usize = 500;
-/// How many of the ledger's entries are searched for commands that a rule would have covered.
+/// The number of ledger entries searched for commands that a rule would have covered.
 const SEARCHED: usize = 5_000;
 
 /// The callers that a remembered rule covers.
@@ -48,7 +48,7 @@ pub enum Verdict {
     Always {
         /// The callers that the rule covers.
         scope: RuleFor,
-        /// How long it lasts; `None` until it is revoked.
+        /// The rule's lifetime; `None` means until it is revoked.
         lasts: Option<Duration>,
     },
 }
@@ -65,7 +65,7 @@ pub struct Answered {
 /// The rule that a yes for good would be remembered as.
 #[derive(Debug, Clone)]
 pub struct RulePreview {
-    /// Why there can be no rule; `None` where there can.
+    /// Why no rule is possible; `None` if one is.
     pub impossible: Option<String>,
     /// The calls that the rule would cover, in words.
     pub covers: String,
@@ -79,8 +79,8 @@ impl App {
         self.store.pending(self.tenant(), SystemClock.now()).await.map_err(unusable)
     }
 
-    /// Finds an approval by its id, or a pending one by the beginning of its id. `None` where there is none; an error
-    /// where several begin so.
+    /// Finds an approval by its id, or a pending one by the beginning of its id. `None` if there is none; an
+    /// error if several match.
     pub async fn find_approval(&self, id: &str) -> Result<Option<Approval>, Error> {
         if let Ok(id) = id.parse::<ApprovalId>() {
             return self.store.approval(self.tenant(), id).await.map_err(unusable);
@@ -100,8 +100,8 @@ impl App {
         Ok(pending)
     }
 
-    /// Refuses a beginning of an id that is too short to say yes to: it may name another approval than the one that a
-    /// person saw.
+    /// Refuses a beginning of an id that is too short to approve: it may match another approval than the one
+    /// that a person saw.
     async fn must_be_clear(&self, id: &str) -> Result<(), Error> {
         if id.len() >= CLEAR {
             return Ok(());
@@ -119,7 +119,7 @@ impl App {
         .hint("clawsmith approvals show ID, then clawsmith approvals approve ID"))
     }
 
-    /// Answers the approval that `id` names, in the name of `by`; `None` where there is none.
+    /// Answers the approval that `id` names, in the name of `by`; `None` if there is none.
     pub async fn answer(&self, id: &str, verdict: Verdict, by: &str) -> Result<Option<Answered>, Error> {
         if !matches!(verdict, Verdict::Deny { .. }) {
             self.must_be_clear(id).await?;
@@ -166,7 +166,7 @@ impl App {
         Ok(Answered { approval, rule })
     }
 
-    /// The rule that a yes for good would be remembered as; `None` where nothing is remembered of such calls.
+    /// Returns the rule that a permanent approval would create; `None` if there are no rules for such calls.
     pub async fn preview_rule(&self, approval: &Approval) -> Result<Option<RulePreview>, Error> {
         let Some(suggestion) = &approval.request.remember else { return Ok(None) };
         let covers = suggestion.text.clone();
@@ -207,12 +207,13 @@ impl App {
         Ok(found)
     }
 
-    /// The remembered rules, those that ended included.
+    /// Returns the remembered rules, including ended ones.
     pub async fn rules(&self) -> Result<Vec<Rule>, Error> {
         self.store.all_rules(self.tenant()).await.map_err(unusable)
     }
 
-    /// The remembered rules of an agent that together cover a command, programs by name; none where they do not.
+    /// Returns the remembered rules of an agent that together cover a command, programs by name; empty if
+    /// they do not.
     pub async fn rules_covering(
         &self,
         agent: &str,
@@ -236,7 +237,7 @@ impl App {
         Ok(used.into_iter().filter_map(|at| Some(rules.get(at)?.0.clone())).collect())
     }
 
-    /// Ends the rule that an id, or the beginning of one, names; `None` where there is none.
+    /// Revokes the rule that an id, or the beginning of one, names; `None` if there is none.
     pub async fn revoke_rule(&self, id: &str) -> Result<Option<Rule>, Error> {
         let beginning = id.to_lowercase();
         let mut rules = self.rules().await?;

@@ -1,4 +1,4 @@
-//! Attachments of a message: files that its words name with `@`, pictures, and text that was piped in.
+//! Attachments of a message: files named with `@`, pictures, and piped text.
 
 use std::fs;
 use std::path::Path;
@@ -15,16 +15,17 @@ const LARGEST_PICTURE: u64 = 10 * 1024 * 1024;
 /// Characters that end a sentence and no path.
 const AFTER: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
 
-/// A file that goes with a message.
+/// A file attached to a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attachment {
     /// The part of the message.
     pub part: Part,
-    /// The file and its size, for people.
+    /// The file and its size, for display.
     pub told: String,
 }
 
-/// The files that the words of a message name as `@path`, relative to the workspace. Words that name no file stay words.
+/// Returns the files named as `@path` in a message, relative to the workspace. Words that name no file stay
+/// text.
 pub fn named_in(text: &str, workspace: &Path) -> Result<Vec<Attachment>, Error> {
     let mut attached: Vec<Attachment> = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -40,7 +41,7 @@ pub fn named_in(text: &str, workspace: &Path) -> Result<Vec<Attachment>, Error> 
     Ok(attached)
 }
 
-/// A file, shown under this name: a picture as one, anything else as text.
+/// Attaches a file under this name: a picture as such, anything else as text.
 fn file(path: &Path, name: &str) -> Result<Attachment, Error> {
     let bytes = read(path, name)?;
     if image::IMAGE_TYPES.contains(&image::type_of(&bytes)) {
@@ -72,7 +73,7 @@ pub fn picture(path: &Path) -> Result<Attachment, Error> {
     }
 }
 
-/// Text that was piped in, beside the words of the message.
+/// Returns piped text as a part of the message.
 pub fn piped(text: &str) -> Part {
     Part::text(fenced("Standard input", text))
 }

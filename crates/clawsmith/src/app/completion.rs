@@ -1,25 +1,25 @@
-//! Completion of what a person types in a chat: commands, tools and files.
+//! Completion of a person's input in a chat: commands, tools and files.
 
 use std::fs;
 use std::path::Path;
 
-/// A text that can stand for the word at the cursor.
+/// A replacement for the word at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// Where the word begins, in bytes of the line.
+    /// The start of the word, in bytes of the line.
     pub start: usize,
     /// The text for it.
     pub value: String,
     /// A few words about it.
     pub about: String,
-    /// Nothing follows but a blank: a directory goes on.
+    /// True if only a blank follows; a directory continues.
     pub is_whole: bool,
 }
 
 /// The names that can be completed.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// Commands with their `/`, and what each does.
+    /// Commands with their `/`, each with a description.
     pub commands: Vec<(String, String)>,
     /// Tools that the agent has.
     pub tools: Vec<String>,

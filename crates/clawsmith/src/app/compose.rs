@@ -28,13 +28,13 @@ use super::{App, DeploymentKeys, Error, Setup, real};
 use crate::config::{ContextFiles, NAME, candidates};
 use crate::{Toolbox, populate};
 
-/// The most sessions whose calls one process counts for its rate limits.
+/// The most sessions with rate limits counted in one process.
 const SESSIONS: usize = 100_000;
-/// What the policy says of programs with credentials.
+/// The policy's rules for programs with credentials.
 const PROGRAM_RULES: ProgramRules = ProgramRules { open: OPEN_VARIABLES, harmless: harmless_settings };
 
 impl Setup {
-    /// Every built-in tool, and the known ones that this build lacks. Builds and creates nothing.
+    /// Returns a registry of every built-in tool, and the known ones that this build lacks. Creates no tool.
     pub fn registry(&self) -> Arc<Registry> {
         let registry = Registry::new(self.world());
         populate(&registry, &Discovery::default(), |warning| tracing::warn!("{warning}"));
@@ -68,8 +68,8 @@ impl Setup {
         Ok(real(&self.data_dir()?).join(FileRules::WORKSPACES))
     }
 
-    /// The agent's own workspace for the caller's user, below the data directory; made where it is missing. The data
-    /// directory must be there: a path through a link is known only then.
+    /// Returns the agent's own workspace for the caller's user, below the data directory, making it if
+    /// missing. The data directory must exist: only then are links in its path resolved.
     pub fn managed_workspace(&self, caller: &Caller) -> Result<PathBuf, Error> {
         let base = self.workspaces()?;
         let workspace = workspace_path(&base, &caller.tenant, &caller.agent, caller.user.as_ref());
@@ -115,18 +115,18 @@ impl Setup {
     }
 }
 
-/// How a front end takes part in calls.
+/// The hooks by which a front end takes part in calls.
 #[derive(Default)]
 pub struct Hooks {
-    /// Hears of calls and approvals.
+    /// Receives calls and approvals.
     pub listener: Option<Arc<dyn Listener>>,
     /// Keeps commands running in the background; `None` refuses them.
     pub keeping: Option<Keeping>,
 }
 
 impl App {
-    /// The one road to the tools, over the store. A call that cannot be recorded is not run. Every value that the
-    /// store keeps sealed for the deployment's tenant is scrubbed.
+    /// Builds the executor, the only way to the tools, over the store. A call that cannot be recorded is not
+    /// run. Every value sealed for the deployment's tenant is scrubbed.
     pub async fn toolbox(&self, hooks: Hooks) -> Result<Toolbox, Error> {
         let (setup, config) = (self.setup(), self.setup().config());
         setup.make_private_directories();
@@ -172,7 +172,7 @@ impl App {
         Ok(world)
     }
 
-    /// API keys of models and endpoints; `executor`, where there is one, scrubs those that were read.
+    /// Returns the API keys of models and endpoints; `executor`, if given, scrubs the keys that were read.
     pub fn keys(&self, executor: Option<&claw_registry::Executor>) -> Result<Arc<DeploymentKeys>, Error> {
         DeploymentKeys::new(&self.setup, &self.store, executor)
     }

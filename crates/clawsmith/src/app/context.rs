@@ -14,7 +14,7 @@ pub const CONTEXT_FILES: &[&str] =
 /// The longest context file, in bytes.
 const LONGEST: usize = 256 * 1024;
 
-/// The agent that has a context file, and the user whose it is.
+/// The agent of a context file, and its user, if it is a user's own.
 #[derive(Debug, Clone)]
 pub struct ContextOwner {
     /// The agent.
@@ -24,14 +24,14 @@ pub struct ContextOwner {
 }
 
 impl App {
-    /// The context files of an agent, and those of a user beside them.
+    /// Returns the context files of an agent, and those of a user beside them.
     pub async fn context_files(&self, owner: &ContextOwner) -> Result<Vec<DocumentCard>, Error> {
         self.must_have_agent(owner.agent.as_str()).await?;
         let (agent, user) = (Some(&owner.agent), owner.user.as_ref());
         Ok(self.store.documents(self.tenant(), agent, user, Shelf::Context).await?)
     }
 
-    /// One context file.
+    /// Returns a context file; an error if it does not exist.
     pub async fn context_file(&self, owner: &ContextOwner, name: &str) -> Result<Document, Error> {
         let found = self.store.document(&self.context_key(owner, name)?).await?;
         found.ok_or_else(|| missing(owner, name))

@@ -18,11 +18,11 @@ use super::{App, Error, Setup};
 
 /// A program to be registered.
 pub struct NewProgram {
-    /// Its tenant, agent and name.
+    /// The program's tenant, agent and name.
     pub place: ProgramPlace,
-    /// Its file, rules and limits.
+    /// The program's file, rules and limits.
     pub settings: ProgramSettings,
-    /// The variables that it is given.
+    /// The program's variables.
     pub env: ProgramEnv,
 }
 
@@ -30,9 +30,9 @@ pub struct NewProgram {
 pub struct TestedProgram {
     /// The program.
     pub card: Arc<ProgramCard>,
-    /// Why the arguments are refused.
+    /// Why the arguments are refused; `None` if they are allowed.
     pub refused: Option<String>,
-    /// Its scrubbed output and its end, where it was run.
+    /// The program's scrubbed output and its end, if it was run.
     pub ran: Option<claw_core::port::Ran>,
 }
 
@@ -42,8 +42,8 @@ impl App {
         Ok(self.store.programs(self.tenant()).await?)
     }
 
-    /// Registers programs, in place of those of the same name. All are checked before the first is written. A program
-    /// in the directory `workspace` is refused: agents that work there could change it.
+    /// Registers programs, replacing those of the same name. All are checked before the first is written. A
+    /// program in the directory `workspace` is refused: agents that work there could change it.
     pub async fn add_programs(
         &self,
         programs: &mut [NewProgram],
@@ -90,7 +90,7 @@ impl App {
         }
     }
 
-    /// Takes a program the way that a call takes, up to running it; with `run`, runs it too.
+    /// Checks a program as a call would, up to running it; with `run`, runs it too.
     pub async fn test_program(
         &self,
         place: &ProgramPlace,

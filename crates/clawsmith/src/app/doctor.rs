@@ -1,6 +1,7 @@
-//! Doctor: the state of a deployment, what is wrong with it, and how to mend each.
+//! Doctor: the state of a deployment, its problems, and their fixes.
 //!
-//! Examining changes nothing: where there is no store or key yet, a finding says that the first call creates them.
+//! Examining changes nothing: if there is no store or key yet, a finding says that the first call creates
+//! them.
 
 mod models;
 
@@ -25,7 +26,7 @@ use super::grants::{Toolchain, read_setting};
 use super::{App, Setup, catalogue};
 use crate::config::{KEYS, SandboxBackend};
 
-/// Nodes that differ by more disagree about whose lease has ended.
+/// The clock skew beyond which nodes disagree about expired leases, in milliseconds.
 const SKEW_MS: i64 = 5_000;
 
 /// A clock before this was never set: 2026-01-01.
@@ -36,7 +37,7 @@ const NOT_BEFORE: UnixMillis = UnixMillis(1_767_225_600_000);
 pub struct Finding {
     /// The part.
     pub topic: &'static str,
-    /// Whether it is in order.
+    /// Says whether it is in order.
     pub state: FindingState,
     /// The observation, in words.
     pub what: String,
@@ -45,15 +46,15 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-/// Whether a part is in order.
+/// Says whether a part is in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
-    /// It is.
+    /// In order.
     Good,
-    /// It works, and something is worth knowing.
+    /// Working, with something worth knowing.
     Worth,
-    /// It does not work, or is unsafe.
+    /// Not working, or unsafe.
     Bad,
 }
 
@@ -72,7 +73,7 @@ impl Finding {
         Self::new(topic, State::Worth, what, Some(fix.into()))
     }
 
-    /// A part that does not work, and what to do about it.
+    /// Returns a finding about a part that does not work, with its fix.
     pub fn bad(topic: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::new(topic, State::Bad, what, Some(fix.into()))
     }
@@ -180,7 +181,7 @@ fn data_directory(setup: &Setup) -> Vec<Finding> {
     findings
 }
 
-/// Whether nobody but its owner reaches a path, and its owner is who runs this.
+/// Checks that a path is accessible to its owner alone, and that the owner runs this program.
 fn private(topic: &'static str, path: &Path) -> Finding {
     let shown = path.display();
     let metadata = match fs::metadata(path) {
@@ -249,7 +250,7 @@ fn clock(status: Option<&Status>) -> Vec<Finding> {
     }
 }
 
-/// Checks that the keys that sealed values need are there.
+/// Checks that the keys of all sealed values exist.
 async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
     const TOPIC: &str = "keys";
     let used = match app {

@@ -19,13 +19,13 @@ pub struct Error {
 /// The class of an [`Error`]: a front end maps it to an exit code or a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Something did not work.
+    /// An operation failed.
     Failed,
     /// The request or the configuration is invalid.
     Invalid,
     /// The request was refused, and nothing happened.
     Refused,
-    /// The thing asked for does not exist.
+    /// The requested item does not exist.
     NotFound,
     /// The thing changed meanwhile, or exists already.
     Conflict,
@@ -42,12 +42,12 @@ impl Error {
         Self::new(Kind::Failed, message)
     }
 
-    /// Something that does not exist.
+    /// Returns an error for an item that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, message)
     }
 
-    /// Something that changed meanwhile, or exists already.
+    /// Returns an error for an item that changed meanwhile, or exists already.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, message)
     }
@@ -127,7 +127,7 @@ impl From<Problems> for Error {
     }
 }
 
-/// The store says itself what happened and what to try.
+/// The store's own error already says what happened and what to try.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match &error {

@@ -1,4 +1,4 @@
-//! Following a session: its events in order, and the pieces of what is being said and printed between them.
+//! Following a session: its events in order, and between them pieces of streaming messages and output.
 //!
 //! Events are rows: following from a number works after a disconnect and from another process. Pieces live in memory;
 //! a piece that is missed is in the message or the result that is stored in the end.
@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Error, Sessions};
 
-/// How many events are read at a time.
+/// The number of events read at a time.
 const PAGE: usize = 200;
 
-/// Something that a follower of a session is told.
+/// An event or a piece that a follower of a session gets.
 #[derive(Debug, Clone)]
 pub enum Followed {
     /// An event.
     Event(SessionEvent),
-    /// A piece of a message that is being said, or of the output of a running call.
+    /// A piece of a streaming message, or of the output of a running call.
     Piece(Delta),
 }
 
@@ -38,14 +38,14 @@ pub struct Follower {
     /// Events may have come since they were last read.
     is_behind: bool,
     ready: VecDeque<Followed>,
-    /// A piece whose session's events are still to be read.
+    /// A piece held back until its session's events are read.
     held: Option<Delta>,
     /// The message or call that the last piece was of.
     last: Option<Source>,
 }
 
 impl Sessions {
-    /// Follows a session from the event after `after`; from now on where it is `None`.
+    /// Follows a session from the event after `after`; `None` means from now on.
     pub async fn follow(&self, owner: Owner, after: Option<u64>) -> Result<Follower, Error> {
         let store = Arc::clone(&self.deployment().store);
         let (pieces, changes) = (store.listen(&owner), store.session_changes(&owner));
@@ -71,7 +71,7 @@ impl Sessions {
 }
 
 impl Follower {
-    /// Waits for the next event or piece. Events that came before a message or a call's output come before its first
+    /// Waits for the next event or piece. Events before a message or a call's output come before its first
     /// piece. Nothing is lost if the returned future is dropped.
     pub async fn next(&mut self) -> Result<Followed, Error> {
         loop {
@@ -118,7 +118,7 @@ impl Follower {
         self.held = Some(piece);
     }
 
-    /// Takes the pieces that have come and were not told yet.
+    /// Takes the pieces that have arrived and were not returned yet.
     pub fn pieces(&mut self) -> Vec<Delta> {
         let mut pieces: Vec<Delta> = self.held.take().into_iter().collect();
         loop {

@@ -1,4 +1,4 @@
-//! Following the store: a rule or a secret that another process writes holds here within a second.
+//! Following the store: a rule or a secret written by another process applies here within a second.
 
 use std::time::Duration;
 

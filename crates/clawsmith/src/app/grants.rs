@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Error, Setup, real};
 use crate::config::Surroundings;
 
-/// Programs whose toolchain agents are likely to need, each with the toolchain's name for people.
+/// Programs whose toolchain agents are likely to need, each with the toolchain's display name.
 const PROGRAMS: &[(&str, &str)] = &[
     ("cargo", "Rust"),
     ("node", "Node.js"),
@@ -27,18 +27,19 @@ const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store
 /// A toolchain outside of the system's directories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Toolchain {
-    /// Its name.
+    /// The toolchain's name.
     pub name: &'static str,
     /// The program that was found.
     pub program: PathBuf,
     /// The directories that commands need to read.
     pub directories: Vec<PathBuf>,
-    /// Whether all of them are granted to every agent.
+    /// True if all of them are granted to every agent.
     pub granted: bool,
 }
 
 impl Setup {
-    /// The directories that an agent reaches beside its workspace, by absolute paths; `""` stands for every agent.
+    /// Returns the directories that an agent reaches beside its workspace, as absolute paths; `""` stands for
+    /// every agent.
     pub(crate) fn grants(&self, agent: &str) -> Result<Vec<Root>, Error> {
         let files = &self.config().files;
         let of_all = [("files.read", &files.read), ("files.write", &files.write)];
@@ -61,13 +62,13 @@ impl Setup {
         Ok(roots)
     }
 
-    /// The directories that commands of every agent reach beside the workspace.
+    /// Returns the directories that commands of every agent reach beside the workspace.
     pub fn granted_to_commands(&self) -> Result<Vec<Allowed>, Error> {
         let allowed = |root: Root| Allowed { path: root.path, write: root.access == Access::Write };
         Ok(self.grants("")?.into_iter().map(allowed).collect())
     }
 
-    /// Where a grant leads. Refuses one by which an agent could give itself more, or see another agent's data.
+    /// Resolves a grant. Refuses one by which an agent could give itself more, or see another agent's data.
     fn granted(&self, key: &str, path: &Path) -> Result<PathBuf, Error> {
         let full = real(&self.loaded.resolved(key, path, &self.around));
         let refused = |why: &str| {
@@ -112,7 +113,8 @@ impl Setup {
     }
 }
 
-/// The program of this name that the user finds, and the directories that it needs; `None` where every sandbox shows it.
+/// Finds the program of this name in the user's path, and the directories that it needs; `None` if every
+/// sandbox shows it.
 fn toolchain(name: &str, around: &Surroundings) -> Option<(PathBuf, Vec<PathBuf>)> {
     let places = std::env::split_paths(around.variable("PATH")?).collect::<Vec<_>>();
     let program = places.iter().filter(|place| place.is_absolute()).map(|place| place.join(name));

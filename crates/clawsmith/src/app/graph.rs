@@ -30,34 +30,35 @@ const PAGE: usize = 1_000;
 const MOST_EXPORTED: usize = 1_000_000;
 /// The most facts of one import.
 const MOST_IMPORTED: usize = 200_000;
-/// Mistakes of an import that are told.
+/// The most mistakes of an import that are reported.
 const TOLD: usize = 10;
 /// Entities that are compared with a name.
 const NAMED: usize = 20;
 
-/// One fact of an import: an entity with the name by which relations of the same import refer to it, or a relation.
+/// A fact of an import: an entity with the name by which relations of the same import refer to it, or a
+/// relation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GraphLine {
     /// A thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<EntityFacts>,
-    /// How two things relate.
+    /// A relation between two entities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<RelationFacts>,
     /// The entity's name within the import; its own name where this is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The entity that a relation goes out from: an `id` or a name within the import, or the id of a known one.
+    /// The source of a relation: an `id` or a name within the import, or the id of a known entity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The entity that it leads to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Where it is said.
+    /// The passages that state it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<GraphSource>,
-    /// Whose it is; an import says that itself and does not read this.
+    /// The owner; set by exports, ignored by imports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -68,12 +69,12 @@ impl App {
         Ok(StoredGraph::new(Arc::clone(&self.store) as _, self.memory()?))
     }
 
-    /// Entities that answer a reader's question, and what they relate to.
+    /// Returns entities that answer a reader's question, and their related entities.
     pub async fn search_graph(&self, reader: &MemoryReader, query: &GraphQuery) -> Result<GraphFound, Error> {
         self.graph()?.search(reader, query).await.map_err(told)
     }
 
-    /// One entity of the reader's with its relations, of any time.
+    /// Returns an entity of the reader's with its relations, of any time.
     pub async fn show_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<GraphFound, Error> {
         self.store.sweep_facts(PAGE).await?;
         let Walked { mut entities, relations, is_cut } = self.walk(reader, vec![id], 1).await?;
@@ -85,7 +86,7 @@ impl App {
         Ok(GraphFound { found, related: entities, relations, is_cut, note: None })
     }
 
-    /// The entity that is meant by an id, or by a name that only one has.
+    /// Finds an entity by its id, or by a name that only one has.
     pub async fn find_entity(&self, reader: &MemoryReader, named: &str) -> Result<Entity, Error> {
         if let Ok(id) = named.trim().parse() {
             let walked = self.walk(reader, vec![id], 0).await?;
@@ -117,7 +118,7 @@ impl App {
         }
     }
 
-    /// Keeps facts as a person's words, all or none.
+    /// Stores facts stated by a person, all or none.
     pub async fn keep_facts(
         &self,
         reader: &MemoryReader,
@@ -133,12 +134,12 @@ impl App {
         facts_of(formats::read(format, text)?)
     }
 
-    /// The facts that lines say, checked whole.
+    /// Converts lines to facts, after checking all of them.
     pub fn facts_of_lines(&self, lines: Vec<GraphLine>) -> Result<NewFacts, Error> {
         facts_of(lines.into_iter().map(Ok).zip(1..).map(|(line, number)| (number, line)).collect())
     }
 
-    /// All that a reader can read of the graph, in a format.
+    /// Exports the part of the graph that a reader can read, in a format.
     pub async fn export_graph(&self, reader: &MemoryReader, format: GraphFormat) -> Result<String, Error> {
         self.store.sweep_facts(PAGE).await?;
         let mut writer = formats::Writer::new(format)?;
@@ -176,18 +177,18 @@ impl App {
         writer.end()
     }
 
-    /// Pairs that may be one thing, the most alike first.
+    /// Returns pairs of entities that may be the same, the most similar first.
     pub async fn entity_pairs(&self, reader: &MemoryReader, limit: usize) -> Result<Vec<EntityPair>, Error> {
         Ok(self.store.entity_pairs(reader, limit).await?)
     }
 
-    /// Whose entity it is, of those that a reader can read.
+    /// Returns the owner of an entity that the reader can read.
     pub async fn owner_of_entity(&self, reader: &MemoryReader, id: EntityId) -> Result<MemoryOwner, Error> {
         let walked = self.walk(reader, vec![id], 0).await?;
         walked.entities.first().map(|entity| entity.owner).ok_or_else(|| no_entity(&id.to_string()))
     }
 
-    /// Makes two entities one, which keeps the first one's id and name.
+    /// Merges two entities into one, which keeps the first one's id and name.
     pub async fn merge_entities(
         &self,
         reader: &MemoryReader,
@@ -222,12 +223,12 @@ impl App {
         }
     }
 
-    /// How far this tenant's graph is.
+    /// Returns the state of this tenant's graph.
     pub async fn graph_status(&self) -> Result<GraphState, Error> {
         Ok(self.store.graph_state(self.tenant()).await?)
     }
 
-    /// The extractor of this configuration; `None` where no facts are extracted.
+    /// Returns the configured extractor; `None` if no facts are extracted.
     pub fn extractor(&self, models: Arc<dyn Models>) -> Result<Option<Extractor>, Error> {
         let Some(config) = &self.setup().config().memory.graph else { return Ok(None) };
         if !(0.0..=1.0).contains(&config.min_confidence) {
@@ -246,7 +247,7 @@ impl App {
         Ok(Some(Extractor::new(Arc::clone(&self.store) as _, models, options)))
     }
 
-    /// Extracts now what waits for it.
+    /// Extracts facts of all pending documents now.
     pub async fn extract_graph(&self) -> Result<Extracted, Error> {
         let models = Arc::new(self.setup().models(self.keys(None)?, None)?);
         let Some(extractor) = self.extractor(models)? else {
@@ -272,7 +273,7 @@ impl App {
         graph_owner(reader, owner)
     }
 
-    /// What is within so many steps, of any time.
+    /// Returns the entities within so many steps, of any time.
     async fn walk(&self, reader: &MemoryReader, from: Vec<EntityId>, depth: usize) -> Result<Walked, Error> {
         let reader = reader.clone();
         let (most_entities, most_each) = (MOST_EXPORTED, MOST_EXPORTED);
@@ -281,7 +282,7 @@ impl App {
     }
 }
 
-/// The start of a search as people write it: `*`, an entity's id, or words.
+/// Parses the start of a search as people write it: `*` or words.
 pub fn graph_start(text: &str) -> GraphStart {
     match text.trim() {
         "*" => GraphStart::All,
@@ -289,7 +290,7 @@ pub fn graph_start(text: &str) -> GraphStart {
     }
 }
 
-/// The type as it is kept.
+/// Returns the normalized form of a type.
 pub fn entity_kind(written: &str) -> Result<String, Error> {
     kind(written).map_err(Error::invalid)
 }
@@ -323,7 +324,7 @@ fn scrub_value(value: &mut Value, scrub: &impl Fn(&mut String)) {
 
 type ReadLine = (usize, Result<GraphLine, String>);
 
-/// The facts of lines; relations find their ends by ids and names of the same lines, then by known ids.
+/// Converts lines to facts; relations find their ends by ids and names of the same lines, then by known ids.
 fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
     let (mut facts, mut relations) = (NewFacts::default(), Vec::new());
     let mut named: HashMap<String, usize> = HashMap::new();
@@ -402,7 +403,7 @@ fn graph_owner(reader: &MemoryReader, owner: MemoryOwner) -> Result<GraphOwner, 
     })
 }
 
-/// What the store refuses is wrong with the request, not with the store.
+/// Converts a refusal by the store into an invalid request.
 fn refused(error: StoreError) -> Error {
     match error {
         StoreError::Refused { why, .. } => Error::invalid(why),

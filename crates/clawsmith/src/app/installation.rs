@@ -1,7 +1,7 @@
-//! Whose data directory it is: the file `installation`, which holds the id that its store has too.
+//! The owner of a data directory: the file `installation`, which holds the same id as its store.
 //!
-//! A directory and a store that do not belong together are refused: what the one remembers is not in the
-//! other, and files of one installation would be taken for those of the other.
+//! A directory and a store that do not belong together are refused: their contents would not match, and files
+//! of one installation would be taken for those of the other.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
@@ -13,12 +13,12 @@ use claw_store::{Installation, Place};
 
 use super::Error;
 
-/// The file that holds the id. Whatever it is made with, its mode is 0600.
+/// Returns the file that holds the id. Its mode is always 0600.
 pub(crate) fn file(data: &Path) -> PathBuf {
     data.join("installation")
 }
 
-/// The installation that the data directory is part of; `None` where it does not say.
+/// Returns the installation of the data directory; `None` if it has no id yet.
 pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Error> {
     let path = file(data);
     let text = match fs::read_to_string(&path) {
@@ -39,7 +39,7 @@ pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Error> {
     Ok(Some(id))
 }
 
-/// Makes the data directory part of the installation that the store belongs to.
+/// Makes the data directory part of the store's installation.
 pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), Error> {
     let path = file(data);
     let failed = |error: io::Error| {
@@ -69,7 +69,8 @@ pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), 
     }
 }
 
-/// Whether files of some installation lie there: kept results and the like are in directories of their own.
+/// Returns whether the directory holds files of some installation: kept results and the like are in
+/// subdirectories.
 fn holds_data(data: &Path) -> io::Result<bool> {
     let entries = match fs::read_dir(data) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,4 +1,4 @@
-//! Where a gateway may listen: on loopback, wider with TLS, or wider for proxies that are named.
+//! The addresses a gateway may listen on: loopback, others with TLS, or others for named proxies.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ pub struct Listening {
     pub address: SocketAddr,
     /// The certificate to speak TLS with; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// The only addresses that connections are taken from; `None` for all.
+    /// The only addresses from which connections are accepted; `None` means all.
     pub peers: Option<Vec<IpAddr>>,
 }
 
 /// Files of a certificate, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and those that lead from it to its authority.
+    /// The certificate, followed by its chain.
     pub certificate: PathBuf,
     /// The private key.
     pub key: PathBuf,
 }
 
 impl Setup {
-    /// Says how this address is listened on; the configured one where none is given. Keys are never read off an open
-    /// network: without TLS the address is a loopback one, or connections are taken from named proxies alone.
+    /// Returns how to listen on this address, or on the configured one. Keys never cross an open network:
+    /// without TLS the address must be a loopback one, or connections are accepted from named proxies alone.
     pub fn listening(&self, address: Option<SocketAddr>) -> Result<Listening, Error> {
         let config = &self.config().gateway;
         let address = address.unwrap_or(config.listen);

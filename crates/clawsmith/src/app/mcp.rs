@@ -33,7 +33,7 @@ pub use login::is_per_user;
 
 /// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
 const DIRECTORY: &str = ".mcp";
-/// Bytes of the shortest sealed value that is looked for in the words of a server.
+/// The shortest sealed value, in bytes, that is searched for in a server's text.
 const SHORTEST_HIDDEN: usize = 8;
 /// The agent that `mcp add` grants a server to.
 const DEFAULT_AGENT: &str = "default";
@@ -67,7 +67,7 @@ impl ServerView {
 }
 
 impl App {
-    /// The MCP servers of every tenant. Connections are made when they are first wanted, and end with the hub.
+    /// Returns the MCP servers of every tenant. Connections are made when first needed, and end with the hub.
     pub fn mcp_hub(&self) -> Result<Hub, Error> {
         let setup = self.setup();
         let keys = setup.keys()?;
@@ -103,16 +103,17 @@ impl App {
         Ok(servers.into_iter().map(view).collect())
     }
 
-    /// One server of the tenant.
+    /// Returns a server of the tenant.
     pub async fn mcp_server(&self, name: &ServerName) -> Result<ServerView, Error> {
         let mut servers = self.mcp_servers().await?;
         let at = servers.iter().position(|view| view.server.name == *name);
         at.map(|at| servers.swap_remove(at)).ok_or_else(|| no_server(name))
     }
 
-    /// Adds a server, in place of the one of its name; connects to it first, and accepts the tools that it lists. The
-    /// default agent gets access where nobody has any. Where it cannot be reached nothing is kept. A server that wants a
-    /// login is kept as it is: there is no report, and its tools are listed with the first login.
+    /// Adds a server, replacing the one of its name; connects to it first, and accepts the tools that it
+    /// lists. The default agent gets access if nobody has any. If the server cannot be reached, nothing is
+    /// stored. A server that wants a login is stored without a connection: there is no report, and its tools
+    /// are listed with the first login.
     pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, Option<ServerReport>), Error> {
         let NewServer { mut server, values } = new;
         check(&server)?;
@@ -181,7 +182,7 @@ impl App {
         Ok(())
     }
 
-    /// Refuses to show a server's program what agents must never reach.
+    /// Refuses to grant a server's program paths that agents must never reach.
     fn check_reach(&self, server: &McpServer) -> Result<(), Error> {
         let McpTransport::Stdio(program) = &server.transport else { return Ok(()) };
         let data = real(&self.setup().data_dir()?);
@@ -198,7 +199,7 @@ impl App {
         Ok(())
     }
 
-    /// A text of a server's without the values that it was given, and without those that are sealed for the tenant.
+    /// Removes the given values, and those sealed for the tenant, from a server's text.
     async fn without_secrets(&self, text: &str, given: &[(String, SecretString)]) -> Result<String, Error> {
         let given = given.iter().map(|(_, value)| value.expose_secret().trim().to_owned());
         let values: Vec<String> = given.chain(self.sealed(self.tenant()).await?).collect();
@@ -253,7 +254,7 @@ impl App {
         self.forget_values(name, None).await
     }
 
-    /// Forgets the sealed values of a server: those of one agent, or all.
+    /// Removes the sealed values of a server: those of one agent, or all.
     async fn forget_values(&self, name: &ServerName, agent: Option<&AgentId>) -> Result<(), Error> {
         let prefix = format!("mcp.{name}.");
         for card in self.store.secrets(self.tenant()).await? {
@@ -265,7 +266,8 @@ impl App {
         Ok(())
     }
 
-    /// Connects to a server and stores the tools that it lists now. Where each user has a login, it is this user's.
+    /// Connects to a server and stores the tools that it lists now. If each user has a login, this user's is
+    /// used.
     pub async fn probe_mcp_server(
         &self,
         name: &ServerName,
@@ -288,7 +290,8 @@ impl App {
         Ok(report)
     }
 
-    /// Accepts exactly these definitions, as they were shown; returns the names of those that were not what waits now.
+    /// Accepts exactly these definitions, as they were shown; returns the names of those that have changed
+    /// since.
     pub async fn accept_mcp_tools(&self, shown: &[McpTool]) -> Result<Vec<String>, Error> {
         let mut changed = Vec::new();
         for tool in shown {
@@ -299,8 +302,8 @@ impl App {
         Ok(changed)
     }
 
-    /// Gives an agent or a user access, in place of the grant that it has. An agent may have variables or headers of its
-    /// own, with these values.
+    /// Grants access to an agent or a user, replacing its grant. An agent may have variables or headers of
+    /// its own, with these values.
     pub async fn grant_mcp(
         &self,
         grant: &McpGrant,
@@ -361,7 +364,7 @@ impl App {
         Ok(())
     }
 
-    /// Takes access away from an agent or a user, with the values that it had of its own. It holds from the next call on.
+    /// Revokes the access of an agent or a user, with its own values. Takes effect with the next call.
     pub async fn revoke_mcp(&self, server: &ServerName, subject: &McpSubject) -> Result<(), Error> {
         match self.store.remove_mcp_grant(self.tenant(), server, subject).await? {
             true => {
@@ -394,7 +397,7 @@ impl App {
         Ok(request)
     }
 
-    /// Answers a request for access. Where it is approved, the grant is written with the answer.
+    /// Answers a request for access. If it is approved, the grant is written with the answer.
     pub async fn review_mcp_request(
         &self,
         id: AccessRequestId,
@@ -411,8 +414,9 @@ impl App {
 }
 
 impl App {
-    /// Checks that the visitor may define this server, and replace the one of its name. A program on this machine and a
-    /// private address are for the owner of the deployment to define, other addresses for an administrator.
+    /// Checks that the visitor may define this server, and replace the one of its name. Programs on this
+    /// machine and private addresses are for the owner of the deployment to define, other addresses for an
+    /// administrator.
     pub async fn may_define_server(&self, visitor: &Visitor, server: &McpServer) -> Result<(), Error> {
         visitor.may(Permission::ManageMcp)?;
         let servers = self.store.mcp_servers(&visitor.tenant).await?;
@@ -433,8 +437,8 @@ impl App {
     }
 }
 
-/// Refuses names without values. A value that is sealed already goes only where it went before: to the same origin, or to
-/// the same program with the same arguments.
+/// Refuses names without values. An already sealed value is sent only where it went before: to the same
+/// origin, or to the same program with the same arguments.
 fn check_values(
     server: &McpServer,
     values: &[(String, SecretString)],
@@ -467,15 +471,15 @@ pub struct AccessWish {
     pub server: ServerName,
     /// The user who asks.
     pub user: UserId,
-    /// The agent or user who is to get access.
+    /// The agent or user to get access.
     pub subject: McpSubject,
-    /// The tools wanted; `None` for all.
+    /// The requested tools; `None` means all.
     pub tools: Option<Vec<String>>,
-    /// Why.
+    /// The reason for the request.
     pub reason: String,
 }
 
-/// A client that is one caller: whoever starts `clawsmith mcp serve`.
+/// A client that is one caller: the user who starts `clawsmith mcp serve`.
 pub struct OneClient {
     executor: Executor,
     caller: Caller,
@@ -500,7 +504,7 @@ impl Clients for OneClient {
     }
 }
 
-/// Opens the sealed values of servers, with keys that are read when the first one is wanted.
+/// Opens the sealed values of servers, with keys that are read when first needed.
 struct SealedValues {
     store: Arc<dyn claw_core::store::Store>,
     keys: KeySource,
@@ -549,7 +553,7 @@ fn no_server(name: &ServerName) -> Error {
         .hint("`clawsmith mcp list` shows those there are")
 }
 
-/// Why settings cannot work, before anything is tried.
+/// Rejects settings that cannot work, before anything is tried.
 fn check(server: &McpServer) -> Result<(), Error> {
     let wrong = |what: String| Err(Error::invalid(format!("MCP server `{}`: {what}", server.name)));
     if !(1..=3600).contains(&server.timeout_secs) {
@@ -605,7 +609,7 @@ fn hint(server: &McpServer) -> String {
     }
 }
 
-/// The lines by which the definition that waits differs from the accepted one, for a person.
+/// Returns the accepted and the pending definition as text, for comparison by a person.
 pub fn definition_change(tool: &McpTool) -> (String, String) {
     let shown = |definition: Option<&serde_json::Value>| {
         definition.and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()

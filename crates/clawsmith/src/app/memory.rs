@@ -30,7 +30,7 @@ pub struct ImportedFile {
     pub path: String,
     /// `added`, `changed`, `unchanged` or `skipped`.
     pub state: &'static str,
-    /// Why it was skipped.
+    /// Why it was skipped; `None` if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -45,18 +45,18 @@ pub struct MemoryCard {
     pub card: DocumentCard,
 }
 
-/// How far memory is indexed, and with which model.
+/// The progress of indexing memory, and its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct MemoryStatus {
-    /// The model of vectors; `None` where words alone find.
+    /// The embedding model; `None` if only words are searched.
     pub model: Option<String>,
-    /// How far the tenant's documents are.
+    /// The state of the tenant's documents.
     #[serde(flatten)]
     pub state: MemoryState,
 }
 
 impl Setup {
-    /// The model that makes vectors, where one is configured.
+    /// Returns the configured embedding model, if any.
     pub fn embedder(&self, keys: Arc<dyn Keys>) -> Result<Option<Arc<dyn Embedder>>, Error> {
         let Some(config) = &self.config().memory.embeddings else { return Ok(None) };
         let file = self.loaded.found.as_ref().and_then(|found| found.path.parent());
@@ -83,7 +83,7 @@ impl App {
         Ok(StoredMemory::new(Arc::clone(&self.store) as _, embedder))
     }
 
-    /// The passages that answer a reader's question best.
+    /// Returns the passages that best answer a reader's question.
     pub async fn search_memory(
         &self,
         reader: &MemoryReader,
@@ -110,7 +110,7 @@ impl App {
         Ok(cards)
     }
 
-    /// Writes a document, whatever was there; returns its version. Its words are found at once.
+    /// Writes a document, replacing any other; returns its version. Its words are searchable at once.
     pub async fn write_memory(
         &self,
         reader: &MemoryReader,
@@ -145,7 +145,7 @@ impl App {
         }
     }
 
-    /// Imports the Markdown and text files below a directory. A file that is there with the same text stays as it is.
+    /// Imports the Markdown and text files below a directory. A document with the same text is left as it is.
     pub async fn import_memory(
         &self,
         reader: &MemoryReader,
@@ -190,7 +190,7 @@ impl App {
         Ok(imported)
     }
 
-    /// Writes the documents that a reader can read to files below a directory; returns their paths there.
+    /// Writes a reader's documents to files below a directory; returns their paths there.
     pub async fn export_memory(
         &self,
         reader: &MemoryReader,
@@ -209,7 +209,7 @@ impl App {
                 if let Some(above) = file.parent() {
                     std::fs::create_dir_all(above)?;
                 }
-                // What is there stays: an export never writes over a file.
+                // An export never overwrites a file.
                 let mut new = std::fs::OpenOptions::new().write(true).create_new(true).open(file)?;
                 std::io::Write::write_all(&mut new, document.text.as_bytes())
             };
@@ -223,7 +223,7 @@ impl App {
         Ok(written)
     }
 
-    /// How far this tenant's memory is indexed.
+    /// Returns the progress of indexing this tenant's memory.
     pub async fn memory_status(&self) -> Result<MemoryStatus, Error> {
         let memory = self.memory()?;
         let model = memory.embedder().map(|embedder| embedder.model().to_owned());
@@ -231,13 +231,13 @@ impl App {
         Ok(MemoryStatus { model, state })
     }
 
-    /// Marks every memory document of this tenant to be indexed again, and indexes what can be indexed now.
+    /// Marks every memory document of this tenant to be indexed again, and indexes as much as possible now.
     pub async fn reindex_memory(&self) -> Result<Indexed, Error> {
         self.store.mark_unindexed(self.tenant()).await?;
         self.index_memory().await
     }
 
-    /// Indexes what waits for it: words, then vectors.
+    /// Indexes pending documents: words, then vectors.
     pub async fn index_memory(&self) -> Result<Indexed, Error> {
         Ok(self.memory()?.indexer().run().await?)
     }
@@ -252,7 +252,7 @@ fn no_document(path: &str) -> Error {
     Error::not_found(format!("there is no memory document `{shown}`")).hint("clawsmith memory list")
 }
 
-/// Where an owner's document is.
+/// Returns the key of an owner's document.
 fn memory_key(reader: &MemoryReader, owner: MemoryOwner, path: &str) -> Result<DocumentKey, Error> {
     let path = recall::path(path);
     let is_below = path.strip_prefix("memory/").is_some_and(|below| {

@@ -1,12 +1,12 @@
-//! The application: everything that a front end needs, and nothing of one.
+//! The application: everything that front ends share, and nothing of any one.
 //!
 //! ```text
 //!  Setup: configuration and environment ──open──▶ App: store, agents, sessions, approvals, undo, secrets
 //! ```
 //!
-//! [`Setup`] is a configuration that applies here. [`App`] is the same with its store open. A front end (the command
-//! line, a gateway, a program of yours) holds arguments, transport and rendering; it asks an [`App`] for the rest.
-//! Nothing here prints, reads a terminal or speaks a protocol.
+//! [`Setup`] is a loaded configuration. [`App`] is the same with its store open. A front end (the command
+//! line, a gateway, a program of yours) holds arguments, transport and rendering; it asks an [`App`] for the
+//! rest. Nothing here prints, reads a terminal or speaks a protocol.
 
 pub mod access;
 mod agents;
@@ -72,9 +72,9 @@ pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
 pub use self::skills::{SkillPublication, SkillView};
 pub use claw_agent::ModelChoice;
 
-/// Becomes a child of this program if the process was started to be one, and then does not return: the helper of the
-/// sandbox, or the reader of a PDF. To be called first in `main`, before there is a second thread; without it no command
-/// runs in the kernel sandbox, and no PDF is read.
+/// Becomes a child of this program if the process was started as one, and then does not return: the sandbox
+/// helper, or the PDF reader. To be called first in `main`, before there is a second thread; without it no
+/// command runs in the kernel sandbox, and no PDF is read.
 pub fn enter_if_asked() {
     claw_web::pdf::enter_if_asked();
     claw_host::sandbox::enter_if_asked();
@@ -86,12 +86,12 @@ pub struct App {
     setup: Arc<Setup>,
     store: Arc<dyn Backend>,
     tenant: TenantId,
-    /// The model that makes vectors, once it was asked for.
+    /// The embedding model, once it was requested.
     embedder: Arc<OnceLock<Option<Arc<dyn Embedder>>>>,
 }
 
 impl Setup {
-    /// Opens the store, creating it and bringing its schema up to date where necessary.
+    /// Opens the store, creating it and migrating its schema if necessary.
     pub async fn open(&self) -> Result<App, Error> {
         let (data, place) = (self.data_dir()?, self.place()?);
         let options = self.store_options(&data)?;
@@ -110,7 +110,7 @@ impl Setup {
         })
     }
 
-    /// Opens the store if there is one; `None`, and nothing created, where there is none.
+    /// Opens the store if there is one; otherwise returns `None` and creates nothing.
     pub async fn open_existing(&self) -> Result<Option<App>, Error> {
         // Without a data directory there is no store either, and that is worth an error.
         self.data_dir()?;
@@ -125,7 +125,7 @@ impl Setup {
         Ok(StoreOptions { installation: installation::of(data)?, ..self.config().store.options() })
     }
 
-    /// Says why a store could not be opened, and what to do about it.
+    /// Explains why a store could not be opened, and what to do about it.
     pub fn unopened(&self, error: StoreError) -> Error {
         let (place, data) = match (self.place(), self.data_dir()) {
             (Ok(place), Ok(data)) => (place, data),
@@ -171,13 +171,13 @@ impl App {
         &self.store
     }
 
-    /// The tenant whose data this application works with; the deployment's own, unless
-    /// [`of_tenant`](Self::of_tenant) named another.
+    /// Returns the tenant of this application: the deployment's own, unless [`of_tenant`](Self::of_tenant)
+    /// chose another.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// The same application for another tenant.
+    /// Returns the same application for another tenant.
     #[must_use]
     pub fn of_tenant(&self, tenant: &TenantId) -> Self {
         Self { tenant: tenant.clone(), ..self.clone() }

@@ -1,4 +1,4 @@
-//! Modes of a chat: how much is done without asking. A mode only narrows what the policy gives.
+//! Modes of a chat: how much is done without asking. A mode only narrows what the policy allows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Error, Sessions};
 
-/// How much an agent does without asking.
+/// The degree to which an agent acts without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -20,16 +20,16 @@ pub enum Mode {
     Ask,
     /// Edits files without asking; asks before commands.
     Edits,
-    /// Does what the configuration says.
+    /// Follows the configuration.
     #[default]
     Configured,
 }
 
 impl Mode {
-    /// All of them, the narrowest first.
+    /// All modes, the narrowest first.
     pub const ALL: [Self; 4] = [Self::Plan, Self::Ask, Self::Edits, Self::Configured];
 
-    /// The mode as a word.
+    /// Returns the mode's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -39,7 +39,7 @@ impl Mode {
         }
     }
 
-    /// What it means, for people.
+    /// Describes the mode, for display.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Plan => "read only: nothing is changed",
@@ -49,7 +49,7 @@ impl Mode {
         }
     }
 
-    /// The effects that it narrows; `None` where it narrows nothing.
+    /// Returns the effects that it narrows; `None` if it narrows none.
     fn narrowing(self) -> Option<Narrowing> {
         use Effect::{Admin, Execute, Message, Spawn, Write};
         let (rule, effects): (EffectRule, &[Effect]) = match self {

@@ -31,7 +31,7 @@ impl Setup {
         })
     }
 
-    /// The endpoints of this configuration; `None` where there are none.
+    /// Returns the configured endpoints; `None` if there are none.
     pub fn endpoints(&self, keys: Arc<dyn Keys>) -> Result<Option<Arc<dyn EndpointHost>>, Error> {
         let config = &self.config().endpoints;
         if config.is_empty() {
@@ -69,7 +69,7 @@ pub struct DeploymentKeys {
 }
 
 impl DeploymentKeys {
-    /// Creates a source of keys; `executor`, where there is one, scrubs their values.
+    /// Creates a source of keys; `executor`, if given, scrubs their values.
     pub(crate) fn new(
         setup: &Setup,
         store: &Arc<dyn Backend>,
@@ -109,7 +109,7 @@ impl Keys for DeploymentKeys {
     }
 }
 
-/// Returns the key in an environment variable; `None` where it is not set.
+/// Returns the key in an environment variable; `None` if it is not set.
 pub fn key_in_environment(around: &Surroundings, name: &str) -> Result<Option<SecretString>, String> {
     match around.variable(name).map(|value| value.to_str()) {
         Some(None) => Err(format!("the variable `{name}` is not UTF-8")),

@@ -1,7 +1,7 @@
 //! Setting up a model: the answers, a test of them, and the configuration file that is written.
 //!
-//! The file's own text stays as it is, to the last comment. The key is never in it: it is kept sealed in the store, or an
-//! environment variable holds it.
+//! The file's own text is preserved, to the last comment. The key is never in it: it is sealed in the store,
+//! or in an environment variable.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
@@ -23,20 +23,20 @@ use toml::{Table, Value};
 use super::{Error, Setup, key_in_environment, probe};
 use crate::config::{Loaded, NAME, Surroundings};
 
-/// How long the test waits for an answer to begin, in seconds.
+/// The longest the test waits for an answer to begin, in seconds.
 const PATIENCE_SECS: u32 = 60;
 
 /// A model to be set up.
 pub struct NewModel {
     /// The provider's name.
     pub provider: String,
-    /// Its protocol, where it is not known by name.
+    /// The protocol; `None` if the provider is known by name.
     pub kind: Option<ProviderKind>,
-    /// Its address, where it is not the usual one.
+    /// The address; `None` for the provider's default.
     pub base_url: Option<String>,
     /// The model.
     pub model: String,
-    /// Its API key.
+    /// The API key.
     pub key: NewKey,
 }
 
@@ -46,23 +46,23 @@ pub enum NewKey {
     None,
     /// An environment variable.
     Env(String),
-    /// Given here, to be kept sealed under the provider's name.
+    /// A given key, to be sealed under the provider's name.
     Given(SecretString),
 }
 
 /// The result of testing a model.
 #[derive(Debug, Clone, Serialize)]
 pub struct ModelTest {
-    /// How it went.
+    /// The outcome.
     pub state: ModelTestState,
-    /// The same in words.
+    /// The outcome in words.
     pub what: String,
-    /// How long the answer took.
+    /// The time the answer took, in milliseconds; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub millis: Option<u64>,
 }
 
-/// How a test of a model went.
+/// The outcome of a test of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelTestState {
@@ -74,15 +74,15 @@ pub enum ModelTestState {
     NoSuchModel,
     /// The provider cannot be reached.
     Unreachable,
-    /// Something else went wrong.
+    /// The test failed otherwise.
     Failed,
 }
 
 /// The configuration file that a model is written to.
 pub struct Target {
-    /// Its path.
+    /// The file's path.
     pub path: PathBuf,
-    /// Its text before; `None` where there is no file.
+    /// The text before; `None` if there is no file.
     before: Option<String>,
 }
 
@@ -146,7 +146,8 @@ impl Target {
         }
     }
 
-    /// Whether the file says which directories agents may read, so that no other list can be added to it.
+    /// Returns whether the file already has a table `files`, so that no list of readable directories can be
+    /// added to it.
     pub fn has_files(&self) -> bool {
         let table = self.before.as_deref().and_then(|text| toml::from_str::<Table>(text).ok());
         table.is_some_and(|table| table.contains_key("files"))
@@ -221,12 +222,12 @@ pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Setu
 }
 
 impl Setup {
-    /// Refuses a model that could never be asked.
+    /// Refuses an invalid model.
     pub fn check_model(&self, model: &NewModel) -> Result<(), Error> {
         self.models(OfferedKeys::new(&self.around, model), None).map(drop)
     }
 
-    /// Asks a new model for one word.
+    /// Tests a new model by asking for one word.
     pub async fn test_model(&self, model: &NewModel) -> Result<ModelTest, Error> {
         let mut setup = self.clone();
         let config = &mut setup.loaded.config.models;
@@ -286,7 +287,7 @@ fn failed(NewModel { provider, model, .. }: &NewModel, error: &ModelError) -> Mo
     ModelTest { state, what: format!("{what}: {}", error.message), millis: None }
 }
 
-/// The key that was given, before it is kept, and those of the environment.
+/// The given key, before it is stored, and those of the environment.
 struct OfferedKeys {
     around: Surroundings,
     key: Option<SecretString>,

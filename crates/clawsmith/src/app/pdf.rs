@@ -12,18 +12,18 @@ use tokio::time::Instant;
 
 /// Memory of the process.
 const MEMORY_MIB: u64 = 1024;
-/// The longest output that is taken.
+/// The longest output accepted, in MiB.
 const OUTPUT_MIB: usize = 8;
-/// The most of its messages that are looked at.
+/// The most bytes read of its error messages.
 const ERRORS: u64 = 16 * 1024;
-/// How long the end of a process is waited for that has closed its output.
+/// The longest wait for a process to exit after it has closed its output.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Starts readers of PDF in the kernel sandbox, whatever commands run in.
+/// Starts PDF readers in the kernel sandbox, regardless of the sandbox of commands.
 #[derive(Debug)]
 pub(super) struct SandboxedPdf {
     launcher: Launcher,
-    /// How long a document may take.
+    /// The timeout for one document.
     time: Duration,
 }
 
@@ -70,7 +70,7 @@ impl PdfProcess for SandboxedPdf {
             },
         };
         feeding.abort();
-        // What still runs ends with its handle.
+        // A process that still runs ends with its handle.
         drop(process);
         Ok(Printed { output, cut })
     }
@@ -108,7 +108,7 @@ impl SandboxedPdf {
     }
 }
 
-/// Takes output until its end; fails where there is more than allowed.
+/// Reads output until its end; fails if there is more than allowed.
 async fn take(mut from: impl AsyncRead + Unpin, into: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {

@@ -1,8 +1,9 @@
-//! The policy, looked at: why a caller has a tool, doubtful rules, what another configuration would change, and assertions
-//! about verdicts.
+//! Inspecting the policy: why a caller has a tool, doubtful rules, the effect of another configuration, and
+//! assertions about verdicts.
 //!
-//! An assertion is judged by the road itself: everything up to the verdict of a real call is done, and the call is not made.
-//! The store is an empty one in memory, so that a file of assertions means the same on every machine.
+//! An assertion is judged by the executor itself: every step up to the verdict of a real call is done, and
+//! the call is not made. The store is an empty one in memory, so that a file of assertions means the same on
+//! every machine.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,7 @@ pub enum SubagentPlace {
 /// The outcome of an assertion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyTestOutcome {
-    /// Its name.
+    /// The test's name.
     pub name: String,
     /// The verdict is the expected one, and its reason has the expected words.
     pub passed: bool,
@@ -108,7 +109,7 @@ impl PolicyTest {
         self.name.clone().unwrap_or_else(|| format!("{} of {agent}", self.tool))
     }
 
-    /// The caller that the assertion is about. Each has a session of its own: rates are not what is tested.
+    /// Returns the caller of the assertion. Each has a session of its own: rate limits are not tested.
     fn caller(&self, setup: &Setup, number: usize, workspace: &Path) -> Result<Caller, Error> {
         let invalid = |error: claw_core::InvalidId| Error::invalid(error.to_string());
         let agent = match &self.agent {
@@ -230,24 +231,24 @@ impl App {
         Err(Error::invalid("the rules of the deployment are for administrators of its own tenant").refusing())
     }
 
-    /// Says why a caller has a tool or has it not.
+    /// Explains why a caller has a tool or not.
     pub async fn explain_tool(&self, caller: &Caller, tool: &str) -> Result<Explanation, Error> {
         let tools = self.registry_of(caller).await?.tool_set();
         Ok(explain(&self.policy().await?, &tools, &Subject::from(caller), tool))
     }
 
-    /// The doubtful rules of a configuration; of the one that holds where none is given.
+    /// Returns the lint findings about a configuration; by default about the current one.
     pub fn lint_policy(&self, other: Option<&Setup>) -> Vec<PolicyFinding> {
         lint(&other.unwrap_or_else(|| self.setup()).config().policy(), &catalogue())
     }
 
-    /// What each agent gains and loses if another configuration holds instead of this one.
+    /// Returns the tools that each agent gains and loses under another configuration.
     pub fn diff_policy(&self, other: &Setup) -> Result<PolicyDiff, Error> {
         let (before, after) = (self.setup().config().policy(), other.config().policy());
         diff::diff(&before, &after, &catalogue()).map_err(|error| Error::invalid(error.to_string()))
     }
 
-    /// Reads a configuration that somebody proposes. Nothing is done under it, and the environment is not laid over it.
+    /// Reads a proposed configuration. It is not applied, and the environment does not override it.
     pub fn proposed(&self, text: String) -> Result<Setup, Error> {
         let directory = self.setup().around.directory.clone();
         let around = Surroundings { directory, variables: Vec::new() };

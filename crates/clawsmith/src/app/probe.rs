@@ -1,4 +1,4 @@
-//! A probe of a model: one small request, and how long it took.
+//! A probe of a model: one small request, and its duration.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use claw_core::message::Turn;
 use claw_core::port::{Model, ModelError, Piece, Question};
 use claw_core::store::Role;
 
-/// Asks a model for one word; returns how long it took.
+/// Asks a model for one word; returns the time it took.
 pub async fn ask(model: &dyn Model) -> Result<Duration, ModelError> {
     let question = Question {
         turns: vec![Turn::text(Role::User, "Answer with the word: ready")],

@@ -1,7 +1,7 @@
-//! Which programs on this machine may have commands in the background: each has a file that it keeps locked.
+//! Finds the programs on this machine that may have commands in the background: each keeps a file locked.
 //!
-//! A lock goes with its program, however that ends. So a file that can be locked is that of a program which is gone,
-//! and what it ran is lost.
+//! A lock ends with its program, in whatever way. So a file that can be locked belongs to a dead program,
+//! whose commands are lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,12 +19,12 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::Error;
 
-/// Where the files are, in the data directory.
+/// The directory of the files, in the data directory.
 const DIRECTORY: &str = "owners";
-/// What a file is called until it is locked.
+/// The prefix of a file's name until it is locked.
 const UNLOCKED: &str = "unlocked-";
 
-/// This program, as long as it may have commands in the background.
+/// The lock of this program, held while it may have background commands.
 #[derive(Debug)]
 pub(crate) struct Owning {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Owning {
 }
 
 impl Owning {
-    /// Says that this worker runs.
+    /// Announces that this worker runs.
     pub(crate) fn begin(data: &Path, worker: &Worker) -> Result<Self, Error> {
         let directory = data.join(DIRECTORY);
         lock(&directory, &worker.node).map_err(|error| {
@@ -42,12 +42,12 @@ impl Owning {
         })
     }
 
-    /// What keeps commands running for this worker.
+    /// Returns the [`Keeping`] of this worker: the store and the limits of its background commands.
     pub(crate) fn keeping(store: &Arc<dyn Backend>, worker: Worker, limits: ProcessLimits) -> Keeping {
         Keeping { store: Arc::clone(store) as _, worker, limits }
     }
 
-    /// Nothing runs any more.
+    /// Removes the file: nothing runs any more.
     pub(crate) fn end(self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -64,7 +64,7 @@ fn lock(directory: &Path, node: &NodeId) -> io::Result<Owning> {
     Ok(Owning { path, _locked: file })
 }
 
-/// Commands of programs that are gone, each told once: how they ended is not known.
+/// Returns the commands of dead programs, each reported once: their end is unknown.
 pub(crate) async fn lost(data: &Path, store: &Arc<dyn Backend>) -> Vec<Process> {
     let mut all = Vec::new();
     for entry in fs::read_dir(data.join(DIRECTORY)).into_iter().flatten().flatten() {

@@ -8,12 +8,12 @@ pub use claw_store::chain::ChainReport;
 use super::access::Visitor;
 use super::{App, Error};
 
-/// How many entries are read at a time.
+/// The number of entries read at a time.
 const READ: usize = 500;
-/// The most entries that are looked at for one page.
+/// The most entries scanned for one page.
 const MOST_LOOKED_AT: usize = 10_000;
 
-/// Filter and place of a page of the ledger; every part that is given must agree.
+/// The filter and position of a page of the ledger; all given parts must match.
 #[derive(Debug, Clone, Default)]
 pub struct LedgerPage {
     /// Only entries of this agent.
@@ -35,8 +35,8 @@ pub struct LedgerPage {
 pub struct LedgerEntries {
     /// The entries, latest first.
     pub entries: Vec<Entry>,
-    /// The position to go on from; `None` where nothing is left. A page can be short, or empty, and yet not be the last:
-    /// many entries were looked at that do not fit.
+    /// The position of the next page; `None` at the end. A page can be short or empty and yet not be the
+    /// last, if many scanned entries did not match.
     pub next: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! Replaying a policy: which recorded calls another configuration would decide differently.
 //!
-//! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place among
-//! subagents, tool, and the command of a shell call. What a person answered, rules that were remembered and files that were
-//! there at the time are not part of it.
+//! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place
+//! among subagents, tool, and the command of a shell call. Answers to approvals, remembered rules and the
+//! files of that time do not count.
 
 use std::time::Duration;
 
@@ -34,27 +34,27 @@ pub enum ReplayVerdict {
     Deny,
 }
 
-/// Recorded calls that are decided differently, in the same way and for the same reason.
+/// Recorded calls decided differently, in the same way and for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReplayChange {
     /// The agent.
     pub agent: String,
     /// The tool.
     pub tool: String,
-    /// The verdict of the configuration that holds now.
+    /// The verdict of the current configuration.
     pub before: ReplayVerdict,
-    /// The verdict of the other one.
+    /// The verdict of the other configuration.
     pub after: ReplayVerdict,
     /// The rule that decides otherwise.
     pub reason: String,
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// One of them: its command, or its arguments, scrubbed.
+    /// The command or the arguments of one of them, scrubbed.
     pub example: String,
 }
 
 impl ReplayChange {
-    /// Whether another call differs in the same way, for the same reason.
+    /// Returns whether another call differs in the same way, for the same reason.
     fn is_like(&self, other: &Self) -> bool {
         let of = |change: &Self| (change.before, change.after);
         self.agent == other.agent
@@ -67,11 +67,11 @@ impl ReplayChange {
 /// Outcome of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Replay {
-    /// How many recorded calls were judged.
+    /// The number of recorded calls judged.
     pub calls: u64,
-    /// How many of them have the same verdict.
+    /// The number of calls with the same verdict.
     pub same: u64,
-    /// How many could not be judged: their tool is not known, or the ledger does not say enough.
+    /// The number of calls not judged: their tool is unknown, or the ledger does not say enough.
     pub skipped: u64,
     /// The others, the most frequent first.
     pub changes: Vec<ReplayChange>,
@@ -84,7 +84,7 @@ struct Judge {
 }
 
 impl App {
-    /// Judges the calls since a time by this configuration and by another one, and returns where they differ.
+    /// Judges the calls since a time by this configuration and by another, and returns the differences.
     pub async fn replay(&self, other: Setup, since: UnixMillis) -> Result<Replay, Error> {
         let now = self.judge().await?;
         let other = Self { setup: std::sync::Arc::new(other), ..self.clone() };
@@ -193,7 +193,7 @@ impl<'a> Recorded<'a> {
 }
 
 impl Judge {
-    /// The verdict on a call, and the rule that decides; `None` where the tool is not known.
+    /// Returns the verdict on a call, and the rule that decides; `None` if the tool is unknown.
     fn verdict(&self, tools: &ToolSet, call: &Recorded<'_>) -> Option<(ReplayVerdict, String)> {
         let meta = tools.find(call.tool).or_else(|| tools.find_absent(call.tool))?;
         let verdict = self.policy.judge(tools, &Subject::from(&call.caller), meta);

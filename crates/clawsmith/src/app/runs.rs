@@ -1,4 +1,4 @@
-//! Runs: agents that answer, wait or were stopped, on whichever node.
+//! Runs: agents that answer, wait or were stopped, on any node.
 
 use claw_core::JobId;
 use claw_core::port::Clock as _;
@@ -12,9 +12,9 @@ use super::{App, Error};
 /// The effect of cancelling a run.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct CancelledRuns {
-    /// Runs that nobody worked on: they are over now.
+    /// Runs without a worker: they have ended.
     pub ended: Vec<JobId>,
-    /// Runs that a worker ends as soon as it hears of it.
+    /// Runs that a worker ends as soon as it gets the request.
     pub told: Vec<JobId>,
     /// Runs that were over before.
     pub over: Vec<JobId>,
@@ -27,7 +27,7 @@ impl App {
         runs.map_err(|error| Error::failed("the runs cannot be read").because(error))
     }
 
-    /// Finds a run by its id, or the beginning of one among the runs that are not over.
+    /// Finds a run by its id, or by the beginning of one among unfinished runs.
     pub async fn find_run(&self, id: &str) -> Result<Job, Error> {
         let unknown =
             || Error::not_found(format!("there is no run `{id}`")).hint("clawsmith runs list --all");
@@ -46,15 +46,16 @@ impl App {
         }
     }
 
-    /// Cancels a run and all runs below it, wherever they are. A run keeps what it had and says so in its session.
+    /// Cancels a run and all runs below it, on any node. A run keeps its results so far and reports the
+    /// cancel in its session.
     pub async fn cancel_run(&self, run: JobId, by: &str) -> Result<CancelledRuns, Error> {
         let store: &dyn Store = &*self.store;
         let Cancelled { ended, told, over } = cancel(store, self.tenant(), run, by).await?;
         Ok(CancelledRuns { ended, told, over })
     }
 
-    /// Takes a run from whoever has it, so that any worker can take it up now. `false` where it is over, or waits for
-    /// an approval.
+    /// Takes a run from its worker, so that any worker can resume it now. Returns `false` if it is over, or
+    /// waits for an approval.
     pub async fn release_run(&self, run: JobId) -> Result<bool, Error> {
         let released = self.store.release(self.tenant(), run, SystemClock.now()).await;
         released.map_err(|error| Error::failed("the run could not be released").because(error))

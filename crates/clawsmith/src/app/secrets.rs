@@ -22,7 +22,7 @@ impl Setup {
         Ok(scrubbers)
     }
 
-    /// A scrubber for text outside of calls, with the same values.
+    /// Returns a scrubber for text outside of calls, with the same values.
     pub fn scrubber(&self) -> Result<Scrubber, Error> {
         let mut scrubber = Scrubber::default();
         for (name, value) in self.environment_secrets() {
@@ -79,7 +79,8 @@ impl App {
         Ok(values)
     }
 
-    /// Tells the scrubbers every sealed value of every tenant: a program may have written one into a file long ago.
+    /// Registers every sealed value of every tenant with the scrubbers: a program may have written one into a
+    /// file long ago.
     pub(crate) async fn hide_sealed(&self, executor: &Executor) -> Result<(), Error> {
         let known = self.store.tenants().await.map_err(|error| {
             Error::failed("the tenants cannot be read, so their secrets could not be hidden").because(error)

@@ -1,4 +1,5 @@
-//! The sessions of a person on this machine: found again, named, forked, removed, and held by one terminal at a time.
+//! The sessions of a person on this machine: finding, naming, forking and removing them, and locking one for
+//! a terminal.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -14,15 +15,15 @@ use serde::{Deserialize as _, Serialize};
 
 use super::{App, Error, workspace_session};
 
-/// The channel of sessions that are held at a terminal.
+/// The channel of sessions at a terminal.
 const CHANNEL: &str = "cli";
-/// The directory of the data directory with a locked file for each session that a terminal holds.
+/// The directory in the data directory with a locked file for each session open at a terminal.
 const HELD: &str = "chats";
-/// The most sessions that are looked through.
+/// The most sessions searched.
 const MOST: usize = 500;
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 120;
-/// Characters of a session's first words that stand where it has no title.
+/// The characters of a session's first words shown if it has no title.
 const ABOUT: usize = 60;
 
 /// A session, as its owner sees it in a list.
@@ -30,12 +31,12 @@ const ABOUT: usize = 60;
 pub struct SessionView {
     /// Short id, by which it is named at the command line.
     pub id: String,
-    /// Its key.
+    /// The session's key.
     pub session: SessionKey,
     /// The title that its owner gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its title, or the first words that were said in it.
+    /// The session's title, or its first words.
     pub about: String,
     /// The directory that the agent works in.
     pub workspace: Option<PathBuf>,
@@ -43,48 +44,49 @@ pub struct SessionView {
     pub started: UnixMillis,
     /// The time of its last message from its owner.
     pub last: UnixMillis,
-    /// How many messages it has.
+    /// The number of messages.
     pub messages: u64,
-    /// A run of it goes on.
+    /// True if a run of it is in progress.
     pub running: bool,
-    /// A terminal of this machine holds it.
+    /// True if a terminal of this machine has it open.
     pub open: bool,
 }
 
 /// The session that a chat is to be about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// A new one.
+    /// A new session.
     New,
-    /// The latest one of the workspace that no terminal holds; a new one where there is none.
+    /// The latest session of the workspace that no terminal has open; a new one if there is none.
     Latest,
-    /// The latest one of the workspace; an error where there is none.
+    /// The latest session of the workspace; an error if there is none.
     Continue,
-    /// The one with this id, key or title.
+    /// The session with this id, key or title.
     Named(String),
 }
 
 /// A session that was chosen. Dropping it lets another terminal have it.
 #[derive(Debug)]
 pub struct ChosenSession {
-    /// Its key.
+    /// The session's key.
     pub session: SessionKey,
-    /// The session as it was; `None` where it is new.
+    /// The session as it was; `None` if it is new.
     pub earlier: Option<SessionView>,
     _held: Option<File>,
 }
 
-/// Something that was said, in short.
+/// The text of a message, shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// Who said it.
+    /// The speaker.
     pub role: Role,
     /// The words, without calls and results.
     pub text: String,
 }
 
 impl App {
-    /// The sessions of this caller at a terminal, the latest first; of one workspace where it is given.
+    /// Returns the sessions of this caller at a terminal, the latest first; with `workspace`, only those of
+    /// it.
     pub async fn session_list(
         &self,
         caller: &Caller,
@@ -128,7 +130,7 @@ impl App {
         })
     }
 
-    /// The caller's session of this id, key or title; the beginning of an id is enough where it is the only one.
+    /// Returns the caller's session of this id, key or title; an unambiguous beginning of an id is enough.
     pub async fn session_named(&self, caller: &Caller, name: &str) -> Result<SessionView, Error> {
         let list = self.session_list(caller, None).await?;
         let exact = |view: &&SessionView| {
@@ -148,7 +150,7 @@ impl App {
         }
     }
 
-    /// Chooses the session that a caller's chat is about, and holds it if `hold`.
+    /// Chooses the session of a caller's chat, and locks it if `hold`.
     pub async fn choose_session(
         &self,
         caller: &Caller,
@@ -194,7 +196,7 @@ impl App {
         Ok(ChosenSession { session, earlier, _held: held })
     }
 
-    /// Gives a session of the caller's a title; an empty one takes it away.
+    /// Sets the title of a caller's session; an empty one removes it.
     pub async fn rename_session(
         &self,
         caller: &Caller,
@@ -204,7 +206,7 @@ impl App {
         self.rename_session_of((&caller.tenant, &Circle::of(caller)), session, title).await
     }
 
-    /// The same for a session of a circle.
+    /// Sets the title of a session of a circle; an empty one removes it.
     pub async fn rename_session_of(
         &self,
         owner: (&TenantId, &Circle),
@@ -221,12 +223,12 @@ impl App {
         found.then_some(()).ok_or_else(|| gone(session))
     }
 
-    /// Copies what was said in a session to a new one of the same owner and workspace; returns the new key.
+    /// Copies the messages of a session to a new one of the same owner and workspace; returns the new key.
     pub async fn fork_session(&self, caller: &Caller, session: &SessionKey) -> Result<SessionKey, Error> {
         self.fork_session_of((&caller.tenant, &Circle::of(caller)), session).await
     }
 
-    /// The same for a session of a circle.
+    /// Copies the messages of a circle's session to a new one; returns the new key.
     pub async fn fork_session_of(
         &self,
         owner: (&TenantId, &Circle),
@@ -245,12 +247,12 @@ impl App {
         }
     }
 
-    /// Removes a session of the caller's and what was said in it. The ledger and changes of files stay.
+    /// Removes a caller's session and its messages. The ledger and file changes stay.
     pub async fn remove_session(&self, caller: &Caller, session: &SessionView) -> Result<(), Error> {
         self.remove_session_of((&caller.tenant, &Circle::of(caller)), &session.session).await
     }
 
-    /// The same for a session of a circle.
+    /// Removes a session of a circle and its messages. The ledger and file changes stay.
     pub async fn remove_session_of(
         &self,
         owner: (&TenantId, &Circle),
@@ -264,7 +266,7 @@ impl App {
         found.then_some(()).ok_or_else(|| gone(session))
     }
 
-    /// What a person and the agent last said in a session, oldest first.
+    /// Returns the last messages of the user and the agent in a session, oldest first.
     pub async fn recap(
         &self,
         caller: &Caller,
@@ -283,7 +285,8 @@ impl App {
         Ok(said[said.len().saturating_sub(most)..].to_vec())
     }
 
-    /// The file that a terminal keeps locked while it holds a session; `None` where there is no place for it.
+    /// Returns the file that a terminal keeps locked while it has a session open; `None` without a data
+    /// directory.
     fn held(&self, session: &SessionKey) -> Option<PathBuf> {
         Some(self.setup.data_dir().ok()?.join(HELD).join(short_id(session)))
     }
@@ -295,7 +298,7 @@ pub fn short_id(session: &SessionKey) -> String {
     digest.trim_start_matches("sha256:").chars().take(8).collect()
 }
 
-/// The words of a message, in one line and without calls and results.
+/// Returns the text of a message in one line, without calls and results.
 pub fn words(message: &Message) -> String {
     let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
     let text = parts.iter().filter_map(|part| match part {

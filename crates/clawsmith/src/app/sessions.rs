@@ -1,4 +1,4 @@
-//! Sessions: agents at work in this process. Messages go into the queue, a worker takes runs from there.
+//! Sessions: agents at work in this process. Messages go into the queue, from which a worker takes runs.
 //!
 //! A run belongs to the process that holds its lease. If the process dies, its lease expires and the next one that
 //! takes the lane resumes the run from what is stored.
@@ -31,20 +31,20 @@ use crate::config::Config;
 /// The time after which the run of a dead process is taken over.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// How agents work in this process.
+/// The options of agents in this process.
 #[derive(Debug, Clone, Default)]
 pub struct SessionsOptions {
-    /// The lanes that runs are taken from. A message goes into the first.
+    /// The lanes from which runs are taken. A message goes into the first.
     pub lanes: Vec<SmolStr>,
     /// A script that is played instead of every model.
     pub script: Option<PathBuf>,
-    /// Another model for one agent.
+    /// A different model for one agent.
     pub instead: Option<(AgentId, ModelChoice)>,
-    /// How many runs go on at a time; 8 where it is `None`.
+    /// The number of concurrent runs; `None` means 8.
     pub slots: Option<usize>,
 }
 
-/// Agents at work: a worker of this process, and what front ends send and follow.
+/// Agents at work: a worker of this process, and the operations of front ends.
 pub struct Sessions {
     deployment: Deployment,
     worker: Worker,
@@ -58,7 +58,7 @@ pub struct Sessions {
     _following: Following,
 }
 
-/// The lane of a session whose runs only a process that shows it takes.
+/// Returns the lane of a session whose runs are taken only by a process that shows it.
 pub fn private_lane(session: &SessionKey) -> SmolStr {
     format_smolstr!("chat:{session}")
 }
@@ -119,17 +119,17 @@ impl App {
 }
 
 impl Sessions {
-    /// The parts that runs are made with.
+    /// Returns the parts that runs use.
     pub fn deployment(&self) -> &Deployment {
         &self.deployment
     }
 
-    /// Rings when no worker of this process takes runs any more.
+    /// Returns a token that is cancelled when no worker of this process takes runs any more.
     pub fn deserted(&self) -> &CancellationToken {
         &self.deserted
     }
 
-    /// Background commands that ended with a program that is gone; each is reported once.
+    /// Returns the background commands of programs that died; each is reported once.
     pub fn lost(&self) -> &[Process] {
         &self.lost
     }
@@ -155,7 +155,7 @@ impl Sessions {
         Ok(accepted.job)
     }
 
-    /// Stops every run of the caller's session, in whichever process it is: those of this one at once.
+    /// Stops every run of the caller's session, in any process: those of this one at once.
     pub async fn stop(&self, caller: &Caller, by: &str) -> Result<(), Error> {
         let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
         let filter = JobFilter { session: Some(caller.session.clone()), states, ..JobFilter::default() };
@@ -188,7 +188,7 @@ impl Sessions {
         model.map_err(|error| Error::failed(error.to_string()))
     }
 
-    /// Ends the worker once its runs have ended, and the background commands; returns how many commands there were.
+    /// Ends the worker once its runs have ended, and the background commands; returns the number of commands.
     pub async fn end(self) -> Result<usize, Error> {
         self.stop.cancel();
         let worked = self.working.await;
@@ -203,7 +203,7 @@ impl Sessions {
     }
 }
 
-/// The session of this agent, user and workspace on a terminal; another one where `other` is given.
+/// Returns the session of this agent, user and workspace on a terminal; `other` names another one.
 pub fn workspace_session(caller: &Caller, other: Option<&str>) -> Result<SessionKey, Error> {
     let workspace = &caller.workspace;
     let name = workspace.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -259,7 +259,7 @@ fn order(caller: &Caller, asking: Asking) -> Order {
     }
 }
 
-/// The profile that all agents have in common; one of them may have another model for a while.
+/// Returns the common profile of all agents; `instead` gives one agent another model.
 fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profiles {
     let common = Profile {
         limits: config.runs.clone(),

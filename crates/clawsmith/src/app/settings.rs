@@ -1,4 +1,4 @@
-//! What a tenant keeps for its tools and models: settings of built-in tools, secrets, and its own tool rules.
+//! A tenant's settings of built-in tools, its secrets, and its own tool rules.
 
 use claw_core::port::Clock as _;
 use claw_core::store::{Layer, SecretCard, SecretPlace, Settings, StoredSettings, TenantChange};
@@ -22,13 +22,13 @@ impl App {
         Ok(self.store.settings(&Layer::Tenant(self.tenant().clone())).await?)
     }
 
-    /// Writes this tenant's settings of a built-in tool, in place of those before.
+    /// Writes this tenant's settings of a built-in tool, replacing those before.
     pub async fn put_tool_settings(&self, tool: &ToolName, settings: Settings) -> Result<(), Error> {
         let layer = self.settings_of(tool)?;
         Ok(self.store.put_settings(&layer, tool, settings, SystemClock.now()).await?)
     }
 
-    /// Removes this tenant's settings of a built-in tool: those of the deployment hold again.
+    /// Removes this tenant's settings of a built-in tool: those of the deployment apply again.
     pub async fn remove_tool_settings(&self, tool: &ToolName) -> Result<(), Error> {
         let layer = self.settings_of(tool)?;
         match self.store.remove_settings(&layer, tool).await? {
@@ -51,7 +51,7 @@ impl App {
         Ok(self.store.secrets(self.tenant()).await?)
     }
 
-    /// Seals a secret of this tenant, for one agent or for all, in place of the one before.
+    /// Seals a secret of this tenant, for one agent or for all, replacing the one before.
     pub async fn put_secret(
         &self,
         name: SecretName,
@@ -101,7 +101,8 @@ impl App {
         }
     }
 
-    /// Writes the tool rules of this tenant; returns what is doubtful about them. They can only narrow the deployment's.
+    /// Writes the tool rules of this tenant and returns the new lint findings. Tenant rules can only narrow
+    /// the deployment's.
     pub async fn set_tenant_rules(&self, rules: &TenantTools) -> Result<Vec<Finding>, Error> {
         let mut policy = self.setup().config().policy();
         let before = lint(&policy, &catalogue());

@@ -1,4 +1,4 @@
-//! A configuration with the environment of its process: where everything is, before anything is opened.
+//! A configuration with the environment of its process: all paths, before anything is opened.
 //!
 //! Nothing here creates a file or opens a store. Listing, explaining and checking work on a [`Setup`] alone and leave
 //! no trace.
@@ -23,8 +23,8 @@ pub struct Setup {
     pub loaded: Loaded,
     /// The current directory and the environment variables.
     pub around: Surroundings,
-    /// Whether every call is the local user's own, so that the skills in their home directory can be used. Never where
-    /// others come in over a network.
+    /// True if every call is the local user's own, so that the skills in their home directory can be used.
+    /// Never true if others connect over a network.
     pub local_user: bool,
 }
 
@@ -77,7 +77,7 @@ impl Setup {
         &self.loaded.config.tenant
     }
 
-    /// The directory that everything is kept in.
+    /// Returns the data directory.
     pub fn data_dir(&self) -> Result<PathBuf, Error> {
         let hint = "set `CLAWSMITH_DATA_DIR` to a directory";
         let directory = self.loaded.data_dir(&self.around).ok_or_else(|| {
@@ -102,7 +102,7 @@ impl Setup {
         }
     }
 
-    /// The file that holds the keys of sealed values, where no variable does.
+    /// Returns the file with the keys of sealed values, used if no variable holds them.
     pub fn key_file(&self) -> Result<PathBuf, Error> {
         Ok(self.data_dir()?.join("keys").join("ring"))
     }
@@ -119,7 +119,7 @@ impl Setup {
     }
 }
 
-/// Every tool of the catalogue, absent ones included: a policy may be written for tools that are to come.
+/// Returns every tool of the catalogue, absent ones included: a policy may name future tools.
 pub fn catalogue() -> ToolSet {
     ToolSet::new(claw_tools::catalogue().into_iter().map(Arc::new), [])
 }
@@ -127,7 +127,7 @@ pub fn catalogue() -> ToolSet {
 /// The cost of a tool's definition, in tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Tokens {
-    /// How many.
+    /// The number of tokens.
     pub count: usize,
     /// The count is an estimate.
     pub estimated: bool,
@@ -148,7 +148,7 @@ pub fn spec(meta: &Meta) -> Option<Spec> {
     Some((tool.make)().spec().clone())
 }
 
-/// The absolute path, with links resolved where it exists: workspaces are compared with it.
+/// Returns the absolute path, with links resolved if it exists: workspaces are compared with it.
 pub fn real(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.canonicalize().unwrap_or(absolute)

@@ -1,4 +1,4 @@
-//! The shell: where commands run, which paths they never reach, and the rules they are judged by.
+//! The shell: where commands run, the paths they never reach, and the rules that judge them.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -34,7 +34,8 @@ impl Setup {
         LocalShell::new(Arc::new(Launcher::new()), self.shell_options())
     }
 
-    /// The files of this machine, or those of the container where the workspace is not shown to commands.
+    /// Returns the files of this machine, or those of the container if the workspace is not shown to
+    /// commands.
     pub(crate) fn files(&self) -> Arc<dyn FsBridge> {
         let files = Arc::new(LocalFiles::new());
         let sandbox = &self.config().sandbox;
@@ -74,8 +75,9 @@ impl Setup {
         }
     }
 
-    /// The paths that no command reaches, wherever the workspace is: data, store, and the configuration, by which an
-    /// agent could give itself more. A project's file that a command makes is not used until a person accepts it.
+    /// Returns the paths that no command reaches, wherever the workspace is: data, store, and the
+    /// configuration, by which an agent could give itself more. A project's file that a command creates is
+    /// not used until a person accepts it.
     fn hidden(&self) -> Vec<PathBuf> {
         let data = self.data_dir().ok().map(|data| real(&data));
         let mut hidden: Vec<PathBuf> = self.loaded.found.iter().map(|found| real(&found.path)).collect();
@@ -90,12 +92,12 @@ impl Setup {
         hidden
     }
 
-    /// The directories of the user's configuration and of accepted files, which only people write.
+    /// Returns the directories of the user's configuration and of accepted files, which only people write.
     fn private_directories(&self) -> Vec<PathBuf> {
         self.around.config_dir().into_iter().chain(self.around.trusted()).collect()
     }
 
-    /// Creates those directories, so that no command can where they lie in its workspace.
+    /// Creates those directories, so that no command can, if they are in its workspace.
     pub fn make_private_directories(&self) {
         for directory in self.private_directories() {
             // Where it cannot be made and a command could, the sandbox refuses the command.
@@ -103,7 +105,7 @@ impl Setup {
         }
     }
 
-    /// The rules by which the commands of each agent are judged. They were tried when the configuration was loaded.
+    /// Returns the command rules of each agent. They were checked when the configuration was loaded.
     pub(crate) fn command_rules(&self) -> Result<CommandRules, Error> {
         let config = self.config();
         let of = |agent: &str| {
@@ -124,7 +126,7 @@ impl Setup {
     }
 }
 
-/// The file of a SQLite store and those beside it.
+/// Returns the file of a SQLite store and those beside it.
 pub(super) fn store_files(file: &Path) -> [PathBuf; 4] {
     ["", "-wal", "-shm", "-journal"].map(|suffix| {
         let mut name = file.as_os_str().to_owned();

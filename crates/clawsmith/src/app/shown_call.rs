@@ -1,4 +1,4 @@
-//! Calls as people read them: what a call is about in a few words, and what came of it.
+//! Calls as people read them: a summary of a call, and its result.
 
 use std::path::Path;
 
@@ -6,28 +6,28 @@ use claw_core::message::{Args, Told, is_mark};
 use claw_core::tool::Block;
 use serde_json::Value;
 
-/// Bytes of the largest file whose change is shown beforehand.
+/// The largest file whose change is previewed, in bytes.
 const LARGEST_SHOWN: u64 = 1024 * 1024;
 
 /// The longest summary, in characters.
 const LONGEST: usize = 100;
-/// The most lines of a diff that a question shows.
+/// The most lines of a diff shown with an approval.
 const MOST_DIFF: usize = 200;
 
-/// What came of a call, for a person.
+/// The result of a call, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShownResult {
-    /// The call did what it was to do: a command that failed did not, though its call went well.
+    /// True if the call achieved its purpose: false for a failing command, although its call succeeded.
     pub is_good: bool,
     /// A few words beside the call's name: `+3 -1`, `exit code 1`.
     pub note: String,
-    /// What a command printed.
+    /// The output of a command.
     pub printed: Vec<String>,
-    /// How files changed, as lines of a diff, and what else is remarkable.
+    /// The changes of files, as lines of a diff, and other remarkable details.
     pub details: Vec<String>,
 }
 
-/// A call's arguments in a few words: the path it is about, or the command.
+/// Summarizes a call's arguments: its path, or its command.
 pub fn summary(tool: &str, args: &Args) -> String {
     let text = match args {
         Args::Json(args) => main_argument(tool, args).unwrap_or_else(|| args.to_string()),
@@ -42,7 +42,7 @@ pub fn summary(tool: &str, args: &Args) -> String {
     }
 }
 
-/// The argument that says what a call is about.
+/// Returns the main argument of a call.
 fn main_argument(tool: &str, args: &Value) -> Option<String> {
     let text = |key: &str| args.get(key)?.as_str().map(str::to_owned);
     let within = |pattern: String| match text("path") {
@@ -60,8 +60,7 @@ fn main_argument(tool: &str, args: &Value) -> Option<String> {
     }
 }
 
-/// Reads a result as a person wants to see it at once: how a file changed, what a command printed. `args` are those of the
-/// call.
+/// Converts a result for display: how a file changed, what a command printed. `args` are those of the call.
 pub fn result(told: &Told, args: Option<&Args>) -> ShownResult {
     let lines = told.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.lines().filter(|line| !is_mark(line))),
@@ -78,7 +77,7 @@ pub fn result(told: &Told, args: Option<&Args>) -> ShownResult {
     }
 }
 
-/// How a file was changed: the diff, or the content of a new file.
+/// Shows the change of a file: the diff, or the content of a new file.
 fn changed(lines: &[String], args: Option<&Args>) -> ShownResult {
     let diff: Vec<String> = lines.iter().skip_while(|line| !line.starts_with("--- ")).cloned().collect();
     let is_new = diff.is_empty() && lines.first().is_some_and(|line| line.starts_with("created "));
@@ -104,7 +103,8 @@ fn changed(lines: &[String], args: Option<&Args>) -> ShownResult {
     ShownResult { is_good: true, note, details: details.collect(), ..ShownResult::default() }
 }
 
-/// What a command printed, and how it ended. The line about its end is the last of its kind: a command may print one too.
+/// Shows the output of a command and its end. The line about its end is the last of its kind: a command may
+/// print one too.
 fn ran(mut lines: Vec<String>) -> ShownResult {
     let is_end = |line: &String| {
         line.starts_with("[exit code ")
@@ -127,19 +127,19 @@ fn ran(mut lines: Vec<String>) -> ShownResult {
         (false, Some(stopped)) => stopped.trim_start_matches('[').trim_end_matches(']').to_owned(),
         (false, None) => end.to_owned(),
     };
-    // Which files a command changed is told in a line; their diffs are in `clawsmith undo show`.
+    // The files that a command changed are named in a line; their diffs are in `clawsmith undo show`.
     let plain = |line: &String| line.trim_start_matches('[').trim_end_matches(']').to_owned();
     let details = details.iter().take_while(|line| line.starts_with('[')).map(plain).collect();
     ShownResult { is_good, note, printed: lines, details }
 }
 
-/// The text of a file that is to be changed; empty where it is no file, or too large to be shown.
+/// Returns the text of a file to be changed; empty if it is not a file, or too large to show.
 fn before(path: &Path) -> String {
     let is_shown = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_SHOWN);
     if is_shown { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() }
 }
 
-/// The change that a call would make to a file, as lines of a diff; `None` where it makes none that can be shown.
+/// Returns the change that a call would make to a file, as lines of a diff; `None` if there is none to show.
 pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>> {
     let Args::Json(args) = args else { return None };
     let text = |key: &str| args.get(key).and_then(Value::as_str);
@@ -176,7 +176,7 @@ pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>>
 pub enum Excerpt<'a> {
     /// A line.
     Line(&'a str),
-    /// So many lines are left out here.
+    /// The number of lines left out here.
     Left(usize),
 }
 

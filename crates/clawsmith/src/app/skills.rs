@@ -1,4 +1,4 @@
-//! Skills: what there is, what a person accepts, and what is published for whom.
+//! Skills: listing, accepting and publishing them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use super::{App, Error, Setup, real};
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillView {
-    /// Its name, place and state.
+    /// The skill's name, place and state.
     #[serde(flatten)]
     pub card: SkillCard,
-    /// Its front matter.
+    /// The skill's front matter.
     pub manifest: SkillManifest,
-    /// Its instructions.
+    /// The skill's instructions.
     pub body: String,
-    /// Its files, with their sizes in bytes.
+    /// The skill's files, with their sizes in bytes.
     pub files: Vec<(String, usize)>,
     /// Lines that look like an attack.
     pub findings: Vec<String>,
-    /// Its entry in the store.
+    /// The skill's entry in the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredSkill>,
-    /// Its versions in the store, newest first.
+    /// The skill's versions in the store, newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<SkillVersion>,
 }
@@ -78,7 +78,7 @@ impl App {
         Ok(SkillShelf::new(Arc::clone(&self.store) as _, Arc::new(SystemClock), options))
     }
 
-    /// Every skill that this caller could meet, with the reason why one cannot be used.
+    /// Returns every skill that concerns this caller, with the reason if one cannot be used.
     pub async fn skills(&self, caller: &Caller) -> Result<Vec<SkillCard>, Error> {
         self.skill_shelf()?.inventory(caller).await.map_err(told)
     }
@@ -93,7 +93,8 @@ impl App {
         self.skill_shelf()?.search(caller, query, limit).await.map_err(told)
     }
 
-    /// One skill, as this caller meets it: the one that its name means, else one of the workspace that waits to be accepted.
+    /// Returns a skill as this caller gets it: the usable one of that name, else one of the workspace that
+    /// waits to be accepted.
     pub async fn skill(&self, caller: &Caller, name: &SkillName) -> Result<SkillView, Error> {
         let shelf = self.skill_shelf()?;
         let cards = shelf.inventory(caller).await.map_err(told)?;
@@ -119,8 +120,8 @@ impl App {
         Ok(SkillView { card, manifest, body, files, findings, stored, versions })
     }
 
-    /// Accepts a skill of the caller's workspace. Where a digest is given, the skill must have it: it is the one that the
-    /// person has seen.
+    /// Accepts a skill of the caller's workspace. If a digest is given, the skill must have it: it is the one
+    /// that the person saw.
     pub async fn accept_skill(
         &self,
         caller: &Caller,
@@ -172,7 +173,7 @@ impl App {
         self.store.grant_skill(self.tenant(), name, grant).await?.ok_or_else(|| unpublished(name))
     }
 
-    /// Takes a grant back.
+    /// Revokes a grant.
     pub async fn revoke_skill(&self, name: &SkillName, grantee: &SkillGrantee) -> Result<(), Error> {
         match self.store.revoke_skill(self.tenant(), name, grantee).await? {
             true => Ok(()),
@@ -181,8 +182,8 @@ impl App {
         }
     }
 
-    /// Removes a published skill with all its versions, and forgets that skills of this name were accepted. Returns whether
-    /// there was a published one, and how many acceptances there were.
+    /// Removes a published skill with all its versions, and all acceptances of skills of this name. Returns
+    /// whether there was a published one, and the number of acceptances.
     pub async fn remove_skill(&self, name: &SkillName) -> Result<(bool, u64), Error> {
         let removed = self.store.remove_skill(self.tenant(), name).await?;
         let forgotten = self.store.forget_skill(self.tenant(), name).await?;
@@ -201,7 +202,7 @@ fn gone(name: &SkillName) -> ToolError {
     ToolError::not_found(format!("there is no skill `{name}`"))
 }
 
-/// A tool's error in the words of the application.
+/// Converts a tool's error.
 fn told(error: ToolError) -> Error {
     let mut told = match error.kind {
         ErrorKind::NotFound => Error::not_found(error.message.clone()),

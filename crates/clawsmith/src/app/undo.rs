@@ -1,7 +1,7 @@
-//! Undo: the changes that tools made in files, and taking them back.
+//! Undo: the changes that tools made in files, and reverting them.
 //!
-//! A file is put back only where it still is as the change left it. Everything shown is scrubbed; the bytes put back
-//! are the real ones.
+//! A file is restored only if it still is as the change left it. Everything shown is scrubbed; the restored
+//! bytes are the original ones.
 
 mod diff;
 
@@ -27,9 +27,9 @@ use super::{App, Error};
 const TOOL: &str = "undo";
 /// The most changes of one call.
 const MOST: usize = 10_000;
-/// How many calls in other workspaces are looked at for one that can be undone.
+/// The number of calls in other workspaces checked for one that can be undone.
 const ELSEWHERE: usize = 5;
-/// How many of the ledger's last entries are searched for commands.
+/// The number of the ledger's last entries searched for commands.
 const SEARCHED: usize = 100_000;
 
 /// The undo journal of the deployment's tenant.
@@ -47,7 +47,7 @@ pub enum ChangeState {
     /// The file is as the change left it, or a newer change covers it.
     #[serde(rename = "stands")]
     Stands,
-    /// The change was taken back.
+    /// The change was reverted.
     #[serde(rename = "undone")]
     Undone,
     /// The file is as it was before the change.
@@ -56,13 +56,13 @@ pub enum ChangeState {
     /// Somebody else changed the file after the change.
     #[serde(rename = "changed since")]
     ChangedSince,
-    /// The file cannot be looked at from here.
+    /// The file is not accessible from here.
     #[serde(rename = "out of reach")]
     OutOfReach,
 }
 
 impl ChangeState {
-    /// The state in words.
+    /// Returns the state in words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stands => "stands",
@@ -80,12 +80,12 @@ impl fmt::Display for ChangeState {
     }
 }
 
-/// The last call that can be undone, as far as there is one.
+/// The last call that can be undone, if there is one.
 #[derive(Debug)]
 pub struct LastChanges {
-    /// Its changes, newest first; an error where nothing is left to undo.
+    /// The call's changes, newest first; an error if nothing is left to undo.
     pub changes: Result<Vec<Change>, Error>,
-    /// Newer changes whose files are as they were before: there is nothing to undo in them.
+    /// Newer changes whose files are already as they were before: there is nothing to undo.
     pub skipped: Vec<Change>,
 }
 
@@ -127,8 +127,8 @@ impl UndoLog {
         self.app.store.undos(self.app.tenant(), filter, limit).await.map_err(unreadable)
     }
 
-    /// The last calls that ran programs which may have changed files and whose changes the journal does not cover, as
-    /// their intents, newest first; with `all`, those that only read too.
+    /// Returns the last calls that ran programs which may have changed files outside the journal, as their
+    /// intents, newest first; with `all`, including those that only read.
     pub async fn commands(&self, filter: &UndoFilter, limit: usize, all: bool) -> Result<Vec<Entry>, Error> {
         let entries = self.app.store.recent(self.app.tenant(), SEARCHED).await.map_err(unreadable)?;
         let covered = self.changes(filter, MOST).await?;
@@ -151,7 +151,7 @@ impl UndoLog {
         Ok(entries.into_iter().rev().filter(wanted).take(limit).collect())
     }
 
-    /// The changes that an id names, newest first: one change, or all of a call or a run.
+    /// Returns the changes that an id names, newest first: one change, or all of a call or a run.
     pub async fn find(&self, id: &str) -> Result<Vec<Change>, Error> {
         if let Ok(id) = id.parse::<UndoId>()
             && let Some(change) = self.app.store.undo(self.app.tenant(), id).await.map_err(unreadable)?
@@ -214,7 +214,7 @@ impl UndoLog {
         Error::failed(none).hint("clawsmith undo list")
     }
 
-    /// The state of a change; `newest` says that no newer change of its file is listed.
+    /// Returns the state of a change; `newest` means that no newer change of its file is listed.
     pub async fn state(&self, change: &Change, newest: bool) -> ChangeState {
         if change.undone.is_some() {
             return ChangeState::Undone;
@@ -230,7 +230,7 @@ impl UndoLog {
         }
     }
 
-    /// Undoes these changes, all or none. `force` also puts back files that somebody else changed since.
+    /// Undoes these changes, all or none. `force` also restores files that somebody else changed since.
     pub async fn apply(&self, changes: Vec<Change>, force: bool) -> Result<Undone, Error> {
         let steps = self.look(changes).await?;
         if steps.iter().all(|step| step.verdict == Verdict::NotMade) {
@@ -281,7 +281,7 @@ impl UndoLog {
         self.restoring(&scope).look(changes).await.map_err(failed)
     }
 
-    /// The files that undoing may reach: what every tool is denied is denied here too.
+    /// Returns the scope of undoing: files denied to every tool are denied here too.
     fn scope(&self) -> impl Fn(&Caller) -> Scope + Sync {
         |caller: &Caller| self.rules.scope(caller, &ToolName::literal(TOOL))
     }
@@ -291,7 +291,7 @@ impl UndoLog {
     }
 }
 
-/// The kind of a change, in a word; a change that took another back is "undoing".
+/// Returns the kind of a change, in a word; a change that reverted another is "undoing".
 pub fn change_kind(new: &NewUndo) -> &'static str {
     match (&new.before, &new.after) {
         _ if new.tool.as_str() == TOOL => "undoing",
@@ -329,10 +329,10 @@ pub fn command_json(record: &Record) -> Value {
     })
 }
 
-/// The state of a command among changes: the journal does not know what it changed.
+/// The state of a command whose changes the journal does not know.
 pub const NOT_COVERED: &str = "not covered";
 
-/// The calls that made these changes, each once and in their order.
+/// Returns the calls that made these changes, each once and in order.
 fn calls(changes: &[Change]) -> Vec<CallId> {
     let mut seen = HashSet::new();
     changes.iter().map(|change| change.new.call).filter(|call| seen.insert(*call)).collect()

@@ -1,4 +1,5 @@
-//! Conversations, skills and memory while no store is open: the tools that need them are listed, and none of them is called.
+//! Placeholders for sessions, skills and memory while no store is open: the tools that need them are listed,
+//! and none of them is called.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use claw_core::store::{Circle, SkillVisibility, StoreError};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 use claw_core::{JobId, SessionKey, SkillName, TenantId};
 
-/// Stands where the store's conversations and skills will.
+/// Stands in for the store's sessions and skills.
 pub(crate) struct Unopened;
 
 fn unopened() -> ToolError {

@@ -15,7 +15,7 @@ use super::pdf::SandboxedPdf;
 use super::{Error, Setup};
 
 impl Setup {
-    /// The web, as this configuration opens it. Keys of search providers are read when a search is made.
+    /// Returns the configured access to the web. Keys of search providers are read when a search is made.
     pub fn web(&self, keys: Arc<dyn Keys>) -> Result<Arc<dyn WebHost>, Error> {
         let config = self.config();
         let mut agents = BTreeMap::new();
@@ -37,7 +37,7 @@ impl Setup {
     }
 }
 
-/// Keys of search providers, from where keys of models come from.
+/// Keys of search providers, from the source of model keys.
 struct KeysOfSearch(Arc<dyn Keys>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What is allowed in a configuration and probably not meant.
+//! Warns of settings that are valid but probably not meant.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use claw_policy::nearest::nearest;
 use super::find::Surroundings;
 use super::load::Loaded;
 
-/// What is probably not meant, in words. `tools` are the known names.
+/// Returns warnings about settings that are probably not meant. `tools` are the known names.
 pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(found) = &loaded.found {
@@ -42,7 +42,7 @@ pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<S
     warnings
 }
 
-/// Why a provider's name cannot be meant: it is neither written down nor known.
+/// Explains why a provider's name is unknown: it is neither configured nor built in. `None` if it is known.
 pub fn unknown_provider(models: &ModelsConfig, name: &str) -> Option<String> {
     let known = KNOWN_PROVIDERS.iter().map(|known| known.name);
     let names: Vec<&str> = models.providers.keys().map(String::as_str).chain(known).collect();

@@ -1,4 +1,4 @@
-//! The file as written: its keys and where they stand.
+//! The file as written: its keys and their positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl Document {
         &self.text
     }
 
-    /// Reads a file and refuses what the configuration does not have.
+    /// Reads a file and refuses unknown keys.
     pub(super) fn read(path: &Path) -> Result<Self, Problems> {
         let whole = |message: String| Problem { message, place: Place::WholeFile { file: path.to_owned() } };
         let size = std::fs::metadata(path).map_err(|error| whole(format!("cannot be read: {error}")))?.len();
@@ -63,7 +63,7 @@ impl Document {
         Self::parse(path, text)
     }
 
-    /// The same for a text that may not be in the file yet.
+    /// Parses a text that may not be in the file yet.
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, Problems> {
         let mut document = Self { path: path.to_owned(), ..Self::default() };
         let mut unknown = Vec::new();
@@ -137,7 +137,7 @@ impl Document {
         Some(self.text[..key.span.start.min(self.text.len())].matches('\n').count() + 1)
     }
 
-    /// Where an entry of a list stands; the list where the entry is not found, the file where neither is.
+    /// Returns the place of a list's entry; of the list if the entry is not found, of the file if neither is.
     pub(super) fn place_of(&self, list: &str, entry: &str) -> Place {
         let found = self.entries.iter().find(|(at, text, _)| at == list && text == entry);
         match found.map(|(_, _, span)| span.clone()).or_else(|| Some(self.key(list)?.span.clone())) {
@@ -146,13 +146,13 @@ impl Document {
         }
     }
 
-    /// Whether the file has this key, or one above it with a value of its own.
+    /// Returns whether the file has this key or one below it.
     pub(super) fn says(&self, path: &str) -> bool {
         let below = |key: &&Key| key.path.starts_with(&format!("{path}."));
         self.keys.iter().any(|key| key.path == path) || self.keys.iter().any(|key| below(&key))
     }
 
-    /// Whether a list of the file has this entry.
+    /// Returns whether a list of the file has this entry.
     pub(super) fn has_entry(&self, list: &str, entry: &str) -> bool {
         self.entries.iter().any(|(at, text, _)| at == list && text == entry)
     }

@@ -1,8 +1,8 @@
 //! Keys set by environment: `CLAWSMITH_TOOLS__PROFILE=coding` is `tools.profile = "coding"`.
 //!
-//! Two underscores go one level down. A value is read as TOML where that gives what the key takes, else as
-//! text; a list may be written with commas. A variable with our prefix that names no key is refused, since a
-//! misspelt `deny` that is silently ignored would open what it was written to close.
+//! Two underscores go one level down. A value is read as TOML if that gives the key's type, else as text; a
+//! list may be written with commas. A variable with our prefix that names no key is refused, since a misspelt
+//! `deny` that is silently ignored would open what it was written to close.
 
 use std::fmt;
 
@@ -16,10 +16,10 @@ use super::schema::{Child, Node};
 const PREFIX: &str = "CLAWSMITH_";
 /// Variables that are ours and no keys.
 pub(crate) const RESERVED: [&str; 3] = ["CLAWSMITH_CONFIG", KEYS, "CLAWSMITH_LOG"];
-/// The variable that holds the keys of sealed values. No key of the configuration, so that it is never shown.
+/// The variable with the keys of sealed values. It is not a configuration key, so that it is never shown.
 pub const KEYS: &str = "CLAWSMITH_KEYS";
 
-/// One key set by environment.
+/// A key set by an environment variable.
 #[derive(Clone, PartialEq)]
 pub(super) struct Override {
     pub(super) variable: String,
@@ -34,7 +34,7 @@ impl fmt::Debug for Override {
     }
 }
 
-/// Every key that the environment sets. `file` tells the spelling of names that people chose.
+/// Returns every key that the environment sets. `file` gives the spelling of names that people chose.
 pub(super) fn overrides(around: &Surroundings, file: &Table) -> Result<Vec<Override>, Vec<Problem>> {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for (name, value) in &around.variables {

@@ -1,4 +1,4 @@
-//! Where `clawsmith.toml` is found, and where data is kept.
+//! Finds `clawsmith.toml` and the data directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The name of a configuration file.
 pub const NAME: &str = "clawsmith.toml";
 
-/// What the process was started with, as far as configuration looks at it.
+/// The parts of the process environment that configuration uses.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// The current directory.
@@ -18,7 +18,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// Reads those of this process.
     pub fn of_process() -> std::io::Result<Self> {
         let mut variables: Vec<_> = std::env::vars_os().collect();
         variables.sort();
@@ -42,7 +42,7 @@ impl Surroundings {
         set.or_else(|| Some(self.home()?.join(below_home)))
     }
 
-    /// Where data is kept unless the configuration says otherwise.
+    /// Returns the default data directory.
     pub fn data_dir(&self) -> Option<PathBuf> {
         Some(self.base("XDG_DATA_HOME", ".local/share")?.join("clawsmith"))
     }
@@ -52,22 +52,22 @@ impl Surroundings {
         Some(self.base("XDG_CONFIG_HOME", ".config")?.join("clawsmith"))
     }
 
-    /// Where it is remembered which files a person accepted.
+    /// Returns the directory that records which files a person accepted.
     pub fn trusted(&self) -> Option<PathBuf> {
         Some(self.base("XDG_STATE_HOME", ".local/state")?.join("clawsmith").join("trusted"))
     }
 }
 
-/// A configuration file, and why it is the one.
+/// A configuration file, and why it was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The file.
     pub path: PathBuf,
-    /// Why it is the one.
+    /// Why it was chosen.
     pub by: FoundBy,
 }
 
-/// Why a file is the one.
+/// Why a file was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundBy {
@@ -75,14 +75,14 @@ pub enum FoundBy {
     Flag,
     /// `$CLAWSMITH_CONFIG` names it.
     Variable,
-    /// It lies in the current directory or the nearest one above.
+    /// It is in the current directory or the nearest one above.
     Project,
     /// It is the user's.
     User,
 }
 
 impl FoundBy {
-    /// Why, in words.
+    /// Returns the reason in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Flag => "named by `--config`",
@@ -93,8 +93,9 @@ impl FoundBy {
     }
 }
 
-/// The configuration file: what `flag` or `$CLAWSMITH_CONFIG` names, the nearest `clawsmith.toml` in the
-/// current directory and above, the user's; `None` where there is none. One that is named need not exist.
+/// Finds the configuration file: the one that `flag` or `$CLAWSMITH_CONFIG` names, the nearest
+/// `clawsmith.toml` in the current directory and above, or the user's; `None` if there is none. A named file
+/// need not exist.
 pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
     let found = |path: PathBuf, by| Some(Found { path, by });
     if let Some(path) = flag {
@@ -110,8 +111,8 @@ pub fn find(flag: Option<&Path>, around: &Surroundings) -> Option<Found> {
     if user.is_file() { found(user, FoundBy::User) } else { None }
 }
 
-/// Every file that was looked for, or would be with another one gone, whether there is one or not: who writes it
-/// says what holds. All absolute.
+/// Returns every file that was looked for, or would be if another were missing, existing or not: its writer
+/// could change the configuration. All are absolute.
 pub fn candidates(found: Option<&Found>, around: &Surroundings) -> Vec<PathBuf> {
     let found = found.map(|found| found.path.clone());
     let named = around.variable("CLAWSMITH_CONFIG").map(PathBuf::from);

@@ -1,27 +1,27 @@
-//! The effective configuration, key by key, and where each value came from.
+//! The effective configuration, key by key, with the source of each value.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::load::Loaded;
 
-/// One key.
+/// A key with its value and origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
-    /// Its path, such as `tools.profile`.
+    /// The key's path, such as `tools.profile`.
     pub key: String,
-    /// Its value.
+    /// The key's value.
     pub value: Value,
-    /// Who set it.
+    /// The source that set it.
     #[serde(flatten)]
     pub origin: Origin,
 }
 
-/// Who set a value.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    /// Nobody.
+    /// The default.
     Default,
     /// The file, in this line.
     File {
@@ -35,7 +35,7 @@ pub enum Origin {
     },
     /// A variable.
     Env {
-        /// Its name.
+        /// The variable's name.
         variable: String,
     },
 }

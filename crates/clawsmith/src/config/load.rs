@@ -18,20 +18,20 @@ use super::problem::{Place as At, Problem, Problems};
 use super::schema::Node;
 use super::{Config, StoreUrl};
 
-/// Lists that take something away; those of the user and of a project hold together.
+/// Lists that only restrict; those of the user and of a project are combined.
 const ADDED: [&str; 5] = ["deny", "deny_paths", "block", "block_hosts", "values_from_env"];
 /// The store's file in the data directory.
 const STORE: &str = "clawsmith.db";
 
-/// A configuration that holds, and where it came from.
+/// An effective configuration, and its sources.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// What holds.
+    /// The effective configuration.
     pub config: Config,
     /// The file, if there is one.
     pub found: Option<Found>,
     pub(super) document: Document,
-    /// The user's own file, below a project's: what the project does not say, it does.
+    /// The user's own file, below a project's: it supplies the keys that the project's does not have.
     pub(super) user: Option<Document>,
     pub(super) overrides: Vec<Override>,
 }
@@ -42,7 +42,8 @@ impl Loaded {
         Self::read(flag, around).map_err(Problems::without_passwords)
     }
 
-    /// What holds once this text is in a file that is named; nothing is read or written.
+    /// Returns the configuration that would hold if this text were in a named file; nothing is read or
+    /// written.
     pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Self, Problems> {
         let found = Found { path: path.to_owned(), by: FoundBy::Flag };
         let document = Document::parse(path, text);
@@ -75,14 +76,14 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// What the files say together: the project's over the user's, key by key.
+    /// Merges the files: the project's over the user's, key by key.
     fn table(&self) -> Table {
         let mut table = self.user.as_ref().map(|user| user.table.clone()).unwrap_or_default();
         layer(&mut table, &self.document.table);
         table
     }
 
-    /// The file that says this key, or one above it.
+    /// Returns the file that sets this key, or one below it.
     pub(super) fn file_of(&self, key: &str) -> &Document {
         match &self.user {
             Some(user) if !self.document.says(key) && user.says(key) => user,
@@ -114,7 +115,7 @@ impl Loaded {
         })
     }
 
-    /// What types cannot say: readable entries, agent ids, sizes that make sense.
+    /// Checks what types cannot: readable entries, agent ids, sizes that make sense.
     fn check(&self) -> Result<(), Problems> {
         let mut problems = Vec::new();
         for id in self.config.agents.keys() {
@@ -138,7 +139,7 @@ impl Loaded {
                 let key = format!("shell.{}", error.place);
                 problems.push(self.at(&key, "", format!("`{key}`: {}", error.message)));
             }
-            // What is wrong for all would be told again for each.
+            // A problem common to all would be reported again for each.
             Ok(_) => {
                 for id in self.config.agents.keys() {
                     let Err(error) = self.config.shell_rules(id) else { continue };
@@ -150,7 +151,7 @@ impl Loaded {
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
     }
 
-    /// Numbers beyond what the schema says of them.
+    /// Returns the numbers outside the schema's bounds.
     fn out_of_bounds(&self) -> Vec<Problem> {
         if self.found.is_none() && self.overrides.is_empty() {
             // Nobody set any.
@@ -196,7 +197,7 @@ impl Loaded {
         problems
     }
 
-    /// A misspelt provider would be found out when somebody wants to talk.
+    /// Reports unknown providers, which would otherwise be noticed only at the first message.
     fn unknown_providers(&self) -> Vec<Problem> {
         let models = &self.config.models;
         let mut problems = Vec::new();
@@ -237,8 +238,8 @@ impl Loaded {
         Problem { message: message.to_owned(), place }
     }
 
-    /// Where data is kept: as configured, else below the user's data directory. A relative path starts from
-    /// the file that holds it, or from the current directory.
+    /// Returns the data directory: as configured, else below the user's data directory. A relative path
+    /// starts from the file that holds it, or from the current directory.
     pub fn data_dir(&self, around: &Surroundings) -> Option<PathBuf> {
         // An empty one is none, as it is with other variables that name directories.
         let configured = self.config.data_dir.as_ref().filter(|path| !path.as_os_str().is_empty());
@@ -246,8 +247,8 @@ impl Loaded {
         Some(self.resolved("data_dir", configured, around))
     }
 
-    /// Where the store is: as configured, else a file in the data directory; `None` where no place for data is
-    /// known either. A relative path is taken as that of the data directory is.
+    /// Returns the store's place: as configured, else a file in the data directory; `None` if that is not
+    /// known either. A relative path starts as that of the data directory does.
     pub fn place(&self, around: &Surroundings) -> Option<Place> {
         match self.store_url().and_then(|url| url.place().ok()) {
             Some(Place::File(path)) => Some(Place::File(self.resolved("store.url", &path, around))),
@@ -256,8 +257,8 @@ impl Loaded {
         }
     }
 
-    /// The directory of files that define custom tools, if one is configured. A relative path starts from the file that
-    /// holds it.
+    /// Returns the directory of files that define custom tools, if configured. A relative path starts from
+    /// the file that holds it.
     pub fn custom_tools_directory(&self, around: &Surroundings) -> Option<PathBuf> {
         let configured =
             self.config.custom_tools.directory.as_ref().filter(|path| !path.as_os_str().is_empty())?;
@@ -283,7 +284,7 @@ impl Loaded {
 }
 
 impl Override {
-    /// Whether it sets this key, or one above it.
+    /// Returns whether it sets this key, or one above it.
     pub(super) fn covers(&self, key: &str) -> bool {
         let own = self.path.join(".");
         let below = |long: &str, short: &str| {
@@ -293,8 +294,8 @@ impl Override {
     }
 }
 
-/// Lays one file over another: tables key by key, other values whole. Lists that take something away are added to each
-/// other: a project's file must not give back what its user took.
+/// Merges one file over another: tables key by key, other values whole. Restricting lists are combined: a
+/// project's file must not allow what its user denied.
 fn layer(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {
@@ -328,7 +329,7 @@ fn put(table: &mut Table, path: &[String], value: Value) {
     }
 }
 
-/// An error of the reader in our words: one line, with the nearest of the expected names.
+/// Rewords an error of the parser: one line, with the nearest of the expected names.
 pub(super) fn reworded(message: &str) -> String {
     let message = message.trim().lines().collect::<Vec<_>>().join(", ");
     if let Some(rest) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))
@@ -346,7 +347,7 @@ pub(super) fn reworded(message: &str) -> String {
     }
 }
 
-/// What the reader's words for types mean to a person.
+/// Translates the parser's names of types for people.
 fn in_words(expected: &str) -> &str {
     match expected {
         "a sequence" => "a list",

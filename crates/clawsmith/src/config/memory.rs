@@ -1,22 +1,22 @@
-//! `[memory]`: how memory documents are found, and what is made of them.
+//! `[memory]`: search of memory documents, and extraction of facts from them.
 
 use claw_llm::EmbeddingsConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How memory documents are found, and what is made of them.
+/// Search of memory documents, and extraction of facts from them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// The model that makes vectors of what is remembered. Left out: words alone find.
+    /// The model that computes vectors. Left out: only words are searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsConfig>,
-    /// How a model extracts facts from documents for the knowledge graph. Left out: none are extracted.
+    /// Extraction of facts from documents for the knowledge graph. Left out: none are extracted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphConfig>,
 }
 
-/// How a model extracts facts from documents for the knowledge graph.
+/// Extraction of facts from documents for the knowledge graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphConfig {
@@ -29,7 +29,7 @@ pub struct GraphConfig {
     /// Facts that the model is less sure of are left out; from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_confidence: f64,
-    /// How long a document must not have been written to before it is read, in seconds.
+    /// Seconds without a write after which a document is read.
     pub quiet_seconds: u64,
 }
 

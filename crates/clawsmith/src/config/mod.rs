@@ -1,4 +1,4 @@
-//! `clawsmith.toml`: what it may hold, where it is found, and what is wrong with it.
+//! `clawsmith.toml`: its content, its location, and its problems.
 //!
 //! The types here are the reference: their doc comments become the JSON Schema, and a key that they do not
 //! have is refused with its line and the nearest name. Every key can be overridden by environment. Secrets do
@@ -55,75 +55,75 @@ pub use skills::SkillsConfig;
 pub use store::{StoreConfig, StoreUrl};
 pub use trust::Trust;
 
-/// A secret shorter than this cannot be told from ordinary text.
+/// The shortest secret, in bytes; a shorter one cannot be told from ordinary text.
 pub const SHORTEST_SECRET: usize = 6;
 
 /// The configuration of Clawsmith.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Whose data it is; ledger and artifacts of tenants are kept apart.
+    /// The tenant of the data; each has its own ledger and artifacts.
     pub tenant: TenantId,
-    /// Which machine of an installation this is; each writes a ledger chain of its own.
+    /// The name of this machine; each machine writes its own ledger chain.
     pub node: NodeId,
-    /// Where artifacts are kept, and the store unless it is elsewhere. Left out: `$XDG_DATA_HOME/clawsmith`,
-    /// or `~/.local/share/clawsmith`. Machines that share a store share this directory too.
+    /// The directory of artifacts, and of the store by default. Left out: `$XDG_DATA_HOME/clawsmith`, or
+    /// `~/.local/share/clawsmith`. Machines that share a store share this directory too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<PathBuf>,
-    /// Where everything is remembered.
+    /// The store of all state.
     pub store: StoreConfig,
-    /// Which tools agents get.
+    /// The tools of agents.
     pub tools: ToolsPolicy,
     /// The agents, by id.
     pub agents: BTreeMap<String, AgentConfig>,
-    /// When a person is asked before a call runs.
+    /// Calls that need a person's approval.
     pub approvals: ApprovalConfig,
-    /// How shell commands are judged.
+    /// Rules for shell commands.
     pub shell: ShellConfig,
-    /// What holds shell commands.
+    /// The sandbox of commands.
     pub sandbox: SandboxConfig,
-    /// Models, and who provides them.
+    /// Models and their providers.
     pub models: ModelsConfig,
     /// Endpoints that `openai_compat_call` sends requests to, by name.
     pub endpoints: BTreeMap<String, EndpointConfig>,
-    /// How tools reach the web.
+    /// Web access of tools.
     pub web: WebConfig,
-    /// How memory documents are found.
+    /// Search of memory documents.
     pub memory: MemoryConfig,
-    /// How far calls may go.
+    /// Limits of calls.
     pub limits: LimitsConfig,
-    /// How far one run of an agent may go: one question, and all that is done to answer it.
+    /// Limits of one run of an agent: one message and all work to answer it.
     pub runs: RunLimits,
-    /// Which files tools may reach.
+    /// Files that tools may reach.
     pub files: FilesConfig,
     /// Custom tools: tools that are defined at run time.
     pub custom_tools: CustomToolsConfig,
-    /// What is secret.
+    /// Secrets to redact.
     pub scrub: ScrubConfig,
-    /// Skills: where they come from, and how many stand in prompts.
+    /// Skills: their directories, and their share of prompts.
     pub skills: SkillsConfig,
-    /// How `clawsmith serve` is reached.
+    /// The address of `clawsmith serve`.
     pub gateway: GatewayConfig,
-    /// Settings of single tools, by the tool's name; each tool says what it takes.
+    /// Settings of single tools, by the tool's name; each tool defines its own.
     pub settings: BTreeMap<String, Map<String, Value>>,
 }
 
-/// One agent: what others may know of it, and how its tools differ from `tools`.
+/// An agent: its public description, and its differences from `tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentConfig {
-    /// What people call it; its id where none is given.
+    /// The display name. Left out: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for, in a sentence.
+    /// Purpose, in a sentence.
     pub about: String,
-    /// Who runs its model. Left out: whoever runs that of `models`.
+    /// The provider of its model. Left out: that of `models`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Its model. Left out: that of `models`, or the provider's.
+    /// Model. Left out: that of `models`, or the provider's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whose its context files are, where the store does not say. Left out: `open`.
+    /// The owner of its context files, unless the store says it. Left out: `open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KindOfAgent>,
     /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
@@ -133,9 +133,9 @@ pub struct AgentConfig {
     pub deny: Vec<String>,
     /// These tools are added, besides those in `tools.also_allow`.
     pub also_allow: Vec<String>,
-    /// What holds where this agent uses a model of this provider, by the provider's name.
+    /// Tool rules for this agent with a model of a provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
-    /// Paths that do not exist for this agent, besides those in `files.deny`.
+    /// Paths hidden from this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,
     /// Directories that this agent's tools and commands may read, besides those in `files.read`.
     pub read_paths: Vec<PathBuf>,
@@ -143,20 +143,20 @@ pub struct AgentConfig {
     pub write_paths: Vec<PathBuf>,
     /// Hosts that this agent does not fetch from, besides those in `web.block`.
     pub block_hosts: Vec<String>,
-    /// How this agent's shell commands are judged otherwise than `shell` says.
+    /// Rules for this agent's shell commands that differ from `shell`.
     pub shell: ShellConfig,
-    /// How far this agent's runs may go. Left out: as far as `runs` says; given, it stands instead of it.
+    /// Limits of this agent's runs; if given, they replace `runs`. Left out: those of `runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunLimits>,
 }
 
-/// Whose an agent's context files are.
+/// Owner of an agent's context files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KindOfAgent {
-    /// Each user shapes their own.
+    /// Each user has their own.
     Open,
-    /// Whoever set the agent up; a user has `USER.md`, and tools only read the others.
+    /// The agent's creator; a user has `USER.md`, and tools only read the others.
     Predefined,
 }
 
@@ -169,46 +169,46 @@ impl From<KindOfAgent> for AgentKind {
     }
 }
 
-/// Which files tools may reach in a workspace, how much it may hold, and what of changes is kept.
+/// The files that tools may reach, workspace quotas, and the history kept for undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
-    /// Paths that do not exist for any tool; a relative one is denied in every workspace. The data directory
-    /// and `.clawsmith` are always denied.
+    /// Paths hidden from every tool; a relative one is denied in every workspace. The data directory and
+    /// `.clawsmith` are always denied.
     pub deny: Vec<PathBuf>,
-    /// Directories beside the workspace that tools and commands of every agent may read, such as those of toolchains:
-    /// `~/.cargo/bin`, `~/.rustup`. Commands find the programs in them. Files in them that hold secrets by their names
-    /// (`.npmrc`, `credentials.toml`, keys) do not exist for agents.
+    /// Directories beside the workspace that tools and commands of every agent may read, such as those of
+    /// toolchains: `~/.cargo/bin`, `~/.rustup`. Commands find the programs in them. Files in them whose names
+    /// mark secrets (`.npmrc`, `credentials.toml`, keys) are hidden from agents.
     pub read: Vec<PathBuf>,
     /// Directories beside the workspace that tools and commands of every agent may read and change.
     pub write: Vec<PathBuf>,
-    /// How many bytes a workspace may hold. Left out: no limit.
+    /// The most bytes a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_bytes: Option<u64>,
-    /// How many files and directories a workspace may hold. Left out: no limit.
+    /// The most files and directories a workspace may hold. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_files: Option<u64>,
-    /// Which workspaces have their context files (`AGENTS.md`, `USER.md`, ...) and memory in the store.
+    /// Workspaces whose context files (`AGENTS.md`, `USER.md`, ...) and memory are in the store.
     pub context: ContextFiles,
-    /// How many bytes of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the repository's root, stand
-    /// in prompts; 0 for none.
+    /// The most bytes in prompts of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the
+    /// repository's root; 0 for none.
     #[schemars(range(max = 1_048_576))]
     pub project_bytes: u32,
-    /// For how many days changes of files can be undone.
+    /// Days for which changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
-    /// How many MiB of files are kept so that changes can be undone; beyond that the oldest are forgotten.
+    /// The most MiB of files kept for undo; beyond that the oldest are forgotten.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub undo_mib: u32,
 }
 
-/// Which workspaces have their context files and memory in the store.
+/// Workspaces whose context files and memory are in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ContextFiles {
     /// Those that Clawsmith made, below `workspaces` in the data directory. Elsewhere they are files.
     Managed,
-    /// All of them; files of those names are out of reach.
+    /// All; files of those names are out of reach.
     Store,
 }
 
@@ -216,11 +216,11 @@ pub enum ContextFiles {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CustomToolsConfig {
-    /// Administrators of tenants may define custom tools over HTTP. They run programs on this host, so that only the
-    /// deployment's owner may unless this is set.
+    /// Administrators of tenants may define custom tools over HTTP. Such tools run programs on this host, so
+    /// without this only the deployment's owner may.
     pub tenant_admins: bool,
-    /// A directory whose `*.json` files define custom tools of `tenant`. Whoever writes there defines programs that run
-    /// on this host. Read at start. Left out: none.
+    /// A directory whose `*.json` files define custom tools of `tenant`. Its writers define
+    /// programs that run on this host. Read at start. Left out: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// Servers at addresses that are not public that requests of custom tools may reach, such as
@@ -228,20 +228,21 @@ pub struct CustomToolsConfig {
     pub private_origins: Vec<String>,
 }
 
-/// How `clawsmith serve` is reached.
+/// The address of `clawsmith serve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
     /// The address and port that it listens on: a loopback address, unless `tls` is set or `proxies` are named.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// The names by which it is reached, besides loopback ones: a request with another `Host` or `Origin` is refused.
+    /// The host names of the gateway, besides loopback ones: a request with another `Host` or `Origin` is
+    /// refused.
     pub hosts: Vec<String>,
     /// The certificate to speak TLS with. Left out: plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
-    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to an address that is not a
-    /// loopback one are taken from these alone.
+    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to a
+    /// non-loopback address are accepted from these alone.
     #[schemars(with = "Vec<String>")]
     pub proxies: Vec<IpAddr>,
 }
@@ -250,55 +251,54 @@ pub struct GatewayConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// The certificate in PEM, and those that lead from it to its authority.
+    /// The certificate in PEM, followed by its chain.
     pub certificate: PathBuf,
     /// The private key in PEM.
     pub key: PathBuf,
 }
 
-/// How far calls may go.
+/// Limits of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// How many calls one session may make in any 60 seconds; 0 means without limit.
+    /// Calls that one session may make in any 60 seconds; 0 means no limit.
     pub rate: RateConfig,
-    /// How long a call may run, in seconds, where the tool has no limit of its own.
+    /// The timeout of a call, in seconds, unless the tool has its own.
     #[schemars(range(min = 1))]
     pub timeout_secs: u32,
-    /// How long a tool may take to clean up once it was told to stop, in seconds.
+    /// Seconds that a tool may take to clean up after it was told to stop.
     pub grace_secs: u32,
-    /// How many bytes of a result the model is sent; the whole is kept as an artifact.
+    /// The most bytes of a result sent to the model; the whole is kept as an artifact.
     #[schemars(range(min = 256))]
     pub output_bytes: u32,
-    /// How many bytes of arguments a call may have.
+    /// The most bytes of arguments of a call.
     #[schemars(range(min = 2))]
     pub argument_bytes: u32,
-    /// How many tokens the listed tools may cost together; what exceeds it is found with `tool_search`.
-    /// Left out: no limit.
+    /// The most tokens of all listed tools; tools beyond it are found with `tool_search`. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_tokens: Option<u32>,
-    /// For how many days whole results are kept.
+    /// Days for which whole results are kept.
     #[schemars(range(min = 1, max = 36500))]
     pub result_days: u32,
-    /// How many MiB of whole results are kept for a tenant; beyond that the oldest are forgotten.
+    /// The most MiB of whole results kept for a tenant; beyond that the oldest are forgotten.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub result_mib: u32,
-    /// How many commands of one session may run in the background at a time; 0 allows none.
+    /// Commands of one session that may run in the background at a time; 0 allows none.
     #[schemars(range(max = 256))]
     pub background_commands: u32,
-    /// How many bytes of what a command in the background printed are kept; the newest.
+    /// The most bytes kept of a background command's output; the newest.
     #[schemars(range(min = 1024, max = 67_108_864))]
     pub background_bytes: u32,
 }
 
-/// What is secret, beyond what is recognised by its form.
+/// Secrets beyond those recognised by their form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScrubConfig {
-    /// Whether secrets are removed from what models and users see. Logs, ledger and events stay scrubbed.
+    /// Remove secrets from what models and users see. Logs, ledger and events stay scrubbed.
     pub output: bool,
-    /// Environment variables whose values are secret. A variable that is not set is skipped; a value shorter
-    /// than 6 bytes is refused, since it could not be told from ordinary text.
+    /// Environment variables whose values are secret. An unset variable is skipped; a value shorter than 6
+    /// bytes is refused, since it could not be told from ordinary text.
     pub values_from_env: Vec<String>,
 }
 
@@ -364,7 +364,7 @@ impl Default for FilesConfig {
 }
 
 impl FilesConfig {
-    /// How long changes can be undone.
+    /// Returns the limits on changes kept for undo.
     pub fn undo_limits(&self) -> UndoLimits {
         UndoLimits { age: days(self.undo_days), bytes: mib(self.undo_mib) }
     }
@@ -399,8 +399,8 @@ impl Config {
         }
     }
 
-    /// Settings of tools, by name; those of `openai_compat_call` say where each endpoint is, those of `web_search` where
-    /// each provider is.
+    /// Returns the settings of tools, by name; those of `openai_compat_call` include the address of each
+    /// endpoint, those of `web_search` the address of each provider.
     pub fn tool_settings(&self) -> Value {
         let settings = self.settings.clone().into_iter();
         let mut tools: Map<String, Value> =
@@ -434,13 +434,13 @@ impl Config {
         }
     }
 
-    /// When the changes of an agent's commands are brought into the workspace.
+    /// Returns when the changes of an agent's commands are applied to the workspace.
     pub fn shell_apply(&self, agent: &str) -> ApplyMode {
         let own = self.agents.get(agent).and_then(|agent| agent.shell.apply);
         own.or(self.shell.apply).unwrap_or_default()
     }
 
-    /// Whether an agent's shell commands reach other machines without asking.
+    /// Returns whether an agent's shell commands reach other machines without asking.
     pub fn shell_network(&self, agent: &str) -> bool {
         let own = self.agents.get(agent).and_then(|agent| agent.shell.network);
         own.or(self.shell.network).unwrap_or(false)
@@ -460,7 +460,7 @@ impl AgentConfig {
 }
 
 impl LimitsConfig {
-    /// As the road takes them.
+    /// Converts the limits for the executor.
     pub fn for_calls(&self) -> Limits {
         Limits {
             timeout: Duration::from_secs(self.timeout_secs.into()),
@@ -470,7 +470,7 @@ impl LimitsConfig {
         }
     }
 
-    /// How many commands run in the background, and how much of them is kept.
+    /// Returns the limits of background commands and their output.
     pub fn for_processes(&self) -> ProcessLimits {
         ProcessLimits {
             per_session: usize::try_from(self.background_commands).unwrap_or(usize::MAX),
@@ -479,7 +479,7 @@ impl LimitsConfig {
         }
     }
 
-    /// How long whole results are kept.
+    /// Returns the limits on kept whole results.
     pub fn artifact_keeping(&self) -> ArtifactKeeping {
         ArtifactKeeping { age: days(self.result_days), bytes: mib(self.result_mib) }
     }

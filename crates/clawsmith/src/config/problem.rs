@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, with the place and what was probably meant.
+//! Problems of a configuration, each with its place and a suggestion.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,46 +6,46 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What is wrong; what to try.
+    /// The problem, and what to try.
     pub message: String,
-    /// Where.
+    /// The problem's place.
     #[serde(flatten)]
     pub place: Place,
 }
 
-/// Where something is wrong.
+/// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Place {
-    /// In the file.
+    /// A place in the file.
     File {
-        /// Which file.
+        /// The file's path.
         file: PathBuf,
         /// The line, counted from 1.
         line: usize,
         /// The column, in characters, counted from 1.
         column: usize,
-        /// How many characters are meant.
+        /// The number of characters marked.
         width: usize,
         /// The whole line.
         text: String,
     },
-    /// In the file as a whole.
+    /// The file as a whole.
     WholeFile {
-        /// Which file.
+        /// The file's path.
         file: PathBuf,
     },
-    /// In a variable.
+    /// A variable.
     Variable {
-        /// Its name.
+        /// The variable's name.
         variable: String,
     },
 }
 
-/// How much of a line is shown.
+/// The longest part of a line shown.
 const SHOWN: usize = 160;
 
 impl Place {
@@ -94,13 +94,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration: nothing runs until it is mended.
+/// All problems of a configuration: nothing runs until they are fixed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
-    /// The same without the passwords that URLs hold; every character keeps its place.
+    /// Masks the passwords in URLs; every character keeps its place.
     pub(super) fn without_passwords(mut self) -> Self {
         for problem in &mut self.0 {
             problem.message = hidden(&problem.message);
@@ -112,11 +112,11 @@ impl Problems {
     }
 }
 
-/// What stands behind the scheme where a message shows how a database is written.
+/// The example after the scheme in a message about database URLs.
 const EXAMPLE: &str = "user@host/name";
 
-/// A text in which stars stand for what may be a password: all of a database's URL after its scheme, and what
-/// stands before the `@` of others.
+/// Replaces possible passwords by stars: all of a database's URL after its scheme, and the part before the
+/// `@` of others.
 fn hidden(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

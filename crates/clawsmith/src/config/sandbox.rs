@@ -1,4 +1,4 @@
-//! `sandbox`: what holds shell commands while they run.
+//! `sandbox`: the sandbox of shell commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What holds shell commands while they run.
+/// The sandbox of shell commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// Whose commands run in a sandbox.
+    /// The callers that are sandboxed.
     pub mode: SandboxMode,
-    /// What the sandbox is made of.
+    /// The kind of sandbox.
     pub backend: SandboxBackend,
-    /// Layers of the kernel sandbox that commands may run without where this machine has none: what they hold is not held
-    /// then, and changes of commands cannot be undone.
+    /// Layers of the kernel sandbox that may be missing on this machine: then they protect nothing, and
+    /// changes of commands cannot be undone.
     pub allow_missing: Vec<OptionalLayer>,
-    /// Names of directories with generated files. Where git ignores one, commands write to it directly: its changes are
-    /// not held back and cannot be undone.
+    /// Names of directories with generated files. If git ignores one, commands write to it directly: its
+    /// changes are not held back and cannot be undone.
     pub direct: Vec<String>,
-    /// The containers, where `backend` is `docker`.
+    /// The containers, if `backend` is `docker`.
     pub docker: DockerConfig,
 }
 
@@ -61,7 +61,7 @@ impl SandboxConfig {
         REQUIRED.into_iter().filter(|layer| !given_up(layer)).collect()
     }
 
-    /// What it says of callers.
+    /// Returns the sandbox rules for callers.
     pub fn sandboxing(&self) -> Sandboxing {
         let is_shown =
             self.backend == SandboxBackend::Docker && self.docker.workspace != ShownWorkspace::None;
@@ -69,11 +69,11 @@ impl SandboxConfig {
     }
 }
 
-/// What the sandbox is made of. Where it does not work, no command runs; nothing stands in for it.
+/// The kind of sandbox. If it does not work, no command runs; there is no fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxBackend {
-    /// What the kernel gives to everybody: no set-up, no daemon.
+    /// Unprivileged kernel features: no set-up, no daemon.
     #[default]
     Kernel,
     /// Containers of a Docker engine.
@@ -86,12 +86,12 @@ pub enum SandboxBackend {
 pub struct DockerConfig {
     /// The engine's socket on this machine.
     pub socket: PathBuf,
-    /// The image. It must be there: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
+    /// The image. It must exist: nothing is pulled. It needs a shell at `/bin/sh` or `/bin/bash`.
     #[schemars(length(min = 1))]
     pub image: String,
-    /// Which commands share a container.
+    /// Commands that share a container.
     pub scope: SandboxScope,
-    /// How the workspace is shown at `/workspace`.
+    /// Access to the workspace at `/workspace`.
     pub workspace: ShownWorkspace,
     /// MiB of memory for the commands of one container together.
     #[schemars(range(min = 16, max = 1_048_576))]
@@ -113,15 +113,15 @@ pub struct DockerConfig {
     pub network: String,
 }
 
-/// How the workspace is shown to commands in a container.
+/// Access of commands in a container to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownWorkspace {
-    /// Not at all: the container has one of its own, which is gone with it.
+    /// None: the container has a workspace of its own, lost with it.
     None,
-    /// To be read.
+    /// Read only.
     Ro,
-    /// To be read and changed, by callers who may.
+    /// Read and write, for callers who may.
     #[default]
     Rw,
 }
@@ -144,7 +144,7 @@ impl Default for DockerConfig {
 }
 
 impl DockerConfig {
-    /// As the shell takes it, for the containers of this installation.
+    /// Converts the options for the containers of this installation.
     pub fn options(&self, installation: String) -> DockerOptions {
         DockerOptions {
             socket: self.socket.clone(),

@@ -17,24 +17,24 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The same without references, which is what keys are looked up in.
+/// The schema without references, in which keys are looked up.
 static INLINE: LazyLock<Value> = LazyLock::new(|| {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.into_generator().into_root_schema_for::<Config>().to_value()
 });
 
-/// What the configuration may hold at one place.
+/// The schema of one place in the configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node(&'static Value);
 
-/// What a key leads to.
+/// The result of looking up a key.
 pub(super) enum Child {
     /// A place that the schema describes.
     Known(Node),
-    /// No such key; these there are.
+    /// An unknown key; the list has the known ones.
     Unknown(Vec<&'static str>),
-    /// Below here anything goes.
+    /// Anything is valid below here.
     Anything,
 }
 
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Whether keys here are names that people choose, such as agents.
+    /// Returns whether keys here are names that people choose, such as agents.
     pub(super) fn is_map(self) -> bool {
         self.object().is_some_and(|object| object.get("properties").is_none())
     }
@@ -70,7 +70,7 @@ impl Node {
         self.object().is_some()
     }
 
-    /// Whether a value of this type can stand here.
+    /// Returns whether a value of this type is valid here.
     pub(super) fn takes(self, kind: &str) -> bool {
         let is = |schema: &Value| match schema.get("type") {
             Some(Value::String(one)) => one == kind,
@@ -80,7 +80,7 @@ impl Node {
         is(self.0) || self.alternatives().any(is)
     }
 
-    /// The numbers below here that are too small or too large: each one's path, and what to use.
+    /// Returns the numbers below here that are out of bounds: each one's path, and the valid range.
     pub(super) fn out_of_bounds(self, path: &str, value: &Value) -> Vec<(String, String)> {
         match value {
             Value::Object(fields) => {

@@ -1,18 +1,18 @@
-//! Skills: the deployment's directories, and how many stand in a prompt.
+//! Skills: the deployment's directories, and their share of a prompt.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Skills: instructions that agents take up for one kind of job.
+/// Skills: instructions that agents load for one kind of task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillsConfig {
-    /// Directories whose skills every agent may use, the first before the others. A relative path starts from the
+    /// Directories whose skills every agent may use; earlier ones win. A relative path starts from the
     /// directory of this file. They are trusted: agents must not be able to write there.
     pub directories: Vec<PathBuf>,
-    /// How many tokens the list of skills in a prompt may cost; the rest is found with `skill_search`.
+    /// The most tokens for the list of skills in a prompt; the rest is found with `skill_search`.
     #[schemars(range(max = 20_000))]
     pub prompt_tokens: u32,
 }

@@ -1,4 +1,4 @@
-//! `[store]`: where everything is remembered, and how much of the machine that may take.
+//! `[store]`: the store's location, and its use of resources.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use claw_store::{Place, StoreOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Where everything is remembered. The defaults fit a machine with one gigabyte of memory.
+/// The store of all state. The defaults fit a machine with one gigabyte of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// `sqlite:PATH`, or `postgres://user@host/name` where several machines share it. Left out: the file
+    /// `sqlite:PATH`, or `postgres://user@host/name` if several machines share it. Left out: the file
     /// `clawsmith.db` in the data directory. A password belongs into `CLAWSMITH_STORE__URL` or `~/.pgpass`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<StoreUrl>,
-    /// SQLite: connections that read, beside the one that writes.
+    /// SQLite: reading connections, beside the writing one.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
     /// SQLite: how many KiB of pages each connection keeps in memory.
@@ -30,7 +30,7 @@ pub struct StoreConfig {
     /// PostgreSQL: how long a statement may take, in seconds.
     #[schemars(range(min = 1))]
     pub statement_timeout_secs: u32,
-    /// How long to wait for a connection, in seconds; with SQLite, for the writes before one's own.
+    /// The longest wait for a connection, in seconds; with SQLite, for earlier writes.
     #[schemars(range(min = 1))]
     pub acquire_timeout_secs: u32,
     /// The largest blob (an image, a result or an attachment), in MiB.
@@ -41,13 +41,13 @@ pub struct StoreConfig {
     pub tenant_blobs_mib: u32,
 }
 
-/// Where a store is. It may hold a password: it is shown, printed and written without it.
+/// A store's location. It may hold a password: it is shown, printed and written without it.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct StoreUrl(String);
 
 impl StoreUrl {
-    /// A store in memory, which is gone with the program.
+    /// Returns a store in memory, lost with the program.
     pub fn memory() -> Self {
         Self(Place::Memory.to_string())
     }
@@ -57,7 +57,7 @@ impl StoreUrl {
         self.0.parse()
     }
 
-    /// Whether it says nothing, as an empty variable does.
+    /// Returns whether it is empty, as from an empty variable.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -85,7 +85,7 @@ impl Serialize for StoreUrl {
 }
 
 impl StoreConfig {
-    /// As a store takes them.
+    /// Converts the options for a store.
     pub fn options(&self) -> StoreOptions {
         StoreOptions {
             readers: self.readers,

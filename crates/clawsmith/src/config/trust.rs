@@ -1,8 +1,8 @@
-//! Which project files a person accepted.
+//! Records which project files a person accepted.
 //!
-//! A file that was found by walking up and that nobody named may have come with a clone, or have been put there by a
-//! command of an agent; it holds only as a person accepted it, byte for byte. What was accepted lies where the
-//! environment alone says: no configuration moves it.
+//! A file that was found by walking up, and that nobody named, may have come with a clone or from a command
+//! of an agent; it is used only as a person accepted it, byte for byte. The environment alone decides where
+//! accepted files are recorded: no configuration moves that.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
@@ -17,21 +17,21 @@ use super::load::Loaded;
 /// The most lines of a change that are shown.
 const MOST_LINES: usize = 400;
 
-/// Whether a file holds.
+/// Says whether a file may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// A person named it or accepted it, or it is the user's own.
     Holds,
-    /// Nobody has accepted it.
+    /// Nobody has accepted the file.
     New,
-    /// It is not as it was when it was accepted.
+    /// The file has changed since it was accepted.
     Changed,
-    /// One that was accepted, here or above, is gone: without it other rules hold.
+    /// An accepted file, here or above, is gone: without it other rules would hold.
     Gone,
 }
 
 impl Loaded {
-    /// Whether the file holds, of which this was read.
+    /// Returns whether the loaded file may be used.
     pub fn trust(&self, around: &Surroundings) -> io::Result<Trust> {
         if self.gone(around).is_some() {
             return Ok(Trust::Gone);
@@ -47,7 +47,7 @@ impl Loaded {
         }
     }
 
-    /// The nearest file that was accepted and is gone, and that would hold instead of the one that was found.
+    /// Returns the nearest accepted file that is gone and would be used instead of the found one.
     pub fn gone(&self, around: &Surroundings) -> Option<PathBuf> {
         let found = match &self.found {
             Some(Found { by: FoundBy::Flag | FoundBy::Variable, .. }) => return None,
@@ -59,7 +59,8 @@ impl Loaded {
         nearer.into_iter().find(|path| accepted(path, around).is_some_and(|accepted| accepted.exists()))
     }
 
-    /// How the file differs from what was accepted, as a unified diff; `None` where nothing was.
+    /// Returns the difference from the accepted text, as a unified diff; `None` if nothing was accepted or
+    /// nothing differs.
     pub fn changed_since_accepted(&self, around: &Surroundings) -> Option<String> {
         let Some(Found { path, by: FoundBy::Project }) = &self.found else { return None };
         let text = fs::read_to_string(accepted(path, around)?).ok()?;
@@ -70,7 +71,7 @@ impl Loaded {
         Some(diff).filter(|diff| !diff.is_empty())
     }
 
-    /// Forgets what was accepted and is gone. Gives how many were forgotten.
+    /// Removes the records of accepted files that are gone. Returns how many.
     pub fn forget(&self, around: &Surroundings) -> io::Result<usize> {
         let mut count = 0;
         while let Some(accepted) = self.gone(around).and_then(|path| accepted(&path, around)) {
@@ -80,7 +81,7 @@ impl Loaded {
         Ok(count)
     }
 
-    /// Accepts the file as it was read. False where it needs no accepting.
+    /// Accepts the file as it was read. Returns false if it needs no acceptance.
     pub fn accept(&self, around: &Surroundings) -> io::Result<bool> {
         let Some(Found { path, by: FoundBy::Project }) = &self.found else { return Ok(false) };
         let Some(accepted) = accepted(path, around) else {
@@ -104,13 +105,14 @@ impl Loaded {
     }
 }
 
-/// Where it is remembered that a file was accepted.
+/// Returns the file that records that `path` was accepted.
 fn accepted(path: &Path, around: &Surroundings) -> Option<PathBuf> {
     let name = Digest::of_bytes(place(path, around).as_os_str().as_encoded_bytes());
     Some(around.trusted()?.join(name.to_string()))
 }
 
-/// The file by its directory as it really is. A last link is not followed: it could be made to lead elsewhere.
+/// Returns the file's path with its directory resolved. A link at the end is not followed: it could be
+/// redirected.
 fn place(path: &Path, around: &Surroundings) -> PathBuf {
     let path = around.directory.join(path);
     match (path.parent().and_then(|directory| directory.canonicalize().ok()), path.file_name()) {

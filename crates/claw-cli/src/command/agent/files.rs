@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::{Cell, Table};
 
-/// What to do with context files.
+/// The operations on context files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Files {
     /// List them.
@@ -29,36 +29,36 @@ pub(crate) enum Files {
   clawsmith agent files list researcher
   clawsmith agent files list researcher --user ada")]
     List(Whose),
-    /// Print one.
+    /// Print a context file.
     #[command(after_help = "Examples:
   clawsmith agent files get researcher SOUL.md")]
     Get(Named),
-    /// Write one: its text is read from standard input.
+    /// Write a context file: its text is read from standard input.
     #[command(after_help = "Examples:
   clawsmith agent files set researcher SOUL.md < soul.md")]
     Set(Named),
-    /// Remove one.
+    /// Remove a context file.
     #[command(after_help = "Examples:
   clawsmith agent files remove researcher BOOTSTRAP.md")]
     Remove(Named),
 }
 
-/// Whose files.
+/// The owner of context files.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
     #[command(flatten)]
     which: Which,
-    /// The user whose they are [default: the agent's own, for all users].
+    /// The user who owns the files [default: the agent's own, for all users].
     #[arg(long, value_name = "ID")]
     user: Option<String>,
 }
 
-/// Which file.
+/// A context file.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     #[command(flatten)]
     whose: Whose,
-    /// Its name, such as `SOUL.md`.
+    /// The file's name, such as `SOUL.md`.
     file: String,
 }
 
@@ -73,7 +73,7 @@ impl Files {
     }
 }
 
-/// The context files of an agent, and a user's beside them.
+/// Returns the context files of an agent, and a user's beside them.
 pub(super) async fn cards(
     store: &Arc<dyn Backend>,
     tenant: &TenantId,
@@ -101,7 +101,7 @@ impl Whose {
             return Ok(ExitCode::SUCCESS);
         }
         if cards.is_empty() {
-            // What a removed agent left is still shown; of a misspelt one there is nothing.
+            // Files of a removed agent are still shown; a misspelt one has none.
             caller::must_be_set_up(id.as_str(), &setup)?;
             session.out.line(format_args!("agent `{id}` has no context files"))?;
             return Ok(ExitCode::SUCCESS);

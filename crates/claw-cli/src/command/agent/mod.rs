@@ -1,4 +1,4 @@
-//! `clawsmith agent`: the agents that were set up, beside those of the configuration file.
+//! `clawsmith agent`: the agents in the store, beside those of the configuration file.
 
 mod files;
 
@@ -17,10 +17,10 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
 use crate::output::{Cell, Table, tell};
 
-/// What to do with agents.
+/// The operations on agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// List the agents, those of the configuration file too.
+    /// List the agents, including those of the configuration file.
     #[command(after_help = "Examples:
   clawsmith agent list
   clawsmith agent list --json")]
@@ -39,13 +39,13 @@ Examples:
   clawsmith agent add support --kind predefined --provider anthropic --model claude-sonnet"
     )]
     Add(Add),
-    /// Change an agent: what is not named stays as it is.
+    /// Change an agent: options that are not given stay as they are.
     #[command(after_help = "Examples:
   clawsmith agent edit researcher --model gpt-5 --provider openai
   clawsmith agent edit researcher --allow read_file,search,glob
   clawsmith agent edit researcher --allow ''")]
     Edit(Edit),
-    /// Remove an agent. Its conversations and documents are kept.
+    /// Remove an agent. Its sessions and documents are kept.
     #[command(after_help = "Examples:
   clawsmith agent remove researcher")]
     Remove(Which),
@@ -54,10 +54,10 @@ Examples:
     Files(files::Files),
 }
 
-/// Which agent.
+/// An agent.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id.
+    /// The agent's id.
     id: String,
 }
 
@@ -79,41 +79,41 @@ pub(crate) struct Edit {
     parts: Parts,
 }
 
-/// What an agent is.
+/// The properties of an agent.
 #[derive(Debug, Args)]
 pub(crate) struct Parts {
-    /// What people call it [default: its id].
+    /// The display name [default: its id].
     #[arg(long)]
     name: Option<String>,
-    /// What it is for, in a sentence.
+    /// The agent's purpose, in a sentence.
     #[arg(long)]
     about: Option<String>,
-    /// Whose its context files are [default: open].
+    /// The owner of its context files [default: open].
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Who runs its model; empty for the deployment's.
+    /// The provider of its model; empty for the deployment's.
     #[arg(long)]
     provider: Option<String>,
-    /// Its model; empty for the deployment's.
+    /// The agent's model; empty for the deployment's.
     #[arg(long)]
     model: Option<String>,
-    /// Only these tools are kept, of those that all agents have; empty for all of them.
+    /// Keep only these of the tools that all agents have; empty for all of them.
     #[arg(long, value_name = "ENTRY", value_delimiter = ',')]
     allow: Option<Vec<String>>,
-    /// These tools are removed.
+    /// Remove these tools.
     #[arg(long, value_name = "ENTRY", value_delimiter = ',')]
     deny: Option<Vec<String>>,
-    /// These tools are added.
+    /// Add these tools.
     #[arg(long, value_name = "ENTRY", value_delimiter = ',')]
     also_allow: Option<Vec<String>>,
 }
 
-/// Whose an agent's context files are.
+/// The owner of an agent's context files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Kind {
-    /// Each user shapes their own.
+    /// Each user has their own.
     Open,
-    /// Whoever set it up; a user has `USER.md`.
+    /// The agent's creator; a user has `USER.md`.
     Predefined,
 }
 
@@ -327,7 +327,7 @@ fn done(session: &mut Session, id: &AgentId, what: &str) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store says itself what happened and what to try.
+/// Converts a store's error, which says itself what happened and what to try.
 fn failed(error: StoreError) -> Failure {
     Failure::failed(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Rules that are given with a yes: making them, showing what they cover, ending them.
+//! Rules that are given with an approval: creating them, showing their coverage, revoking them.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,31 +16,31 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// How many past commands are shown that a rule would have covered.
+/// The number of past commands shown that a rule would have covered.
 const SHOWN: usize = 5;
 
-/// For whom a rule holds.
+/// The callers that a rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Scope {
-    /// The agent that asks, in this conversation.
+    /// The asking agent, in this session.
     #[default]
     Session,
-    /// The agent that asks, in all its conversations.
+    /// The asking agent, in all its sessions.
     Agent,
     /// Every agent of the tenant.
     Tenant,
 }
 
-/// What kind of yes it is.
+/// The extent of an approval: this call, or a rule for such calls.
 #[derive(Debug, Args)]
 pub(crate) struct Kind {
     /// Do not ask about such a call again: remember the rule that `approvals show` shows.
     #[arg(long)]
     always: bool,
-    /// For whom the rule holds.
+    /// The callers that the rule covers.
     #[arg(long, value_enum, default_value_t, requires = "always")]
     scope: Scope,
-    /// How long it holds, such as `30m`, `12h` or `7d` [default: until it is revoked].
+    /// The rule's lifetime, such as `30m`, `12h` or `7d` [default: until it is revoked].
     #[arg(long, value_name = "TIME", requires = "always", value_parser = duration)]
     expires: Option<Duration>,
 }
@@ -61,7 +61,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Kind {
-    /// The answer that was given.
+    /// Returns the answer.
     pub(super) fn verdict(&self) -> Verdict {
         if !self.always {
             return Verdict::Once;
@@ -93,10 +93,10 @@ pub(super) fn preview_lines(preview: &RulePreview) -> Vec<(&'static str, String)
     lines
 }
 
-/// Which rules are shown.
+/// The rules to show.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Also those that hold no more.
+    /// Include ended rules.
     #[arg(long)]
     all: bool,
 }
@@ -140,10 +140,10 @@ impl List {
     }
 }
 
-/// Which rule ends.
+/// A rule to revoke.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// Its id, or the beginning of one where only one rule begins so.
+    /// The rule's id, or an unambiguous beginning of it.
     id: String,
 }
 

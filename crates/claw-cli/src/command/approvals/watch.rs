@@ -1,4 +1,4 @@
-//! `clawsmith approvals watch`: questions as they come, answered here.
+//! `clawsmith approvals watch`: approvals as they come, answered here.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::tell;
 
-/// How often it is looked for new questions.
+/// The interval between checks for new approvals.
 const EVERY: Duration = Duration::from_millis(300);
 
 pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {

@@ -1,4 +1,4 @@
-//! A chat at the terminal: lines to say, and words that begin with `/` to see to it.
+//! A chat at the terminal: messages, and commands that begin with `/`.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -44,11 +44,11 @@ const HELP: &[(&str, &str)] = &[
 /// Keys, for `/help`.
 const KEYS: &str = "@path attaches a file · Tab completes · Alt-Enter or \\ at the end of a line: a new line · Ctrl-C stops the answer";
 
-/// How much of what was last said is shown when a session goes on.
+/// The number of last messages shown when a session resumes, and the characters of each.
 const RECAP: usize = 2;
 const RECAP_CHARACTERS: usize = 160;
 
-/// Talks until the person goes.
+/// Chats until the person leaves.
 pub(super) async fn run(
     chat: &Chat,
     session: &mut Session,
@@ -192,7 +192,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same chat in another session.
+/// Continues the chat in another session.
 async fn moved(
     chat: &Chat,
     app: &App,
@@ -211,7 +211,7 @@ async fn moved(
     Ok(talk)
 }
 
-/// A word that there is not.
+/// Returns the error for an unknown command.
 fn no_word(word: &str) -> Failure {
     let words: Vec<&str> = HELP.iter().filter_map(|(known, _)| known.split(' ').next()).collect();
     let failure = Failure::usage(format!("there is no `/{word}`"));
@@ -221,7 +221,7 @@ fn no_word(word: &str) -> Failure {
     }
 }
 
-/// What Tab completes.
+/// Returns the names that Tab completes.
 async fn names(talk: &Talk) -> Names {
     let offer = talk.sessions.deployment().executor.offer(talk.caller.clone()).await;
     let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ pub(super) async fn choose(
     }
 }
 
-/// Does what a word says that needs no terminal; `None` where it is no such word.
+/// Runs a command that needs no terminal; `None` if it is not such a command.
 async fn told(
     (word, rest): (&str, &str),
     session: &mut Session,
@@ -272,7 +272,7 @@ async fn told(
     })
 }
 
-/// The word that a message is, where it is one of those that see to the conversation.
+/// Returns the command that a message is, if it is one about the session.
 pub(super) fn word_in(message: &str) -> Option<(&str, &str)> {
     let line = message.trim().strip_prefix('/').filter(|line| !line.contains('\n'))?;
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -280,7 +280,7 @@ pub(super) fn word_in(message: &str) -> Option<(&str, &str)> {
     (HELP.iter().any(is_known) || word == "exit").then(|| (word, rest.trim()))
 }
 
-/// Does what a word says, said where no conversation is held.
+/// Runs a command outside an interactive chat.
 pub(super) async fn by_itself(
     words: (&str, &str),
     session: &mut Session,
@@ -312,7 +312,7 @@ async fn welcome(
     recap(session, app, talk, chosen.and_then(|chosen| chosen.earlier.as_ref())).await
 }
 
-/// Says which session goes on, and what was last said in it.
+/// Prints which session resumes, and its last messages.
 async fn recap(
     session: &mut Session,
     app: &App,
@@ -335,7 +335,7 @@ async fn recap(
     session.out.flush()
 }
 
-/// Says something and shows the answer. Ctrl-C ends the answer, and not the program.
+/// Sends a message and shows the answer. Ctrl-C ends the answer, and not the program.
 async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Result<(), Failure> {
     let run = talk.sessions.send(&talk.caller, parts, Asking::Watched).await?;
     let ended = tokio::select! {

@@ -1,4 +1,4 @@
-//! Reading what a person types: lines with history, several at once, completed with Tab.
+//! Reads a person's input: lines with history, several at once, completed with Tab.
 
 use std::borrow::Cow;
 use std::fs::OpenOptions;
@@ -18,11 +18,11 @@ use reedline::{
 use crate::cli::Session;
 use crate::failure::Failure;
 
-/// How many lines are remembered.
+/// The number of lines remembered.
 const LINES: usize = 1000;
 const MENU: &str = "completions";
 
-/// What the person typed.
+/// The person's input.
 pub(super) enum Heard {
     Line(String),
     /// Ctrl-C: the line is dropped.
@@ -31,13 +31,13 @@ pub(super) enum Heard {
     End,
 }
 
-/// Reads lines, with those of earlier chats behind the arrow keys.
+/// Reads lines, with those of earlier chats in the history.
 pub(super) struct Lines {
     editor: Option<Reedline>,
     known: Arc<Mutex<Known>>,
 }
 
-/// What can be completed.
+/// The completable names and files.
 #[derive(Debug, Default)]
 struct Known {
     names: Names,
@@ -47,7 +47,7 @@ struct Known {
 impl Lines {
     pub(super) fn new(app: &App, session: &Session) -> Result<Self, Failure> {
         let file = app.setup().data_dir()?.join("chat-history");
-        // What was said is for its owner alone.
+        // The history is readable by its owner alone.
         let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
         let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());
         let known = Arc::new(Mutex::new(Known::default()));
@@ -76,7 +76,7 @@ impl Lines {
         Ok(Self { editor: Some(editor), known })
     }
 
-    /// Says what can be completed from now on.
+    /// Sets the names and files to complete.
     pub(super) fn know(&self, names: Names, workspace: PathBuf) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known { names, workspace };
     }
@@ -108,7 +108,7 @@ impl Lines {
     }
 }
 
-/// A line that ends with a backslash goes on in the next.
+/// Continues a line that ends with a backslash in the next.
 struct Continued;
 
 impl Validator for Continued {

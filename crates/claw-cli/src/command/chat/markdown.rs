@@ -1,10 +1,10 @@
-//! Markdown on a terminal, a line at a time: what is said shows as it comes, and a line that is whole is dressed.
+//! Markdown on a terminal, a line at a time: text shows as it streams, and a complete line is styled.
 
 use anstyle::Style;
 
 use crate::output::{style, width};
 
-/// What lines before this one have begun.
+/// The blocks that earlier lines have opened.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     /// The language of the block of code that is open.
@@ -12,12 +12,12 @@ pub(super) struct Markdown {
 }
 
 impl Markdown {
-    /// Whether a block of code is open.
+    /// Returns whether a block of code is open.
     pub(super) fn is_code(&self) -> bool {
         self.code.is_some()
     }
 
-    /// The line as a terminal shows it; `None` where it is shown as it is.
+    /// Returns the styled line; `None` if it is shown as it is.
     pub(super) fn line(&mut self, line: &str) -> Option<String> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
             self.code = match self.code {
@@ -52,7 +52,7 @@ impl Markdown {
     }
 }
 
-/// Bold and slanted words, code and links within a line.
+/// Styles bold and italic words, code and links within a line.
 fn spans(line: &str) -> String {
     let mut shown = String::new();
     let mut rest = line;
@@ -77,7 +77,7 @@ fn spans(line: &str) -> String {
     shown
 }
 
-/// What begins here, dressed, and what comes after it; `None` where it is but a character.
+/// Renders the span that begins here and returns it with the rest; `None` if the character is plain text.
 fn span(from: &str, is_word_start: bool) -> Option<(String, &str)> {
     if let Some(link) = from.strip_prefix('[') {
         let (text, after) = link.split_once("](")?;
@@ -107,7 +107,7 @@ fn span(from: &str, is_word_start: bool) -> Option<(String, &str)> {
     is_span.then(|| (dressed(style, &inner), after))
 }
 
-/// A table with its columns aligned, as wide as the terminal is; `None` where the lines are no table.
+/// Aligns the columns of a table within the terminal's width; `None` if the lines are not a table.
 pub(super) fn table(lines: &[String], columns: usize) -> Option<String> {
     let cells = |line: &String| -> Vec<String> {
         let line = line.trim().trim_start_matches('|');

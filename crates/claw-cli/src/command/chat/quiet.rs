@@ -1,6 +1,7 @@
-//! The terminal while an answer comes: what is typed ahead is not shown between its words and not lost.
+//! The terminal while an answer streams: input typed ahead is neither shown between its words nor lost.
 //!
-//! Typed characters wait in the terminal until the next prompt reads them. A paste waits there with its marks.
+//! Typed characters wait in the terminal until the next prompt reads them. A paste waits there with its
+//! marks.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -11,12 +12,12 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
 const PASTES_AS_TYPED: &[u8] = b"\x1b[?2004l";
 
-/// A terminal that shows nothing of what is typed, until this is dropped. Ctrl-C still interrupts.
+/// A terminal that does not echo input, until this is dropped. Ctrl-C still interrupts.
 #[derive(Debug)]
 pub(super) struct Quiet(Termios);
 
 impl Quiet {
-    /// `None` where nobody types.
+    /// Turns the echo off; `None` if there is no terminal.
     pub(super) fn begin() -> Option<Self> {
         let stdin = io::stdin();
         if !stdin.is_terminal() || !io::stderr().is_terminal() {
@@ -30,7 +31,7 @@ impl Quiet {
         Some(Self(before))
     }
 
-    /// Takes what was typed so far, for whoever must not read it as an answer.
+    /// Takes the input typed so far, so that it is not read as an answer.
     pub(super) fn take_typed(&self) -> String {
         let (stdin, mut typed) = (io::stdin(), Vec::new());
         loop {

@@ -1,30 +1,31 @@
-//! Words on a terminal as they come, lines broken between them. Once a line is whole it is written again, dressed.
+//! Text on a terminal as it streams, with lines broken between words. A complete line is written again,
+//! styled.
 
 use super::markdown::{Markdown, table};
 use crate::failure::Failure;
 use crate::output::{Out, indent, prose, visible, width};
 
-/// More rows than this may have left the screen, where they cannot be written again.
+/// The most rows of a line that are rewritten: more may have left the screen.
 const MOST_ROWS: usize = 20;
 
-/// What is being said.
+/// The answer that is being printed.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     markdown: Markdown,
-    /// The line that is not whole yet, the word that waits too.
+    /// The incomplete line, including the pending word.
     line: String,
-    /// A word that may go on, and may have to go to the next row; with the blanks before it.
+    /// The pending word, which may continue and may have to go to the next row; with the blanks before it.
     word: String,
-    /// How many columns of the row are taken.
+    /// The number of columns used in the row.
     taken: usize,
-    /// How many rows of the line stand above.
+    /// The number of rows of the line above this one.
     rows: usize,
-    /// The lines of a table that has not ended, which stand above.
+    /// The lines of an unfinished table, already printed above.
     table: Vec<String>,
 }
 
 impl Speech {
-    /// Says more.
+    /// Prints more text.
     pub(super) fn say(&mut self, out: &mut Out, text: &str) -> Result<(), Failure> {
         let Some(columns) = out.columns() else { return out.piece(text) };
         // The last column stays free: terminals differ in where the next character goes.
@@ -47,12 +48,12 @@ impl Speech {
         out.flush()
     }
 
-    /// Whether nothing is written on the row.
+    /// Returns whether the row is empty.
     pub(super) fn is_at_line_start(&self) -> bool {
         self.line.is_empty() && self.taken == 0
     }
 
-    /// Writes the word that waits, on the next row where it has no room on this one.
+    /// Writes the pending word, on the next row if it does not fit on this one.
     fn flush(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
         let word = std::mem::take(&mut self.word);
         let (wide, text) = (width(&word), word.trim_start());
@@ -76,7 +77,7 @@ impl Speech {
             || self.line.contains('\t')
     }
 
-    /// What is said is whole.
+    /// Prints the rest: the answer is complete.
     pub(super) fn finish(&mut self, out: &mut Out) -> Result<(), Failure> {
         let Some(columns) = out.columns() else { return Ok(()) };
         self.end_table(out, columns.saturating_sub(1).max(1))?;
@@ -104,7 +105,7 @@ impl Speech {
             return out.raw(b"\n");
         }
         let dressed = self.markdown.line(&line).filter(|_| out.shows_styles() && rows <= MOST_ROWS);
-        // What the terminal itself has broken cannot be written over.
+        // Lines that the terminal itself has wrapped cannot be overwritten.
         let over =
             if as_it_is { width(&line) > columns } else { line.split(' ').any(|word| width(word) > columns) };
         let Some(dressed) = dressed.filter(|_| !over) else { return out.raw(b"\n") };

@@ -1,11 +1,11 @@
-//! A sign of life while nothing else is shown: what is waited for, and for how long.
+//! A spinner while nothing else is shown: what the run waits for, and for how long.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::output::{style, told_columns, visible, width};
 
-/// How often it moves.
+/// The interval between its frames.
 pub(super) const TICK: Duration = Duration::from_millis(120);
 /// Silence shorter than this needs no sign.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ impl Spinner {
         Self { works: terminal && !is_dumb && !json, is_shown: false, frame: 0, quiet_since: Instant::now() }
     }
 
-    /// Moves, saying what is waited for.
+    /// Draws the next frame, with what the run waits for.
     pub(super) fn tick(&mut self, what: &str) {
         if !self.works || self.quiet_since.elapsed() < SILENCE {
             return;
@@ -47,7 +47,7 @@ impl Spinner {
         self.is_shown = true;
     }
 
-    /// Gives the line back: something is shown now.
+    /// Clears the line for other output.
     pub(super) fn clear(&mut self) {
         self.quiet_since = Instant::now();
         if std::mem::take(&mut self.is_shown) {
@@ -56,7 +56,7 @@ impl Spinner {
     }
 }
 
-/// So many seconds, as people say it.
+/// Formats a duration.
 pub(super) fn seconds(time: Duration) -> String {
     match time.as_secs() {
         0..=59 => format!("{} s", time.as_secs()),
@@ -64,7 +64,7 @@ pub(super) fn seconds(time: Duration) -> String {
     }
 }
 
-/// So many tokens, as people say it.
+/// Formats a number of tokens.
 pub(super) fn tokens(count: u64) -> String {
     match count {
         0..=999 => format!("{count} tokens"),

@@ -1,8 +1,7 @@
-//! What a person or a program is shown of a run: words as they come, calls as they are made and what they gave,
-//! questions.
+//! The display of a run: text as it streams, calls with their results, approvals.
 //!
-//! Words come from the stream of what is being said, everything else from the conversation's log; what the stream
-//! left out is shown when the message is stored.
+//! Text comes from the live stream, everything else from the session's log; text that the stream left out is
+//! shown when the message is stored.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -31,31 +30,31 @@ use crate::command::tools::approve;
 use crate::failure::Failure;
 use crate::output::{Out, complain, style, tell, tell_styled};
 
-/// How long nothing happens before it is said why.
+/// The idle time after which the reason for waiting is shown.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
-/// How many lines of a long output are shown from its beginning, and from its end.
+/// The number of lines shown of a long output, from its beginning and from its end.
 const HEAD: usize = 12;
 const TAIL: usize = 8;
-/// How many lines of a change are shown.
+/// The number of lines shown of a change.
 const CHANGED: usize = 40;
-/// How many files that a command changed are named.
+/// The number of files named that a command changed.
 const DETAILS: usize = 6;
 /// About so many bytes are a token.
 const TOKEN_BYTES: u64 = 4;
 
-/// Follows a conversation.
+/// Follows a session.
 pub(super) struct View {
     app: App,
     deployment: Deployment,
     owner: Owner,
     by: String,
     follower: Follower,
-    /// How much was shown of the message that is being said.
+    /// The streaming message, and the bytes of it already shown.
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
     /// Calls that run, in the order in which they began.
     running: Vec<RunningCall>,
-    /// Calls that went well and whose result is still to come, and how many microseconds each took.
+    /// Calls that succeeded and whose result is still to come, with the microseconds each took.
     ended: HashMap<CallId, u64>,
     /// Lines of a call's output that were shown while it ran.
     live: HashMap<CallId, LiveOutput>,
@@ -65,23 +64,23 @@ pub(super) struct View {
     /// Bytes of the answer that is coming.
     coming: u64,
     spinner: Spinner,
-    /// Keeps what is typed ahead from being shown.
+    /// Keeps input typed ahead from being echoed.
     quiet: Option<Quiet>,
-    /// What was typed before a question.
+    /// The text typed before a question.
     typed: String,
     json: bool,
     workspace: PathBuf,
     /// Approvals that were put to a person or announced.
     asked: HashSet<ApprovalId>,
     speech: Speech,
-    /// Whether the run that is followed has begun.
+    /// True if the followed run has begun.
     begun: bool,
-    /// Rings when nobody works on the conversation any more.
+    /// Cancelled when nobody works on the session any more.
     deserted: CancellationToken,
 }
 
 impl View {
-    /// Begins to listen; what happened before is not shown.
+    /// Begins to listen; earlier events are not shown.
     pub(super) async fn new(
         sessions: &Sessions,
         app: &App,
@@ -118,7 +117,7 @@ impl View {
         })
     }
 
-    /// Says who will answer.
+    /// Prints who will answer.
     pub(super) fn introduce(&self, out: &mut Out, model: &dyn Model) -> Result<(), Failure> {
         let card = model.card();
         if out.json {
@@ -134,7 +133,7 @@ impl View {
         Ok(())
     }
 
-    /// Shows what happens until this run is over; returns the exit code.
+    /// Shows events until this run is over; returns the exit code.
     pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
         (self.since, self.tokens, self.coming) = (Instant::now(), 0, 0);
         self.quiet = Quiet::begin().filter(|_| !self.json);
@@ -177,7 +176,7 @@ impl View {
         }
     }
 
-    /// What is waited for, for people.
+    /// Describes what the run waits for.
     fn waits_for(&self) -> String {
         match self.running.last() {
             Some(call) => {
@@ -193,12 +192,12 @@ impl View {
         }
     }
 
-    /// Takes what was typed before a question, to be put back.
+    /// Takes the input typed before a question, to be put back.
     pub(super) fn take_typed(&mut self) -> String {
         std::mem::take(&mut self.typed)
     }
 
-    /// Tells a program what a run cost.
+    /// Prints the cost of a run, for programs.
     pub(super) async fn tell_usage(&self, out: &mut Out, run: JobId) -> Result<(), Failure> {
         if !out.json {
             return Ok(());
@@ -219,7 +218,7 @@ impl View {
         }
     }
 
-    /// A piece of what is being said.
+    /// Shows a piece of a streaming message or of a call's output.
     fn say(&mut self, out: &mut Out, delta: &Delta) -> Result<(), Failure> {
         let Delta { source, voice, offset, text } = delta;
         let message = match source {
@@ -259,7 +258,7 @@ impl View {
         Ok(())
     }
 
-    /// Shows what a running command prints, its first lines as they come.
+    /// Shows the output of a running command, its first lines as they come.
     fn print(&mut self, call: CallId, offset: u64, text: &str) {
         let live = self.live.entry(call).or_default();
         if offset != live.bytes {
@@ -278,7 +277,7 @@ impl View {
         }
     }
 
-    /// Shows an event; gives the exit code where the run is over with it.
+    /// Shows an event; returns the exit code if it ends the run.
     async fn show(&mut self, out: &mut Out, event: &SessionEvent, run: JobId) -> Result<Option<u8>, Failure> {
         match &event.what {
             SessionEventBody::Message { seq, .. } => self.message(out, *seq).await?,
@@ -313,7 +312,7 @@ impl View {
             stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
         let Some(message) = stored.first() else { return Ok(()) };
         if out.json {
-            // What a model wants to call is kept as it is said, since it is run so.
+            // A model's calls are stored unscrubbed, since they are run that way.
             let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
             let mut message = serde_json::to_value(message)?;
             message["content"] = scrubber.json(&message["content"]);
@@ -348,7 +347,7 @@ impl View {
         Ok(())
     }
 
-    /// A message is stored: what was not shown of it is shown now.
+    /// Shows the rest of a message that is now stored.
     fn finish(&mut self, out: &mut Out, message: MessageId, words: &str) -> Result<(), Failure> {
         // Pieces that wait are of this message, or of one before.
         for piece in self.follower.pieces() {
@@ -391,20 +390,20 @@ impl View {
         }
     }
 
-    /// A call in a few words.
+    /// Summarizes a call.
     fn what(&self, call: CallId, tool: &str) -> String {
         let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
         let about = self.calls.get(&call).map(|wanted| summary(tool, &wanted.args)).unwrap_or_default();
         format!("{tool} {}", scrubber.said(&about)).trim_end().to_owned()
     }
 
-    /// Lines without secrets: the arguments of a call are the model's own words.
+    /// Removes secrets from lines: the arguments of a call are the model's own words.
     fn scrubbed(&self, lines: &[String]) -> Vec<String> {
         let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
         scrubber.said(&lines.join("\n")).lines().map(str::to_owned).collect()
     }
 
-    /// Shows what came of a call.
+    /// Shows the result of a call.
     fn result(&mut self, part: &Part) {
         let Part::Result(told) = part else { return };
         let Some(micros) = self.ended.remove(&told.call) else { return };
@@ -439,7 +438,7 @@ impl View {
         }
     }
 
-    /// Asks the person at the terminal, or says where the question can be answered.
+    /// Asks the person at the terminal, or prints where the approval can be answered.
     async fn approval(&mut self, id: ApprovalId) {
         if !self.asked.insert(id) {
             return;
@@ -484,7 +483,7 @@ struct RunningCall {
     since: Instant,
 }
 
-/// What a running command printed so far.
+/// The output of a running command so far.
 #[derive(Default)]
 struct LiveOutput {
     bytes: u64,

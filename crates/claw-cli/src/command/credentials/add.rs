@@ -23,40 +23,40 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::tell;
 
-/// Which program, and what it is given.
+/// A program and its credentials.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// What it is called, such as `gh`.
+    /// The program's name, such as `gh`.
     #[arg(required_unless_present = "file")]
     name: Option<String>,
     #[command(flatten)]
     whose: Whose,
-    /// Its file [default: the one in `$PATH`].
+    /// The program's file [default: the one in `$PATH`].
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// A variable that it is given, whose value is asked for; more than once for more [default: what is usual for a
-    /// known program].
+    /// A variable to set, whose value is asked for; may be repeated [default: the usual ones of a known
+    /// program].
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
-    /// A variable that it is given, with the value it has here; more than once for more.
+    /// A variable to set, with the value it has here; may be repeated.
     #[arg(long, value_name = "NAME")]
     from_env: Vec<String>,
-    /// Arguments that it is never given, as a pattern; more than once for more.
+    /// A pattern of forbidden arguments; may be repeated.
     #[arg(long, value_name = "PATTERN")]
     deny_args: Vec<String>,
     /// Arguments that would make it tell its credentials; more than once for more.
     #[arg(long, value_name = "PATTERN")]
     deny_verbose: Vec<String>,
-    /// A program that it may run beside itself, by name or path, or a directory of them; more than once for more.
+    /// A program that it may run, by name or path, or a directory of them; may be repeated.
     #[arg(long, value_name = "PROGRAM")]
     helper: Vec<String>,
-    /// How many seconds it may run.
+    /// The timeout, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     timeout: Option<u32>,
-    /// What agents are told of it.
+    /// Advice for agents about it.
     #[arg(long, value_name = "TEXT")]
     tips: Option<String>,
-    /// Leave out what is known of a program of this name.
+    /// Ignore the built-in settings for a program of this name.
     #[arg(long)]
     bare: bool,
     /// Load programs from a JSON file, in which `encrypted_env` is plain and sealed when it is loaded.
@@ -64,7 +64,7 @@ pub(crate) struct Add {
     file: Option<PathBuf>,
 }
 
-/// What to do who gave nothing.
+/// The hint if no value was given.
 const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
 
 impl Add {
@@ -100,12 +100,12 @@ impl Add {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The current directory, where it can be a workspace.
+    /// Returns the current directory, if it can be a workspace.
     fn workspace_here(&self, session: &Session) -> Option<PathBuf> {
         tools::workspace(None, &session.around).ok()
     }
 
-    /// The program that the command line names; `None` where the person gave up.
+    /// Returns the program that the command line names; `None` if the person gave up.
     fn given(&self, name: &str, session: &Session, setup: &Setup) -> Result<Option<NewProgram>, Failure> {
         let place = self.whose.place(setup.config(), name)?;
         let known = preset(name).filter(|_| !self.bare);
@@ -161,7 +161,7 @@ impl Add {
         let whose = Whose { agent: self.whose.agent.clone().or(row.agent_id) };
         let place = whose.place(setup.config(), &row.binary_name)?;
         let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), setup)?;
-        // What is known of a program holds for rows too: they may say more, and seldom say all.
+        // Presets apply to rows too: rows may add to them, and are seldom complete.
         let known = preset(&row.binary_name).filter(|_| !self.bare);
         let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
         settings.helpers.extend(row.helpers);
@@ -192,7 +192,8 @@ impl Add {
     }
 }
 
-/// A value that cannot be told from ordinary text cannot be taken out of what the program prints.
+/// Warns of short values: they cannot be told from ordinary text, and so not removed from the program's
+/// output.
 fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
     let short = |(name, value): &(&str, &SecretString)| {
         !OPEN_VARIABLES.contains(name) && value.expose_secret().len() < SHORTEST_SECRET
@@ -206,7 +207,7 @@ fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
     }
 }
 
-/// Puts patterns in front of those that are known.
+/// Puts patterns before the known ones.
 fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbose: &[String]) {
     let lists = [(&mut settings.deny_args, deny_args), (&mut settings.deny_verbose, deny_verbose)];
     for (list, own) in lists {
@@ -215,7 +216,7 @@ fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbo
     }
 }
 
-/// `NAME=VALUE`, a line for each name that is asked for.
+/// Reads `NAME=VALUE`, a line for each requested name.
 fn of_lines(names: &[String], text: &SecretString) -> Result<Vec<(String, SecretString)>, Failure> {
     let mut values = Vec::new();
     for name in names {

@@ -19,10 +19,10 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
 use crate::output::{Cell, Table};
 
-/// What to do with credentialed programs.
+/// The operations on credentialed programs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Credentials {
-    /// Give a program credentials, in place of those it had.
+    /// Give a program credentials, replacing those it had.
     #[command(
         after_help = "Values are read from standard input: one value, or a line NAME=VALUE for each; on a \
 terminal you are asked for each, and it does not show. They are never arguments: others can read those.
@@ -65,16 +65,16 @@ Examples:
     Remove(Named),
 }
 
-/// Which program.
+/// A program.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
-    /// What it is called, such as `gh`.
+    /// The program's name, such as `gh`.
     name: String,
     #[command(flatten)]
     whose: Whose,
 }
 
-/// Whose program.
+/// The owner of a program.
 #[derive(Debug, Args)]
 pub(crate) struct Whose {
     /// The agent that may use it [default: all agents].
@@ -166,7 +166,7 @@ fn list(session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store says itself what happened and what to try.
+/// Converts a store's error, which says itself what happened and what to try.
 fn failed(error: StoreError) -> Failure {
     Failure::failed(error.to_string())
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// One program in a file. What is called `encrypted_env` there is plain: it is sealed when it is loaded.
+/// A program in a file. Its `encrypted_env` is plain text: it is sealed when it is loaded.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -36,7 +36,7 @@ const fn enabled() -> bool {
     true
 }
 
-/// The rows of a file: one, or a list of them.
+/// Reads the rows of a file: one, or a list of them.
 pub(super) fn read(path: &Path) -> Result<Vec<Row>, Failure> {
     let unread = || format!("`{}` cannot be read", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(unread()).because(error))?;

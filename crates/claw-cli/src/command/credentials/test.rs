@@ -11,7 +11,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 
-/// What to check.
+/// The program and arguments to check.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(crate) struct Test {
     /// Run it too, in the current directory.
     #[arg(long)]
     run: bool,
-    /// Arguments that it would be given.
+    /// The arguments to check.
     #[arg(last = true, value_name = "ARG")]
     arguments: Vec<String>,
 }

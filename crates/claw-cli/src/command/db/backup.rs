@@ -1,4 +1,4 @@
-//! `clawsmith db backup`: everything in one file, while the store is used.
+//! `clawsmith db backup`: everything in one file, while the store is in use.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::{NOT_INCLUDED, finish, meant, remind, sound};
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// What to write where.
+/// The target of a backup.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The file is a SQLite database, whichever database the store is in, and holds it as it stood \

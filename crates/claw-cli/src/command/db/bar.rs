@@ -1,4 +1,4 @@
-//! How far it is: a bar on a terminal, lines in a pipe, nothing beside JSON.
+//! Shows progress: a bar on a terminal, lines in a pipe, nothing beside JSON.
 
 use std::io::IsTerminal as _;
 
@@ -12,7 +12,7 @@ use crate::output::tell;
 pub(super) struct Bar {
     bar: Option<ProgressBar>,
     lines: bool,
-    /// What is being worked at.
+    /// The current step.
     at: String,
 }
 
@@ -23,8 +23,8 @@ impl Bar {
         Self { bar, lines: !terminal && !session.out.json, at: String::new() }
     }
 
-    /// Shows a step. A line tells where something begins and that it is done, not every step between; what is
-    /// empty has none.
+    /// Shows a step. Lines are printed only for the beginning and the end of a part, and none for an empty
+    /// part.
     pub(super) fn show(&mut self, progress: Progress<'_>) {
         let (what, unit, done, of) = match progress {
             Progress::Copied { table, rows, of } => (format!("copying {table}"), "rows", rows, of),

@@ -12,7 +12,7 @@ use crate::cli::Session;
 use crate::failure::Outcome;
 use crate::output::tell;
 
-/// From where to where.
+/// The source and the target of a copy.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The target must be empty. A copy that was cut off goes on when it is repeated; until it is \
@@ -25,10 +25,10 @@ Examples:
   clawsmith db copy --from postgres://claw@db.example/claw --to sqlite:clawsmith.db --json"
 )]
 pub(crate) struct Copy {
-    /// The store that is read: `sqlite:PATH` or `postgres://user@host/name`. Left out: the configured one.
+    /// The source: `sqlite:PATH` or `postgres://user@host/name`. Left out: the configured store.
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// The store that is written, likewise; it is made where it can be.
+    /// The target, in the same form; it is created if possible.
     #[arg(long, value_name = "URL")]
     to: String,
     /// Begin an unfinished copy again, instead of going on with it.

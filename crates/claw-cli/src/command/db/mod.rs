@@ -1,4 +1,4 @@
-//! `clawsmith db`: the store, for whoever runs it.
+//! `clawsmith db`: the store, for its operator.
 
 mod backup;
 mod bar;
@@ -18,24 +18,24 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::tell;
 
-/// What no copy and no backup holds, for programs and for people.
+/// The data that no copy and no backup holds, for programs and for people.
 const NOT_INCLUDED: [&str; 3] = [
     "artifacts (files in the data directory)",
     "undo blobs (likewise)",
     "the key that secrets are sealed with",
 ];
 
-/// What to do with the store.
+/// The operations on the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
-    /// Show where the store is, its schema, its size and how many rows it holds.
+    /// Show the store's location, schema, size and number of rows.
     #[command(after_help = "Looking changes nothing and makes nothing.
 
 Examples:
   clawsmith db status
   clawsmith db status --json | jq .schema")]
     Status,
-    /// Bring the schema up to date, and say what was applied.
+    /// Migrate the schema, and print the applied migrations.
     #[command(
         after_help = "Every start does the same, one program at a time; this is for doing it beforehand. \
 A store that is not there is made.
@@ -47,7 +47,7 @@ Examples:
     Migrate,
     /// Copy everything to another store, and compare every row.
     Copy(copy::Copy),
-    /// Write everything to one file, while the store is used.
+    /// Write everything to one file, while the store is in use.
     Backup(backup::Backup),
     /// Put a backup in the place of the store.
     Restore(restore::Restore),
@@ -70,7 +70,7 @@ fn named(url: &str) -> Result<Place, Failure> {
     url.parse().map_err(|error: StoreError| Failure::usage(error.to_string()))
 }
 
-/// The store that is meant: the one that was named, or the one that is configured.
+/// Returns the named store, or the configured one.
 fn meant(session: &Session, url: Option<&str>) -> Result<Place, Failure> {
     match url {
         Some(url) => named(url),
@@ -88,7 +88,7 @@ fn finish<T>(work: impl Future<Output = Result<T, StoreError>>, given_up: &str) 
     })
 }
 
-/// Says what the copy or backup does not hold.
+/// Prints what the copy or backup does not hold.
 fn remind(session: &Session) {
     if !session.out.json {
         tell(format_args!("note: not in it: {}", NOT_INCLUDED.join(", ")));

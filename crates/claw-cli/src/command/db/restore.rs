@@ -13,7 +13,7 @@ use crate::cli::Session;
 use crate::failure::Outcome;
 use crate::output::tell;
 
-/// What to restore where.
+/// The source of a restoration.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The backup is checked before it takes the place: every page, and the ledger's chains. Stop \

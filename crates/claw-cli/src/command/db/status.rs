@@ -1,4 +1,4 @@
-//! `clawsmith db status`: where the store is and how it stands.
+//! `clawsmith db status`: the store's location and status.
 
 use std::process::ExitCode;
 
@@ -80,7 +80,7 @@ fn schema(schema: &Schema) -> String {
     format!("{applied}; the next start applies {}", pending.join(", "))
 }
 
-/// A number of bytes as people say it.
+/// Formats a number of bytes.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

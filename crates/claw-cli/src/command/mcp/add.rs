@@ -45,7 +45,7 @@ pub(crate) struct Add {
     /// The id of an OAuth client that is registered already, or the HTTPS address of its metadata.
     #[arg(long, value_name = "ID", requires = "oauth")]
     client_id: Option<String>,
-    /// A right that the login asks for, besides those that the server asks for itself.
+    /// A scope that the login requests, besides those that the server asks for itself.
     #[arg(long, value_name = "SCOPE", requires = "oauth")]
     scope: Vec<String>,
     /// A header of every request: `NAME=VALUE`, or `NAME` to take the value from the variable of that name.
@@ -63,7 +63,7 @@ pub(crate) struct Add {
     /// A directory or file that the program may read and write.
     #[arg(long, value_name = "PATH", requires = "command")]
     write: Vec<String>,
-    /// Seconds that one call may take.
+    /// The timeout of one call, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u32,
     /// The start of the names of its tools [default: `mcp_NAME_`].
@@ -120,7 +120,7 @@ impl Add {
         let mut command = self.command.into_iter();
         let transport = match (self.url, command.next()) {
             (Some(url), _) => {
-                // Whoever adds a server here owns the deployment, so its address may be a private one.
+                // A person who adds a server here owns the deployment, so its address may be a private one.
                 let oauth =
                     McpOAuth { per_user: self.per_user, client_id: self.client_id, scopes: self.scope };
                 let oauth = self.oauth.then_some(oauth);
@@ -151,7 +151,7 @@ impl Add {
     }
 }
 
-/// A name and its value; the value comes from the environment where none is given.
+/// Parses a name and its value; without a value it comes from the environment.
 pub(super) fn value(session: &Session, text: &str) -> Result<(String, SecretString), Failure> {
     if let Some((name, value)) = text.split_once('=') {
         return Ok((name.to_owned(), value.to_owned().into()));

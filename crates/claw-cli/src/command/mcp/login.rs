@@ -30,17 +30,17 @@ Examples:
   clawsmith mcp login notion
   clawsmith mcp login github --scope repo --scope read:org";
 
-/// How long a person may take to log in.
+/// The longest a person may take to log in.
 const LONGEST_LOGIN: Duration = Duration::from_secs(10 * 60);
 /// The longest head of a request that is read, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// The login that is wanted.
+/// A login to begin.
 #[derive(Debug, Args)]
 pub(crate) struct Login {
     /// The server's name.
     name: String,
-    /// A right to ask for, besides those that the server asks for itself.
+    /// A scope to request, besides those that the server asks for itself.
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
     /// The environment variable with the secret of the client that `mcp add --client-id` named.
@@ -131,7 +131,7 @@ pub(super) fn described(name: &ServerName, oauth: &McpOAuth, login: Option<&Logi
     words.join("; ")
 }
 
-/// The user whose login it is; `None` where one login serves all.
+/// Returns the user of the login; `None` if one login serves all.
 async fn whose(app: &App, name: &ServerName, me: UserId) -> Result<Option<UserId>, Failure> {
     Ok(is_per_user(&app.mcp_server(name).await?.server).then_some(me))
 }
@@ -154,7 +154,7 @@ fn state_of(address: &str) -> &str {
     query.split('&').find_map(|pair| pair.strip_prefix("state=")).unwrap_or_default()
 }
 
-/// Answers one request of a browser; returns its address if it is the one that ends the login.
+/// Answers one request of a browser; returns its address if it ends the login.
 async fn answer(mut stream: TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -181,7 +181,7 @@ async fn answer(mut stream: TcpStream) -> Option<String> {
     ends.then(|| format!("http://127.0.0.1{path}"))
 }
 
-/// Waits for an address on standard input; forever where there is none.
+/// Waits for an address on standard input; forever if there is none.
 async fn pasted() -> Option<String> {
     let (sender, mut lines) = tokio::sync::mpsc::channel::<String>(1);
     // A thread of its own: the runtime would wait for one of its own that reads, and the command would not end.

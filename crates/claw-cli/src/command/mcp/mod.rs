@@ -46,7 +46,7 @@ pub(crate) enum Mcp {
     #[command(after_help = "Examples:
   clawsmith mcp logout notion")]
     Logout(login::Logout),
-    /// Connect to a server, and say what it tells of itself.
+    /// Connect to a server, and print its description of itself.
     #[command(after_help = "Examples:
   clawsmith mcp test github")]
     Test(Named),
@@ -65,7 +65,7 @@ pub(crate) enum Mcp {
   clawsmith mcp grant github user:ann --deny delete_repository
   clawsmith mcp grant github agent:bot --header Authorization='Bearer ghp_of_the_bot'")]
     Grant(Grant),
-    /// Take a grant away; it holds from the next call on.
+    /// Revoke a grant; takes effect with the next call.
     #[command(after_help = "Examples:
   clawsmith mcp revoke github agent:researcher")]
     Revoke(Revoke),
@@ -86,7 +86,7 @@ pub(crate) enum Mcp {
     #[command(after_help = "Examples:
   clawsmith mcp enable github")]
     Enable(Named),
-    /// Disable a server: nobody can use it, and everything about it is kept.
+    /// Disable a server: nobody can use it, and all its data is kept.
     #[command(after_help = "Examples:
   clawsmith mcp disable github")]
     Disable(Named),
@@ -99,7 +99,7 @@ pub(crate) enum Mcp {
     Serve(serve::Serve),
 }
 
-/// The server that is meant.
+/// A server.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     /// The server's name.
@@ -120,7 +120,7 @@ fn server_name(name: &str) -> Result<ServerName, Failure> {
 pub(crate) struct Pin {
     #[command(flatten)]
     server: Named,
-    /// The only tool that is meant [default: all].
+    /// The only tool [default: all].
     tool: Option<String>,
     /// Accept the definitions that are shown.
     #[arg(long)]
@@ -133,13 +133,13 @@ pub(crate) struct Grant {
     name: String,
     /// The agent or user: `agent:NAME` or `user:NAME`.
     subject: McpSubject,
-    /// A tool that may be used, by the server's name of it; all of them where none is given.
+    /// A tool to allow, by the server's name for it [default: all].
     #[arg(long, value_name = "TOOL")]
     allow: Vec<String>,
     /// A tool that may not be used.
     #[arg(long, value_name = "TOOL")]
     deny: Vec<String>,
-    /// Seconds that one call may take, instead of the server's.
+    /// The timeout of one call, in seconds, instead of the server's.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
     /// A variable that this agent's program has of its own: `NAME=VALUE`, or `NAME` to take it from this environment.
@@ -148,7 +148,7 @@ pub(crate) struct Grant {
     /// A header that this agent's requests have of their own: `NAME=VALUE`, or `NAME` to take it from this environment.
     #[arg(long, value_name = "NAME[=VALUE]")]
     header: Vec<String>,
-    /// Refuse access, whatever other grants say.
+    /// Refuse access, regardless of other grants.
     #[arg(long)]
     disabled: bool,
 }
@@ -168,10 +168,10 @@ pub(crate) struct Ask {
     /// The agent that is to get access [default: yourself].
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// A tool that is wanted; all of them where none is given.
+    /// A requested tool [default: all].
     #[arg(long, value_name = "TOOL")]
     tool: Vec<String>,
-    /// Why access is wanted.
+    /// The reason for the request.
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }
@@ -226,7 +226,7 @@ impl Mcp {
     }
 }
 
-/// Makes a change and says what became of it.
+/// Makes a change and prints the result.
 fn change<T: Serialize>(
     session: &mut Session,
     words: &str,

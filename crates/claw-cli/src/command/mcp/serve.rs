@@ -22,7 +22,7 @@ Examples:
   clawsmith mcp serve --workspace /srv/project
   claude mcp add clawsmith -- clawsmith mcp serve --agent coder";
 
-/// As whom the client acts.
+/// The caller of the client's calls.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// The directory that the tools' files are in [default: the current directory].

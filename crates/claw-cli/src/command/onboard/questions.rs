@@ -1,4 +1,4 @@
-//! What is asked: each question is also a flag, and without a terminal the flags must say it all.
+//! The questions: each is also a flag, and without a terminal the flags must answer all.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,18 +19,18 @@ use crate::command::prompt;
 use crate::failure::Failure;
 use crate::output::{complain, tell};
 
-/// What a provider at an address of its own is called, unless it is given a name.
+/// The default name of a provider at a custom address.
 const OWN: &str = "own";
 /// The provider that needs nothing.
 const DEMO: &str = "demo";
-/// How many times a question is asked.
+/// The number of times a question is asked.
 const ATTEMPTS: usize = 3;
 
-/// Why there are no answers.
+/// Why the questions ended without answers.
 pub(super) enum Stop {
     /// The person gave up.
     GaveUp,
-    /// There is no key, or none is wanted.
+    /// There is no key, and the person wants none.
     Demo,
     Failed(Failure),
 }
@@ -52,7 +52,7 @@ pub(super) struct Questions<'a> {
     pub(super) flags: &'a Onboard,
     pub(super) around: &'a Surroundings,
     pub(super) runtime: &'a Runtime,
-    /// Whether somebody can answer.
+    /// True if a person can answer.
     pub(super) terminal: bool,
     pub(super) scrubber: &'a Scrubber,
 }
@@ -71,7 +71,7 @@ impl Questions<'_> {
         Ok(NewModel { provider, kind, base_url, model, key })
     }
 
-    /// A question with a yes or a no; `usual` where nothing is typed.
+    /// Asks for yes or no; an empty answer means `usual`.
     pub(super) fn confirm(&self, question: &str, usual: bool) -> Result<bool, Stop> {
         let choice = if usual { "[Y/n]" } else { "[y/N]" };
         self.repeat(&format!("{question} {choice} "), |text| match text.to_lowercase().as_str() {
@@ -161,7 +161,7 @@ impl Questions<'_> {
         }
     }
 
-    /// Where the key is; `known` where its own variables hold it.
+    /// Finds the key's source: the flags, then a known provider's variables, then a question.
     fn key(&self, provider: &str, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
         if let Some(name) = &self.flags.key_env {
             return variable_name(name).map(NewKey::Env).map_err(|message| wrong("--key-env", &message));
@@ -249,7 +249,7 @@ impl Questions<'_> {
         Err(Failure::usage("none of these answers will do").hint("clawsmith onboard --help").into())
     }
 
-    /// Refuses what looks like a key: it would be shown, and written to the file.
+    /// Refuses text that looks like a key: it would be shown, and written to the file.
     fn harmless(&self, text: &str) -> Result<(), String> {
         match self.scrubber.scrub(text) {
             Cow::Borrowed(_) => Ok(()),
@@ -260,7 +260,7 @@ impl Questions<'_> {
         }
     }
 
-    /// The variable of a provider that holds a key.
+    /// Returns the variable of a provider that has a value.
     fn variable_of(&self, known: &KnownProvider) -> Option<&'static str> {
         let holds = |name: &&&str| {
             self.around.variable(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty())
@@ -269,7 +269,7 @@ impl Questions<'_> {
     }
 }
 
-/// A name that a variable may have. What is none is not shown: it may be the key itself.
+/// Checks the name of a variable. An invalid one is not shown: it may be the key itself.
 fn variable_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

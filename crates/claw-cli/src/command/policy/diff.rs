@@ -1,4 +1,4 @@
-//! `clawsmith policy diff`: what a change of configuration gives each agent, and takes from it.
+//! `clawsmith policy diff`: the tools that each agent gains and loses by a change of configuration.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use clawsmith::config::{Loaded, Surroundings};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
-/// Which configurations.
+/// The configurations to compare.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Both files are read as they are: the environment overrides nothing here. Exit code 0 \

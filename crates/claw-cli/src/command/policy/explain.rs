@@ -13,14 +13,14 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// Which tool, and for whom.
+/// The tool and the caller to explain.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   clawsmith policy explain
   clawsmith policy explain exec --agent researcher --provider openai
   clawsmith policy explain cron --subagent leaf --json")]
 pub(crate) struct Explain {
-    /// The tool; all of this build where none is named.
+    /// The tool [default: all of this build].
     tool: Option<String>,
     #[command(flatten)]
     caller: CallerArgs,

@@ -1,4 +1,4 @@
-//! `clawsmith policy lint`: rules that probably do not do what they were written for.
+//! `clawsmith policy lint`: rules that probably do not work as intended.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use clawsmith::app;
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// How strict to be.
+/// The options of linting.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code 1 where an error is found; with `--strict` also for warnings and notes.
 

@@ -11,14 +11,14 @@ use clap::Subcommand;
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// What to do with the policy.
+/// The operations on the policy.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// Say why a caller has a tool or has it not, and what would have to change.
+    /// Explain why a caller has a tool or not, and what would have to change.
     Explain(explain::Explain),
-    /// Name rules that match nothing, change nothing, or bring back what another denies.
+    /// List rules that match nothing, change nothing, or allow what another denies.
     Lint(lint::Lint),
-    /// Show what each agent gains and loses between two configurations.
+    /// Show the tools that each agent gains and loses between two configurations.
     Diff(diff::Diff),
     /// Show which recorded calls another configuration would decide differently.
     Replay(replay::Replay),

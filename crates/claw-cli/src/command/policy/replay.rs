@@ -27,7 +27,7 @@ pub(crate) struct Replay {
     /// The other configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How far back: days (`7d`) or hours (`12h`).
+    /// The time to go back: days (`7d`) or hours (`12h`).
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = since)]
     since: Duration,
 }

@@ -1,4 +1,4 @@
-//! The sandbox where it is made of containers.
+//! The sandbox of containers.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
-/// What is tried from inside of a container only.
+/// The escape attempts for containers only.
 pub(super) const TRIES: &[(&str, &str)] = &[
     ("write to the image", "touch /clawsmith-probe || touch /bin/clawsmith-probe"),
     ("reach the engine", "ls /var/run/docker.sock || ls /run/docker.sock"),

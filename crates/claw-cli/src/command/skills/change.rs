@@ -54,7 +54,7 @@ impl Add {
 /// The workspace skill to publish.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
-    /// Its directory, relative to the workspace.
+    /// The skill's directory, relative to the workspace.
     path: PathBuf,
     /// For everyone of the tenant, instead of for its owner and those it is granted to.
     #[arg(long)]
@@ -92,24 +92,24 @@ fn published(session: &mut Session, stored: &StoredSkill) -> Outcome {
 /// A grant of a skill, with its version.
 #[derive(Debug, Args)]
 pub(crate) struct GrantSkill {
-    /// Its name.
+    /// The skill's name.
     name: String,
-    /// Grant it to this agent, whoever it acts for.
+    /// Grant it to this agent, for any user.
     #[arg(long, value_name = "ID", conflicts_with = "to_user")]
     to_agent: Option<String>,
-    /// Grant it to this user, whichever agent acts.
+    /// Grant it to this user, with any agent.
     #[arg(long, value_name = "ID")]
     to_user: Option<String>,
-    /// They get this version alone [default: the newest].
+    /// Grant this version alone [default: the newest].
     #[arg(long, value_name = "N")]
     version: Option<u64>,
     /// Take the grant back.
     #[arg(long, conflicts_with = "version")]
     revoke: bool,
-    /// Who else may use it.
+    /// The others who may use it.
     #[arg(long, value_enum)]
     visibility: Option<VisibilityName>,
-    /// Everyone without a version of their own gets this one.
+    /// The version for everyone without one of their own.
     #[arg(long, value_name = "N", conflicts_with = "unpin")]
     pin: Option<u64>,
     /// Everyone without a version of their own gets the newest.
@@ -121,7 +121,7 @@ pub(crate) struct GrantSkill {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum VisibilityName {
-    /// Its owner, and those it is granted to.
+    /// The owner, and those it is granted to.
     Private,
     /// Everyone of the tenant.
     Tenant,
@@ -197,7 +197,7 @@ impl GrantSkill {
 /// The skill to remove.
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
-    /// Its name.
+    /// The skill's name.
     name: String,
     #[command(flatten)]
     of: OfTenant,

@@ -56,7 +56,7 @@ Examples:
   clawsmith skills publish skills/pdf-forms
   clawsmith skills publish .agents/skills/pdf-forms --tenant-wide")]
     Publish(change::Publish),
-    /// Say who may use a published skill, and which version.
+    /// Set who may use a published skill, and which version.
     #[command(after_help = "Examples:
   clawsmith skills grant pdf-forms --to-agent coder
   clawsmith skills grant pdf-forms --to-user ann --version 2
@@ -84,7 +84,7 @@ impl Skills {
     }
 }
 
-/// The workspace, and the caller whose skills are meant.
+/// The workspace, and the caller whose skills are shown.
 #[derive(Debug, Args)]
 pub(crate) struct Where {
     /// The workspace [default: the current directory].
@@ -109,7 +109,7 @@ impl Where {
     }
 }
 
-/// A skill's name, as it was given.
+/// Parses a skill's name.
 fn named(name: &str) -> Result<SkillName, Failure> {
     SkillName::new(name).map_err(|error| Failure::usage(error.to_string()).hint("clawsmith skills list"))
 }

@@ -18,7 +18,7 @@ use crate::output::visible;
 /// The skill to show.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Its name.
+    /// The skill's name.
     name: String,
     #[command(flatten)]
     place: Where,
@@ -74,7 +74,7 @@ impl Show {
 /// The words to search for.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What the skill should help with.
+    /// The task that the skill should help with.
     query: String,
     /// The most skills to list.
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -95,7 +95,7 @@ impl Search {
 /// The skill to accept.
 #[derive(Debug, Args)]
 pub(crate) struct Accept {
-    /// Its name.
+    /// The skill's name.
     name: String,
     /// Accept it only if it has this digest, as `clawsmith skills show` prints it.
     #[arg(long, value_name = "SHA256")]

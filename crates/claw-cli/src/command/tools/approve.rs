@@ -1,7 +1,7 @@
 //! Asking the person at the terminal whether a call may run.
 //!
-//! The question goes to standard error and the answer comes from standard input. What the call is about is
-//! shown without control characters: a call must not be able to rewrite its own question.
+//! The question goes to standard error and the answer comes from standard input. The call is shown without
+//! control characters: it must not be able to rewrite its own question.
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use tokio::sync::mpsc;
 
 use crate::output::{beside, tell, told_columns, visible};
 
-/// How often an answer that is neither yes nor no is asked for again.
+/// The number of attempts to get an answer that is yes or no.
 const ATTEMPTS: usize = 3;
-/// The most lines of a question that are shown at once, and how many of them are its last ones.
+/// The most lines of an approval shown at once, and how many of them are its last.
 const SCREEN: usize = 60;
 const TAIL: usize = 10;
-/// How often it is looked whether a question still waits.
+/// The interval between checks whether an approval is still pending.
 const LOOKED_AFTER: Duration = Duration::from_millis(200);
-/// How long whoever reads the answer takes to notice that none is wanted any more.
+/// The longest the reader of the answer takes to notice that none is wanted any more.
 const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Whether somebody sits at a terminal who can be asked.
+/// Returns whether a person at a terminal can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Hears the questions of calls.
+/// Receives the approvals of calls.
 pub(crate) struct Questions(mpsc::UnboundedSender<Approval>);
 
 impl Questions {
@@ -53,17 +53,17 @@ impl Listener for Questions {
     }
 }
 
-/// What a person can do where nobody could be asked.
+/// Advice for a call that was refused because nobody could be asked.
 pub(crate) const NOBODY_HERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer \
                                       from another terminal: `clawsmith approvals list`, then `clawsmith approvals \
                                       approve ID`";
 
-/// Whether a call was refused for want of somebody to ask.
+/// Returns whether a call was refused because nobody could be asked.
 pub(crate) fn is_unasked(reason: &str) -> bool {
     reason.contains("nobody can be asked")
 }
 
-/// Says where a question can be answered that nobody here can.
+/// Prints where an approval can be answered that nobody here can answer.
 pub(crate) fn announce(approval: &Approval) {
     let (id, request) = (approval.id, &approval.request);
     let wait = request.expires.since(request.asked).as_secs();
@@ -72,14 +72,14 @@ pub(crate) fn announce(approval: &Approval) {
     tell(format_args!("  and: clawsmith approvals approve {id}"));
 }
 
-/// Puts a question; the store gets the answer. A question that is over before there is one (answered elsewhere,
-/// expired, withdrawn) gives the terminal back at once, with what was typed and not yet read.
+/// Asks for an approval; the store gets the answer. If the approval is over before that (answered elsewhere,
+/// expired, withdrawn), the terminal is released at once, with the input not yet read.
 pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
     let (shown, over) = (approval.clone(), Over::default());
     let input = Watched { over: Arc::clone(&over.0) };
     std::thread::spawn(move || {
-        // What was typed before the question is no answer to it. A terminal that is gone gives none.
+        // Input typed before the question is not an answer to it. A terminal that is gone gives none.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
         let answer = ask(&shown, &mut BufReader::new(input), &mut io::stderr());
@@ -96,7 +96,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         }
         if let Some(how) = ended(app, &approval).await {
             drop(over);
-            // Whoever reads next must not have to share the terminal.
+            // The next reader must not have to share the terminal.
             let _ = answer.await;
             return tell(format_args!("\n{how}"));
         }
@@ -114,7 +114,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     }
 }
 
-/// How an approval ended; `None` while it waits. A store that cannot be read now may be in a moment.
+/// Returns how an approval ended; `None` while it is pending or if the store cannot be read now.
 async fn ended(app: &App, asked: &Approval) -> Option<String> {
     let found = app.store().approval(&asked.request.tenant, asked.id).await.ok()?;
     how_ended(found.as_ref(), SystemClock.now())
@@ -126,7 +126,7 @@ fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     };
     let by = visible(answered_by.as_deref().unwrap_or("somebody"));
     Some(match state {
-        // Whoever asked closes it, if they are still there.
+        // The asking program closes it, if it is still there.
         ApprovalState::Pending if now < request.expires => return None,
         ApprovalState::Approved | ApprovalState::Used => format!("answered elsewhere: {by} said yes"),
         ApprovalState::Denied => format!("answered elsewhere: {by} said no"),
@@ -141,7 +141,7 @@ fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     })
 }
 
-/// Tells whoever reads the answer, when it is dropped, that none is wanted any more.
+/// Tells the reader of the answer, on drop, that none is wanted any more.
 #[derive(Default)]
 struct Over(Arc<AtomicBool>);
 
@@ -151,8 +151,8 @@ impl Drop for Over {
     }
 }
 
-/// Standard input until a question is over: a read that blocks could not be taken back, and would swallow what is
-/// typed next.
+/// Standard input until an approval is over: a blocking read could not be undone, and would swallow the next
+/// input.
 struct Watched {
     over: Arc<AtomicBool>,
 }
@@ -177,13 +177,13 @@ impl Read for Watched {
     }
 }
 
-/// What was answered.
+/// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Said {
-    /// No, and why.
+    /// No, with the reason.
     No(Option<String>),
     Once,
-    /// Yes, and in this conversation without asking from now on.
+    /// Yes, and without asking again in this session.
     Always,
 }
 
@@ -195,7 +195,7 @@ fn because(line: &str) -> Option<String> {
     (["n", "no"].contains(&word.to_lowercase().as_str()) && !rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// Asks; only a clear yes is one.
+/// Asks; only a clear yes counts as one.
 fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Said> {
     let request = &approval.request;
     let wait = request.expires.since(request.asked).as_secs();

@@ -31,7 +31,7 @@ use crate::output::{Live, complain, style, tell, visible};
 /// More than any call may take; read no further.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What to call, and as whom.
+/// The tool to call, and its caller.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The call takes the road that every call takes: it is checked against the policy, its \
@@ -54,7 +54,7 @@ pub(crate) struct CallTool {
     /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input [default: `{}`].
     #[arg(value_name = "JSON", conflicts_with = "args")]
     pub(super) given: Option<String>,
-    /// The same, by name.
+    /// The arguments, as an option.
     #[arg(long, value_name = "JSON")]
     pub(super) args: Option<String>,
     /// The directory that the tool's files are in; not `/` and not the home directory itself [default: the
@@ -65,11 +65,11 @@ pub(crate) struct CallTool {
     /// are kept in the store.
     #[arg(long, conflicts_with = "workspace")]
     pub(super) managed: bool,
-    /// How long the tool may run, in seconds.
+    /// The timeout, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) timeout: Option<Duration>,
-    /// Where an approval is needed and nobody sits at this terminal, wait for one from another
-    /// (`clawsmith approvals`).
+    /// If an approval is needed and nobody sits at this terminal, wait for one from another (`clawsmith
+    /// approvals`).
     #[arg(long)]
     pub(super) wait: bool,
     #[command(flatten)]
@@ -85,8 +85,8 @@ pub(crate) struct CallTool {
 /// Options of the commands for one tool, besides its arguments.
 #[derive(Debug, Args)]
 pub(crate) struct CallOptions {
-    /// Where an approval is needed and nobody sits at this terminal, wait for one from another
-    /// (`clawsmith approvals`).
+    /// If an approval is needed and nobody sits at this terminal, wait for one from another (`clawsmith
+    /// approvals`).
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -102,7 +102,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl CallTool {
-    /// A call of one tool by a command of its own, which people read.
+    /// Creates a call for a command of its own, with output for people.
     pub(crate) fn of(name: &str, args: &Value, options: CallOptions) -> Self {
         Self {
             name: name.to_owned(),
@@ -235,7 +235,7 @@ impl CallTool {
         Ok(code)
     }
 
-    /// What a person can do about a refusal; the model was told what it can do.
+    /// Returns what a person can do about a refusal; the model was told what it can do.
     fn hints(
         &self,
         (executor, tools, offer): (&Executor, &ToolSet, &Offer),
@@ -275,7 +275,7 @@ async fn lacking(app: &App, offer: &Offer, reply: &Reply) -> Result<Vec<String>,
     Ok(app.missing_grants(offer.caller(), &reply.tool, exit, &output.model_text()).await?)
 }
 
-/// Ctrl-C tells the call to stop; a second one ends the program.
+/// Stops the call on Ctrl-C; a second one ends the program.
 async fn interrupt(cancel: CancellationToken) -> Infallible {
     if tokio::signal::ctrl_c().await.is_err() {
         return std::future::pending().await;
@@ -288,7 +288,7 @@ async fn interrupt(cancel: CancellationToken) -> Infallible {
     }
 }
 
-/// Where the tool's files are. A whole disk or a whole home is never a workspace.
+/// Resolves the workspace. A whole disk or a whole home is rejected.
 pub(crate) fn workspace(asked: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Failure> {
     let path = around.directory.join(asked.unwrap_or(Path::new("")));
     let shown = path.display();
@@ -327,7 +327,7 @@ fn arguments(given: &str) -> Result<String, Failure> {
     })
 }
 
-/// What a source holds, up to where it is too much.
+/// Reads a source, up to one byte more than is allowed.
 pub(crate) fn read(source: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;

@@ -79,7 +79,7 @@ pub(crate) struct Edit {
 /// The fields of a tool.
 #[derive(Debug, Args)]
 pub(crate) struct Fields {
-    /// What it does, for the model.
+    /// The tool's purpose, for the model.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// A shell command with placeholders.
@@ -97,10 +97,10 @@ pub(crate) struct Fields {
     /// Time limit of one call, in seconds.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
-    /// A variable that it is given, whose value is asked for or read from standard input.
+    /// A variable to set, whose value is asked for or read from standard input.
     #[arg(long, value_name = "NAME")]
     env: Option<String>,
-    /// A variable that it is given, with the value it has here; more than once for more.
+    /// A variable to set, with the value it has here; may be repeated.
     #[arg(long, value_name = "NAME")]
     from_env: Vec<String>,
     /// Let it reach other machines.
@@ -294,7 +294,7 @@ impl Fields {
     }
 }
 
-/// The JSON object of a file; an empty one where none is named.
+/// Reads the JSON object of a file; an empty one if none is named.
 fn read(session: &Session, file: Option<&PathBuf>) -> Result<Map<String, Value>, Failure> {
     let Some(file) = file else { return Ok(Map::new()) };
     let bytes = match file.as_os_str() == "-" {
@@ -326,7 +326,7 @@ fn told(session: &mut Session, card: &CustomToolCard, what: &str) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows a custom tool of this name, the agent's before the tenant's; `None` where there is none.
+/// Shows a custom tool of this name, the agent's before the tenant's; `None` if there is none.
 pub(super) fn show(
     session: &mut Session,
     setup: &Setup,

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 use crate::output::{Cell, Table};
 
-/// Which tools to list, and for whom.
+/// The tools to list, and their caller.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   clawsmith tools list
@@ -33,7 +33,7 @@ pub(crate) struct List {
     caller: CallerArgs,
 }
 
-/// A listed tool and what the policy says of it; nothing of one that this build lacks.
+/// A listed tool and the policy's verdict; `None` for a tool that this build lacks.
 type Line = (Listing, Option<Verdict>);
 
 impl List {

@@ -15,16 +15,16 @@ pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
-/// What to do with tools.
+/// The operations on tools.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tools {
-    /// List the tools: whether each works here, what it may do, and whether the caller may use it.
+    /// List the tools: whether each works here, its effects, and whether the caller may use it.
     List(list::List),
     /// Show everything about one tool.
     Show(show::Show),
     /// Call a tool, by the road that every call takes.
     Call(call::CallTool),
-    /// Print tool definitions as a model provider's API takes them.
+    /// Print tool definitions in the form of a model provider's API.
     Schema(schema::SchemaOf),
     /// Define a custom tool: a command, a program or a request that agents call like any other tool.
     Add(custom::Add),
@@ -60,7 +60,7 @@ impl Tools {
     }
 }
 
-/// A runtime on this thread alone: one command makes one call.
+/// Creates a runtime on this thread alone: one command makes one call.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::failed("the runtime could not be started").because(error))

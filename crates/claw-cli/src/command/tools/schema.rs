@@ -1,4 +1,4 @@
-//! `clawsmith tools schema`: definitions as a provider's API takes them.
+//! `clawsmith tools schema`: definitions in the form of a provider's API.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use super::{is_in_build, known};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
-/// Which tools, for whom.
+/// The tools to export, and their caller.
 #[derive(Debug, Args)]
 #[command(after_help = "The output is JSON whether `--json` is given or not.
 
@@ -20,10 +20,10 @@ Examples:
   clawsmith tools schema --provider anthropic
   clawsmith tools schema datetime agents_list --provider openai-strict")]
 pub(crate) struct SchemaOf {
-    /// The tools; all of this build where none is named.
+    /// The tools [default: all of this build].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Whose form to print.
+    /// The provider whose form to print.
     #[arg(long, value_enum, default_value_t = Provider::Default)]
     provider: Provider,
 }

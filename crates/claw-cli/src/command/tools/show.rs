@@ -15,13 +15,13 @@ use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Cell, Table};
 
-/// Which tool, and for whom.
+/// The tool to show, and its caller.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   clawsmith tools show datetime
   clawsmith tools show exec --agent researcher --json")]
 pub(crate) struct Show {
-    /// Its name, or another name it answers to.
+    /// The tool's name, or an alias.
     name: String,
     #[command(flatten)]
     caller: CallerArgs,
@@ -116,7 +116,7 @@ fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
     session.out.table(&table)
 }
 
-/// The type of an argument in a few words.
+/// Describes the type of an argument.
 fn kind(schema: &Value) -> String {
     if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
         return choices.iter().filter(|choice| !choice.is_null()).map(bare).collect::<Vec<_>>().join(" | ");

@@ -1,7 +1,7 @@
 //! A workspace whose context files and memory are documents of the store, and whose other files are elsewhere.
 //!
-//! Where a path leads is told by its text, resolved from the workspace's root. On the disk those names exist for
-//! nobody, by whatever link they are reached, so that there is one truth of each.
+//! The text of a path, resolved from the workspace's root, decides where it leads. On the disk the routed
+//! names are hidden from everybody, by any link, so that each document has one source.
 //! `docs/decisions/0014-routing.md` says which workspaces are routed.
 
 /// Calls the bridge behind, in a scope without the names that are routed.
@@ -35,27 +35,27 @@ use crate::AgentResolver;
 /// Context files, at the root of a workspace.
 const CONTEXT: [&str; 7] =
     ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
-/// Context files that are the agent's own in whichever workspace it works. Its other names belong to the project in a
+/// Context files that are the agent's own in every workspace. The other names belong to the project in a
 /// workspace that is not routed.
 const OWN: [&str; 5] = ["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
-/// The one that no prompt of a conversation shows.
+/// The context file that no prompt of a session shows.
 const UNSHOWN: &str = "HEARTBEAT.md";
 /// Files that the system writes for agents to read.
 const GENERATED: [&str; 2] = ["TEAM.md", "DELEGATION.md"];
-/// What an agent remembers: a document, another name of it, and a directory of documents.
+/// An agent's memory: a document, its second name, and a directory of documents.
 const MEMORY: &str = "MEMORY.md";
 const MEMORY_TOO: &str = "memory.md";
 const MEMORIES: &str = "memory";
-/// How long a name may be, in bytes, as on a disk.
+/// The longest name in a path, in bytes, as on a disk.
 const LONGEST_NAME: usize = 255;
 
 /// The workspaces in which all names of context files and memory lead to documents. Elsewhere, only names that are the
 /// agent's own do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Routing {
-    /// Those below this directory, such as [`workspace_path`](super::workspace_path) makes.
+    /// Workspaces below this directory, as [`workspace_path`](super::workspace_path) makes them.
     Below(PathBuf),
-    /// All of them.
+    /// All workspaces.
     All,
 }
 
@@ -67,7 +67,7 @@ pub struct RoutedFiles {
     routing: Routing,
 }
 
-/// Where a path leads.
+/// The source that serves a path.
 enum Route {
     Elsewhere,
     Document {
@@ -91,7 +91,7 @@ impl RoutedFiles {
         Self::with(files, (store, agents), clock, routing)
     }
 
-    /// The same, of a store whose type is not known, with the kinds of agents from a directory.
+    /// Like `new`, with a store behind trait objects and the kinds of agents from a directory.
     pub fn with(
         files: Arc<dyn FsBridge>,
         (documents, agents): (Arc<dyn Documents>, Arc<dyn AgentDirectory>),
@@ -102,7 +102,7 @@ impl RoutedFiles {
         Self { files, shelves, generated: None, routing }
     }
 
-    /// With files that the system writes.
+    /// Adds files that the system generates.
     #[must_use]
     pub fn generating(mut self, generated: Arc<dyn Generated>) -> Self {
         self.generated = Some(generated);
@@ -116,10 +116,10 @@ impl RoutedFiles {
         }
     }
 
-    /// Where a path leads.
+    /// Decides which source serves a path.
     async fn route(&self, place: &Place<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
         let is_routed = self.is_routed(place.caller);
-        // What is out of reach is not judged here: it is told as of any file.
+        // A path out of reach is not judged here: it gets the error of any file.
         let Ok(full) = place.scope.resolve_text(place.directory, path, access) else {
             return Ok(Route::Elsewhere);
         };
@@ -175,7 +175,8 @@ impl RoutedFiles {
         OWN.into_iter().chain([MEMORY]).chain(all.filter(move |name| is_routed && !OWN.contains(name)))
     }
 
-    /// The same scope without the names that lead to documents: on the disk they exist for nobody.
+    /// Returns the scope without the names that lead to documents: on the disk they are hidden from
+    /// everybody.
     fn scope(&self, place: &Place<'_>) -> Option<Scope> {
         let mut scope = place.scope.clone();
         let names = self.names(place.caller);
@@ -192,7 +193,7 @@ impl RoutedFiles {
         Ok(Some((text, stat)))
     }
 
-    /// What is at a path that is no file of the disk; `None` where nothing is.
+    /// Returns the text and metadata of a path that is not a file on the disk; `None` if nothing is there.
     async fn text(
         &self,
         place: &Place<'_>,
@@ -351,7 +352,7 @@ impl FsBridge for RoutedFiles {
     }
 }
 
-/// A document's text. What is not text belongs elsewhere.
+/// Returns a document's text. Bytes that are not text are refused.
 fn text_of<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str, ToolError> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     text.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Documents of the store as the caller sees them: the user's where there is one, else the agent's own.
+//! Documents of the store as the caller sees them: the user's if there is one, else the agent's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use claw_core::port::{AgentDirectory, Clock, Expect, Stat, UnixMillis, Version};
 use claw_core::store::{AgentKind, Document, DocumentCard, DocumentKey, Documents, Shelf, StoreError};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 
-/// The document that tells an agent how to begin. An empty one is none.
+/// The document that tells an agent how to begin. An empty one counts as none.
 pub(super) const BOOTSTRAP: &str = "BOOTSTRAP.md";
 /// The document that every user of every agent has for themselves.
 const USER: &str = "USER.md";
@@ -19,30 +19,30 @@ pub(super) struct Shelves {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// One document of one caller.
+/// The place of one document.
 pub(super) struct Spot<'a> {
     pub(super) shelf: Shelf,
-    /// Its path in the workspace.
+    /// The document's path in the workspace.
     pub(super) path: &'a str,
-    /// Its path as the tool was given it, for messages.
+    /// The document's path as the tool got it, for messages.
     pub(super) shown: &'a str,
 }
 
-/// What a caller may do with a document.
+/// A caller's rights to a document.
 struct Rights {
-    /// Whether the user has one of their own.
+    /// The user has a document of their own.
     own: bool,
-    /// Whether it may be written.
+    /// The caller may write the document.
     write: bool,
 }
 
-/// What is at a spot.
+/// A document as it is read and as it is written; they differ while the user has none of their own.
 struct Both {
-    /// What is written and removed.
+    /// The document that writes and removals change.
     mine: Option<Document>,
-    /// What is read.
+    /// The document that reads return.
     seen: Option<Document>,
-    /// Where it is written.
+    /// The key that writes go to.
     key: DocumentKey,
 }
 
@@ -93,7 +93,7 @@ impl Shelves {
         Ok((Both { seen, ..both }, rights))
     }
 
-    /// What is there; `None` where nothing is.
+    /// Returns the document's text and metadata; `None` if there is none.
     pub(super) async fn get(
         &self,
         caller: &Caller,
@@ -106,7 +106,7 @@ impl Shelves {
         }))
     }
 
-    /// Writes a text, where what is seen there is what is expected.
+    /// Writes a text, if the visible document meets the expectation.
     pub(super) async fn put(
         &self,
         caller: &Caller,
@@ -131,7 +131,7 @@ impl Shelves {
             };
             match written {
                 Ok(version) => return Ok(stat(&both.key, version, text.len() as u64, at)),
-                // Whoever expects nothing in particular writes over what came between.
+                // A writer without an expectation overwrites the change in between.
                 Err(StoreError::Stale { .. }) if expect == Expect::Anything => {}
                 Err(StoreError::Stale { .. }) if expect == Expect::Absent => return Err(exists(spot.shown)),
                 Err(StoreError::Stale { .. }) => return Err(changed(spot.shown)),
@@ -140,8 +140,8 @@ impl Shelves {
         }
     }
 
-    /// Whether the agent's own document would show if the user's were removed. Then one that says nothing stays,
-    /// in front of it.
+    /// Returns whether the agent's own document would show if the user's were removed. If so, an empty user
+    /// document stays in front of it.
     async fn has_base(&self, key: &DocumentKey) -> Result<bool, ToolError> {
         if key.user.is_none() {
             return Ok(false);
@@ -150,7 +150,7 @@ impl Shelves {
         Ok(self.documents.document(&base).await.map_err(ToolError::internal)?.is_some())
     }
 
-    /// Removes what is there.
+    /// Removes the document.
     pub(super) async fn remove(
         &self,
         caller: &Caller,
@@ -201,7 +201,7 @@ impl Shelves {
     }
 }
 
-/// Whether a text at this path is the same as none.
+/// Returns whether a text at this path counts as no document.
 fn is_nothing(path: &str, text: &str) -> bool {
     path == BOOTSTRAP && text.is_empty()
 }

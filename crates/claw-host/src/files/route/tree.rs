@@ -21,13 +21,13 @@ struct Seen {
     directories: BTreeSet<String>,
 }
 
-/// Where a listing goes.
+/// The sources that a listing covers.
 enum Part {
-    /// Only to the bridge behind.
+    /// Only the bridge behind.
     Files,
-    /// To it and to all documents: it begins at the workspace's root.
+    /// The bridge and all documents: the listing begins at the workspace's root.
     Both,
-    /// Only to documents, from this path on.
+    /// Only documents, from this path on.
     Documents(String),
 }
 
@@ -48,7 +48,7 @@ impl RoutedFiles {
         })
     }
 
-    /// The caller's documents, with their texts where they are wanted.
+    /// Loads the caller's documents, with their texts if `texts`.
     async fn seen(&self, place: &Place<'_>, texts: bool) -> Result<Seen, ToolError> {
         let mut seen = Seen { files: BTreeMap::new(), directories: BTreeSet::from([String::new()]) };
         let reached = |path: &str| {
@@ -129,7 +129,7 @@ impl RoutedFiles {
     }
 }
 
-/// A workspace that nobody wrote to yet holds no files.
+/// Treats a missing workspace as one without files.
 fn or_nothing<T: Default>(found: Result<T, ToolError>) -> Result<T, ToolError> {
     match found {
         Err(error) if error.kind == ErrorKind::NotFound => Ok(T::default()),

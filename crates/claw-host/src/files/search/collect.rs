@@ -8,16 +8,16 @@ use claw_core::port::{Hits, Searched};
 
 use super::super::walk::by_path;
 
-/// How many files with hits are named.
+/// The most files with hits that are named.
 const MOST_FILES: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct Collected {
     limit: usize,
     files: BTreeMap<Key, Hits>,
-    /// How many hits are kept with their lines.
+    /// The number of hits kept with their lines.
     shown: usize,
-    /// The first file whose lines were dropped, or not kept: nothing from there on is shown.
+    /// The first file whose lines were dropped or not kept: nothing from there on is shown.
     cut: Option<Key>,
     with_hits: u64,
     hits: u64,
@@ -43,7 +43,7 @@ impl Collected {
         Self { limit, files: BTreeMap::new(), shown: 0, cut: None, with_hits: 0, hits: 0 }
     }
 
-    /// How many hits of a file are wanted with their lines.
+    /// Returns how many hits of a file are wanted with their lines.
     pub(super) fn wanted(&self, path: &str) -> usize {
         match &self.cut {
             Some(cut) if by_path(path, &cut.0) == Ordering::Greater => 0,
@@ -64,7 +64,7 @@ impl Collected {
         self.drop_lines();
     }
 
-    /// Drops the lines of the last files as long as those before have enough.
+    /// Drops the lines of the last files while those before have enough.
     fn drop_lines(&mut self) {
         while self.shown > self.limit {
             let Some((key, last)) = self.files.iter_mut().rev().find(|(_, hits)| !hits.lines.is_empty())
@@ -81,7 +81,7 @@ impl Collected {
         }
     }
 
-    /// Everything, as it is told.
+    /// Moves all results into `into`.
     pub(crate) fn give(self, into: &mut Searched) {
         (into.hits, into.with_hits) = (self.hits, self.with_hits);
         let mut left = self.limit;
@@ -98,7 +98,7 @@ fn shown(hits: &Hits) -> usize {
     hits.lines.iter().filter(|line| line.hit).count()
 }
 
-/// Leaves so many hits, and what surrounds them as far as it was before the next.
+/// Keeps so many hits, and the context before the next one.
 fn shorten(hits: &mut Hits, most: usize) {
     if most == 0 {
         hits.lines.clear();

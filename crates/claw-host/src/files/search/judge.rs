@@ -1,8 +1,8 @@
-//! Which lines of a text are hits, and what is shown of them.
+//! Decides which lines of a text are hits, and how much of them is shown.
 //!
-//! A hit counts where it would be one in the text with its secrets taken out, and touches none of their
-//! placeholders. So nothing that is told depends on what a secret says: not what is counted, and not whether
-//! another hit on the same line was found in its place.
+//! A hit counts if it would be one in the text with its secrets masked, and touches none of their
+//! placeholders. So nothing reported depends on a secret's content: neither the count, nor whether another
+//! hit on the same line was found in its place.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,13 +16,13 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use super::CONTEXT;
 use super::pattern::Pattern;
 
-/// How much of a line is shown, in bytes.
+/// The longest part of a line shown, in bytes.
 const MOST_SHOWN: usize = 4 * 1024;
 
-/// A part of a file, with what is around it.
+/// A part of a file, with its context.
 pub(super) struct Chunk<'a> {
     pub(super) bytes: &'a [u8],
-    /// What is searched: whole lines.
+    /// The range to search: whole lines.
     pub(super) core: Range<usize>,
     /// The number of its first line.
     pub(super) first_line: u64,
@@ -34,13 +34,13 @@ pub(super) struct Judge<'a> {
     search: &'a Search,
     redactor: &'a dyn Redactor,
     searcher: Searcher,
-    /// How many hits are still wanted with their lines.
+    /// The number of hits still wanted with their lines.
     wanted: usize,
     count: u64,
     lines: BTreeMap<u64, Line>,
 }
 
-/// A line: its number, and where it is, its end included.
+/// A line: its number and its range, line end included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Numbered {
     number: u64,
@@ -61,13 +61,13 @@ impl<'a> Judge<'a> {
         self.pattern.multiline
     }
 
-    /// Begins a file, of which so many hits are wanted with their lines.
+    /// Begins a file, from which so many hits are wanted with their lines.
     pub(super) fn begin(&mut self, wanted: usize) {
         (self.wanted, self.count) = (wanted, 0);
         self.lines.clear();
     }
 
-    /// What was found in the file.
+    /// Returns the hits found in the file.
     pub(super) fn end(&mut self) -> Hits {
         let lines = std::mem::take(&mut self.lines).into_values().collect();
         Hits { path: String::new(), count: self.count, lines }
@@ -94,7 +94,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Searches a text whose hits may go over several lines. It is all there.
+    /// Searches a complete text for hits that may span lines.
     fn over_lines(&mut self, chunk: &Chunk<'_>) {
         let core = &chunk.bytes[chunk.core.clone()];
         if !matches!(self.pattern.matcher.is_match(core), Ok(true)) {
@@ -136,7 +136,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The secrets around these lines and what is shown with them.
+    /// Finds the secrets around these lines and their context.
     fn secrets(&self, chunk: &Chunk<'_>, lines: &[Numbered]) -> Vec<Range<usize>> {
         let mut secrets = Vec::new();
         let mut window: Option<Range<usize>> = None;
@@ -159,7 +159,7 @@ impl<'a> Judge<'a> {
         secrets
     }
 
-    /// A line and what may be shown around it.
+    /// Returns the range of a line with the context that may be shown.
     fn around(&self, chunk: &Chunk<'_>, line: &Range<usize>) -> Range<usize> {
         let Range { mut start, mut end } = line.clone();
         if self.wanted > 0 {
@@ -173,7 +173,7 @@ impl<'a> Judge<'a> {
         start..end
     }
 
-    /// Whether there is a hit in this line that touches no secret.
+    /// Returns whether this line has a hit that touches no secret.
     fn is_hit(&self, chunk: &Chunk<'_>, line: &Range<usize>, secrets: &[Range<usize>]) -> bool {
         if touching(secrets, line).is_empty() {
             return true;
@@ -188,7 +188,7 @@ impl<'a> Judge<'a> {
         masked.find(self.pattern, |source| line.contains(&source) || last && source == line.end).is_some()
     }
 
-    /// Counts a line, and keeps it and what is around it where that is wanted.
+    /// Counts a line, and keeps it with its context if wanted.
     fn hit(&mut self, chunk: &Chunk<'_>, line: &Numbered, secrets: &[Range<usize>]) {
         self.count += 1;
         if self.wanted == 0 {
@@ -218,7 +218,7 @@ impl<'a> Judge<'a> {
             kept.hit |= hit;
             return;
         }
-        // What is all part of a secret that began before is not shown again.
+        // A line entirely within a secret that began before is not shown again.
         let inside = |secret: &Range<usize>| secret.start < line.range.start && secret.end >= line.range.end;
         if secrets.iter().any(inside) {
             return;
@@ -248,12 +248,12 @@ impl Sink for &mut Candidates<'_> {
     }
 }
 
-/// A part of a text with its secrets taken out.
+/// A part of a text with its secrets masked.
 struct Masked {
     text: Vec<u8>,
-    /// Where the part begins in the source.
+    /// The offset of the part in the source.
     start: usize,
-    /// Where placeholders are, and where in the source what they stand for ends.
+    /// The ranges of the placeholders, each with the end of its secret in the source.
     marks: Vec<(Range<usize>, usize)>,
 }
 
@@ -277,7 +277,8 @@ impl Masked {
         masked
     }
 
-    /// Where the first hit is that touches no placeholder and begins where it is asked for.
+    /// Returns the offset of the first hit that touches no placeholder and whose source offset satisfies
+    /// `asked`.
     fn find(&self, pattern: &Pattern, asked: impl Fn(usize) -> bool) -> Option<usize> {
         let mut place = None;
         let _ = pattern.matcher.find_iter(&self.text, |found| {
@@ -290,7 +291,7 @@ impl Masked {
         place
     }
 
-    /// Whether a hit is partly in a placeholder, or next to one where that counts.
+    /// Returns whether a hit overlaps a placeholder or, with `next_to`, is adjacent to one.
     fn touches(&self, span: &Range<usize>, next_to: bool) -> bool {
         self.marks.iter().any(|(mark, _)| match next_to {
             true => span.start <= mark.end && mark.start <= span.end,
@@ -324,7 +325,7 @@ fn touching<'s>(secrets: &'s [Range<usize>], part: &Range<usize>) -> &'s [Range<
     secrets.get(first..last).unwrap_or_default()
 }
 
-/// A line and those that are one with it once the secrets are taken out, line ends included.
+/// Returns the range of a line and of those that join it once the secrets are masked, line ends included.
 fn joined(bytes: &[u8], line: Range<usize>, secrets: &[Range<usize>]) -> Range<usize> {
     let mut all = line;
     loop {
@@ -343,17 +344,17 @@ fn joined(bytes: &[u8], line: Range<usize>, secrets: &[Range<usize>]) -> Range<u
     }
 }
 
-/// Where the line begins that a place is in.
+/// Returns the start of the line that contains `at`.
 fn line_start(bytes: &[u8], at: usize) -> usize {
     memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1)
 }
 
-/// Where the line ends that begins here or has this place in it, its end included.
+/// Returns the end of the line that contains `at`, including its newline.
 fn line_end(bytes: &[u8], at: usize) -> usize {
     memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |newline| at + newline + 1)
 }
 
-/// Where the line before the one that begins here begins.
+/// Returns the start of the line before the one that begins at `start`.
 fn line_before(bytes: &[u8], start: usize) -> Option<usize> {
     (start > 0).then(|| line_start(bytes, start - 1))
 }
@@ -373,7 +374,7 @@ fn without_end(bytes: &[u8], line: &Range<usize>) -> Range<usize> {
     line.start..end
 }
 
-/// A line as it is shown; of a long one, the part around a place.
+/// Returns the shown form of a line; of a long one, the part around an offset.
 fn excerpt(line: &[u8], at: usize) -> String {
     let text = String::from_utf8_lossy(line);
     if text.len() <= MOST_SHOWN {

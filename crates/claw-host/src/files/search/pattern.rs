@@ -1,10 +1,10 @@
-//! What is searched for, compiled.
+//! The compiled search pattern.
 
 use claw_core::port::Search;
 use claw_core::tool::ToolError;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 
-/// How much memory a compiled pattern may take.
+/// The most memory a compiled pattern may take, in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// A compiled pattern.
@@ -12,8 +12,8 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 pub(in super::super) struct Pattern {
     pub(super) matcher: RegexMatcher,
     pub(super) multiline: bool,
-    /// Whether it looks at what is next to a hit and tells words from other things. Then not even that may be
-    /// secret.
+    /// True if the pattern tests for word boundaries next to a hit. Then the neighbouring character must not
+    /// be secret either.
     pub(super) looks_around: bool,
 }
 
@@ -39,7 +39,7 @@ impl Pattern {
     }
 }
 
-/// Whether there is a border of a word in it.
+/// Returns whether the pattern contains a word boundary.
 fn looks_around(search: &Search) -> Result<bool, ToolError> {
     if search.literal {
         return Ok(search.word);

@@ -1,4 +1,4 @@
-//! A file's text, a chunk at a time, with enough around each chunk to tell what is secret in it.
+//! Reads a file in chunks, with enough context around each chunk to recognize secrets in it.
 
 use std::fs::File;
 use std::io;
@@ -13,11 +13,12 @@ use super::CONTEXT;
 use super::judge::{Chunk, Judge};
 use super::pattern::Pattern;
 
-/// How much is searched at once.
+/// The bytes searched at once.
 const CHUNK: usize = 1024 * 1024;
-/// What must be in memory as a whole: a line, a file that is searched over several lines or is not UTF-8.
+/// The most bytes held in memory as a whole: a line, a file searched over several lines or a file that is not
+/// UTF-8.
 const WHOLE: usize = 16 * 1024 * 1024;
-/// As much of a file as is looked at to tell whether it is text.
+/// The bytes at the beginning that decide whether a file is text.
 const LOOKED_AT: usize = 8 * 1024;
 
 /// Searches one file after the other.
@@ -27,7 +28,7 @@ pub(super) struct Scanner<'a> {
     buffer: Vec<u8>,
 }
 
-/// What became of a file.
+/// The result of searching one file.
 #[derive(Debug)]
 pub(super) enum Looked {
     Text(Hits),
@@ -45,7 +46,7 @@ impl<'a> Scanner<'a> {
         Self { judge: Judge::new(pattern, search, redactor), stop, buffer: Vec::new() }
     }
 
-    /// The hits in a text that is all there, at most `wanted` of them with their lines.
+    /// Searches a complete text; at most `wanted` hits keep their lines.
     pub(super) fn text(&mut self, bytes: &[u8], wanted: usize) -> Looked {
         if is_utf16(bytes) {
             return match text::decode(bytes) {
@@ -126,7 +127,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where a chunk of whole lines ends, so that enough follows it; `None` where more must be read.
+/// Returns the end of a chunk of whole lines that has enough context after it; `None` if more must be read.
 fn core_end(buffer: &[u8], start: usize, at_end: bool) -> Option<usize> {
     if at_end {
         return Some(buffer.len());
@@ -140,7 +141,7 @@ fn core_end(buffer: &[u8], start: usize, at_end: bool) -> Option<usize> {
     }
 }
 
-/// Reads until the buffer holds so much; whether the end was reached.
+/// Reads until the buffer holds so much; returns whether the end was reached.
 fn fill(file: &mut File, buffer: &mut Vec<u8>, most: usize) -> io::Result<bool> {
     // A small file needs one read that finds its end.
     if buffer.is_empty() && buffer.capacity() < CHUNK {

@@ -1,4 +1,4 @@
-//! Bytes of files, each kept once under its digest: for their owner alone, whole or not at all.
+//! Bytes of files, each kept once under its digest: readable by their owner alone, complete or absent.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -11,7 +11,7 @@ use claw_core::tool::Digest;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-/// The file that tells when blobs that nobody names were last looked for.
+/// The file that records the last sweep for unreferenced blobs.
 const SWEPT: &str = "swept";
 
 /// A directory of blobs, in directories by the first byte of their digests.
@@ -20,7 +20,8 @@ pub(super) struct Blobs {
     directory: PathBuf,
 }
 
-/// Whoever names blobs holds it with others, whoever removes them alone. It is given back when dropped.
+/// A lock, shared by writers that reference blobs and exclusive for the collector that deletes them. Released
+/// on drop.
 pub(super) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
 impl Blobs {
@@ -28,7 +29,7 @@ impl Blobs {
         Self { directory }
     }
 
-    /// Keeps those out who remove blobs; waits for one that does.
+    /// Takes the shared lock; waits while blobs are being removed.
     pub(super) fn lock_to_name(&self) -> io::Result<Lock> {
         let file = self.lock_file()?;
         loop {
@@ -39,7 +40,7 @@ impl Blobs {
         }
     }
 
-    /// Keeps all others out; `None` where somebody names blobs just now.
+    /// Takes the exclusive lock; `None` if a writer holds the shared one.
     pub(super) fn lock_to_remove(&self) -> io::Result<Option<Lock>> {
         let file = self.lock_file()?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -69,7 +70,7 @@ impl Blobs {
         let unfinished = self.directory.join(format!("{}.part", UndoId::new()));
         let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path));
         if let Err(error) = written {
-            // What could not be written takes no room; that this may fail too changes nothing.
+            // A partly written file must not take room; a failure to remove it changes nothing.
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
@@ -77,7 +78,7 @@ impl Blobs {
         Ok(digest)
     }
 
-    /// The bytes of this digest; an error where they are gone or are others.
+    /// Returns the bytes of this digest; an error if they are missing or damaged.
     pub(super) fn get(&self, digest: &Digest) -> io::Result<Vec<u8>> {
         let bytes = fs::read(self.path(digest))?;
         if Digest::of_bytes(&bytes) != *digest {
@@ -87,7 +88,7 @@ impl Blobs {
         Ok(bytes)
     }
 
-    /// Removes bytes; those that are gone already are gone.
+    /// Removes a blob; a missing one counts as removed.
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<()> {
         match fs::remove_file(self.path(digest)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -95,7 +96,8 @@ impl Blobs {
         }
     }
 
-    /// All that are kept. Whoever asks holds the lock to remove: then what is unfinished stays so, and goes.
+    /// Returns the digests of all kept blobs, and removes unfinished files. The caller must hold the
+    /// exclusive lock.
     pub(super) fn all(&self) -> io::Result<Vec<Digest>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
@@ -107,7 +109,7 @@ impl Blobs {
                 let names = fs::read_dir(path)?.map(|entry| Ok::<_, io::Error>(entry?.file_name()));
                 for name in names {
                     let hex = [shard.as_encoded_bytes(), name?.as_encoded_bytes()].concat();
-                    // What has another name is not ours.
+                    // A file with another name is not ours.
                     let name = str::from_utf8(&hex).map(|hex| format!("sha256:{hex}")).unwrap_or_default();
                     all.extend(serde_json::from_value::<Digest>(name.into()).ok());
                 }
@@ -116,7 +118,7 @@ impl Blobs {
         Ok(all)
     }
 
-    /// When blobs that nobody names were last looked for.
+    /// Returns the time of the last sweep for unreferenced blobs; `None` if there was none.
     pub(super) fn swept(&self) -> io::Result<Option<UnixMillis>> {
         match fs::read_to_string(self.directory.join(SWEPT)) {
             Ok(text) => Ok(text.trim().parse().ok().map(UnixMillis)),
@@ -125,7 +127,7 @@ impl Blobs {
         }
     }
 
-    /// Notes that they were looked for.
+    /// Records a sweep.
     pub(super) fn note_swept(&self, at: UnixMillis) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)

@@ -1,8 +1,8 @@
-//! What files were before they were changed: which change in the store's index, the bytes below the data
-//! directory, by their digests.
+//! The earlier versions of changed files: the changes in the store's index, the bytes below the data
+//! directory, named by their digests.
 //!
 //! - [`blobs`] keeps the bytes.
-//! - [`restore`] puts a file back as it was, where nobody has changed it since.
+//! - [`restore`] restores a file, if nobody has changed it since.
 
 mod blobs;
 mod restore;
@@ -23,12 +23,12 @@ use self::blobs::Blobs;
 pub use self::restore::{Restored, Restoring, Step, Verdict};
 use crate::transaction::Transactions;
 
-/// How long changes can be undone.
+/// The limits on changes kept for undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UndoLimits {
     /// Older changes are forgotten.
     pub age: Duration,
-    /// Where the bytes kept are more than this, the oldest changes are forgotten.
+    /// The most bytes kept; beyond this the oldest changes are forgotten.
     pub bytes: u64,
 }
 
@@ -45,18 +45,18 @@ pub struct StoredUndo {
     transactions: Transactions,
     clock: Arc<dyn Clock>,
     limits: UndoLimits,
-    /// How many bytes may be recorded before the limits are looked at again.
+    /// The bytes that may be recorded before the limits are checked again.
     room: AtomicU64,
-    /// Whether bytes that the index does not name are removed.
+    /// Bytes that the index does not reference are removed.
     sweeping: bool,
 }
 
-/// How often bytes that no change names are looked for. They are left by a program that was killed between
-/// keeping them and recording the change.
+/// The interval between sweeps for unreferenced bytes. A program that is killed after keeping bytes and
+/// before recording the change leaves such bytes.
 const SWEEP_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl StoredUndo {
-    /// One over this index, with its bytes below `data` in `undo/`.
+    /// Creates a journal over this index, with its bytes below `data` in `undo/`.
     pub fn new(
         index: Arc<dyn UndoIndex>,
         data: impl AsRef<Path>,
@@ -68,8 +68,8 @@ impl StoredUndo {
         Self { index, blobs, transactions, clock, limits, room: AtomicU64::new(0), sweeping: false }
     }
 
-    /// Also removes bytes that this index does not name, once a day. Only for an index that lasts and is the only
-    /// one of its directory: what another one names would go.
+    /// Also removes bytes that this index does not reference, once a day. Only for a persistent index that is
+    /// the only one of its directory: bytes of another index would be removed.
     #[must_use]
     pub fn sweeping(mut self) -> Self {
         self.sweeping = true;
@@ -81,7 +81,7 @@ impl StoredUndo {
         &self.transactions
     }
 
-    /// The bytes of a state. They are real: they may be secret.
+    /// Returns the bytes of a state, unredacted: they may hold secrets.
     pub async fn bytes(&self, state: &FileState) -> Result<Vec<u8>, ToolError> {
         let (blobs, digest) = (self.blobs.clone(), state.blob);
         blocking(move || blobs.get(&digest)).await.map_err(|error| {
@@ -95,7 +95,7 @@ impl StoredUndo {
         })
     }
 
-    /// Forgets what is beyond the limits, unless somebody records a change just now.
+    /// Forgets changes beyond the limits, unless somebody is recording one.
     pub async fn prune(&self) -> Result<(), ToolError> {
         let failed = |error: io::Error| {
             ToolError::new(ErrorKind::Unavailable, "old changes cannot be forgotten").because(error)
@@ -115,7 +115,7 @@ impl StoredUndo {
         Ok(())
     }
 
-    /// Removes what is kept under these names: the bytes of files, and transactions.
+    /// Removes the bytes and transactions of these digests.
     async fn remove(&self, free: Vec<Digest>) -> io::Result<()> {
         let (blobs, transactions) = (self.blobs.clone(), self.transactions.clone());
         blocking(move || {
@@ -127,7 +127,7 @@ impl StoredUndo {
         .await
     }
 
-    /// Removes bytes that no change names, where that was not done lately. Nobody records a change meanwhile.
+    /// Removes unreferenced bytes, unless that was done lately. Nobody records a change meanwhile.
     async fn sweep(&self) -> io::Result<()> {
         let (blobs, transactions, now) = (self.blobs.clone(), self.transactions.clone(), self.clock.now());
         let every = i64::try_from(SWEEP_EVERY.as_millis()).unwrap_or(i64::MAX);
@@ -143,7 +143,7 @@ impl StoredUndo {
         blocking(move || blobs.note_swept(now)).await
     }
 
-    /// Prunes where enough was recorded since the last time, and at first.
+    /// Prunes at first, and whenever enough was recorded since.
     async fn prune_when_due(&self, recorded: u64) {
         let before = self.room.load(Ordering::Relaxed);
         if let Some(left) = before.checked_sub(recorded).filter(|left| *left > 0) {
@@ -237,14 +237,14 @@ impl UndoJournal for StoredUndo {
     }
 }
 
-/// The change is not made, since it could not be undone.
+/// Returns the error for a change that is not made, since it could not be undone.
 fn unkept(shown: &str, error: impl std::fmt::Display) -> ToolError {
     let message =
         format!("what `{shown}` holds cannot be kept for undoing the change, so nothing was changed");
     ToolError::new(ErrorKind::Unavailable, message).because(error.to_string())
 }
 
-/// Does `work` where blocking is allowed.
+/// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
 }

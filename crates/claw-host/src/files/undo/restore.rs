@@ -12,52 +12,52 @@ use claw_core::{CallId, ToolName, UndoId};
 use super::StoredUndo;
 use crate::transaction::{AppliedTransaction, TransactionState};
 
-/// What undoing is recorded as.
+/// The tool name under which undoing is recorded.
 const TOOL: ToolName = ToolName::literal("undo");
 
-/// Undoes changes through a bridge, within the scope of who made them.
+/// Undoes changes through a bridge, within the scope of their caller.
 pub struct Restoring<'a> {
-    /// Where changes are kept.
+    /// The journal of changes.
     pub journal: &'a StoredUndo,
-    /// Where files are.
+    /// The bridge to the files.
     pub bridge: &'a dyn FsBridge,
-    /// What whoever changed a file may reach.
+    /// Returns the scope of the caller who made a change.
     pub scope: &'a (dyn Fn(&Caller) -> Scope + Sync),
 }
 
-/// What undoing means for one file.
+/// The undoing of one file's changes.
 #[derive(Debug)]
 pub struct Step {
-    /// Its changes that are to be undone, newest first.
+    /// The changes to undo, newest first.
     pub changes: Vec<Undo>,
-    /// Whether that can be done.
+    /// Says whether the file can be restored.
     pub verdict: Verdict,
-    /// What it holds now; `None` where it is not there.
+    /// The current content; `None` if the file does not exist.
     pub now: Option<Now>,
-    /// As the newest of the changes left it.
+    /// The state that the newest of the changes left.
     pub left: Option<FileState>,
-    /// As it would be.
+    /// The state after undoing.
     pub target: Option<FileState>,
     /// Paths of a command's changes that somebody changed since, relative to its workspace.
     pub changed_since: Vec<PathBuf>,
     caller: Caller,
 }
 
-/// Whether a file can be put back.
+/// Says whether a file can be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is as the changes left it.
+    /// The file is as the changes left it.
     Ready,
-    /// It is as it was before them: they were not made, or are undone.
+    /// The file is as it was before them: they were not made, or are undone.
     NotMade,
-    /// It is neither; somebody else changed it since.
+    /// The file is neither; somebody else changed it since.
     Changed,
 }
 
-/// What a file holds now.
+/// The current content of a file.
 #[derive(Clone)]
 pub struct Now {
-    /// Its bytes. They are real: they may be secret.
+    /// The bytes, unredacted: they may hold secrets.
     pub bytes: Vec<u8>,
     mode: Option<u32>,
     version: Version,
@@ -74,19 +74,19 @@ impl std::fmt::Debug for Now {
 pub struct Restored {
     /// The undoing itself, which can be undone.
     pub id: UndoId,
-    /// Its path, for people.
+    /// The file's path, for display.
     pub shown: String,
-    /// Whether it is gone now.
+    /// True if restoring removed the file.
     pub removed: bool,
-    /// The changes of a command were taken back, not those of one file.
+    /// True if the changes of a command were reverted, not those of one file.
     pub command: bool,
 }
 
 impl Restoring<'_> {
     /// Looks at the files that these changes, newest first, are about. Changes nothing.
     ///
-    /// Steps are to be taken in their order. If a newer step of the list changes a file, an older one is judged when its
-    /// turn comes.
+    /// The steps must be taken in order. If a newer step changes a file, an older one is judged when its turn
+    /// comes.
     pub async fn look(&self, changes: Vec<Undo>) -> Result<Vec<Step>, ToolError> {
         let mut steps: Vec<Step> = Vec::new();
         let mut touched: HashSet<PathBuf> = HashSet::new();
@@ -201,8 +201,8 @@ impl Restoring<'_> {
         }
     }
 
-    /// Puts files back: all of them or, as far as that is possible, none. Those that somebody else changed are
-    /// left alone unless `force`; what is overwritten is kept, so that this can be undone too.
+    /// Restores files: all of them or, as far as possible, none. Files that somebody else changed are left
+    /// alone unless `force`; overwritten content is kept, so that this can be undone too.
     pub async fn restore(
         &self,
         call: CallId,
@@ -218,7 +218,7 @@ impl Restoring<'_> {
             let message = "somebody else changed a file since; nothing was undone";
             return Err(ToolError::new(ErrorKind::Conflict, message));
         }
-        // What is to be written is read first: what is not kept any more undoes nothing.
+        // The bytes to write are read first: if some are no longer kept, nothing is undone.
         let mut work = Vec::new();
         for step in steps.into_iter().filter(wanted) {
             let bytes = match &step.target {
@@ -253,7 +253,7 @@ impl Restoring<'_> {
         Ok(done.into_iter().map(|(restored, ..)| restored).collect())
     }
 
-    /// Takes the changes of a command back, or brings them back if they were taken back.
+    /// Reverts the changes of a command, or applies them again if they were reverted.
     async fn turn(
         &self,
         call: CallId,
@@ -295,7 +295,7 @@ impl Restoring<'_> {
         Err(error)
     }
 
-    /// Puts a file back that a step before this one may have changed: it is looked at anew.
+    /// Restores a file that an earlier step may have changed: it is judged again.
     async fn put_again(
         &self,
         call: CallId,
@@ -354,7 +354,7 @@ impl Restoring<'_> {
         }
     }
 
-    /// Puts what was put back to where it was, and says why.
+    /// Undoes the restored files again, and returns the error.
     async fn roll_back(
         &self,
         done: Vec<(Restored, Step, Option<Version>)>,
@@ -419,7 +419,7 @@ impl Now {
     }
 }
 
-/// Changes that can be looked at together: those of files between two commands, or one command.
+/// Changes that can be judged together: those of files between two commands, or one command.
 enum Segment {
     Files(Vec<Vec<Undo>>),
     Command(Box<Undo>),
@@ -452,7 +452,7 @@ fn same_file(one: &Undo, other: &Undo) -> bool {
     key(one) == key(other)
 }
 
-/// Whether two states are the same, as far as both say.
+/// Returns whether two states are equal. The modes count only if both have one.
 fn same(one: Option<&FileState>, other: Option<&FileState>) -> bool {
     match (one, other) {
         (None, None) => true,
@@ -468,7 +468,7 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
     if one == Verdict::Changed { one } else { other }
 }
 
-/// Who made a change.
+/// Returns the caller who made a change.
 fn caller(undo: &Undo) -> Caller {
     let new = &undo.new;
     let mut caller = Caller::new(new.agent.clone(), new.session.clone(), &new.workspace);

@@ -1,7 +1,7 @@
 //! Reading directories on several threads.
 //!
-//! A directory is opened from the handle of the one it is in, without following a link, and judged by what was
-//! opened. What waits to be read are names: handles are few, however large the tree.
+//! A directory is opened from its parent's handle, without following a link, and checked after opening. The
+//! queue holds names, not handles, so few handles are open however large the tree.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -23,32 +23,32 @@ use super::super::roots::Reach;
 use super::Top;
 use super::tree::{Handles, Node};
 
-/// How deep a tree is gone into.
+/// The depth at which a walk stops descending.
 const DEEPEST: usize = 10_000;
-/// How many files one piece of work has.
+/// The number of files in one work item.
 const BATCH: usize = 64;
-/// How many pieces may wait before their finder does them itself.
+/// The most work items queued; beyond it, the thread that finds an item does it itself.
 const WAITING: usize = 1024;
-/// How much of a directory is read at once.
+/// The bytes of a directory read at once.
 const BUFFER: usize = 64 * 1024;
 
-/// What is done with what is found. Each thread has one.
+/// Receives the selected entries. Each thread has its own.
 pub(in super::super) trait Visitor: Send {
-    /// Whether visiting a file takes so long that other threads should help with those of one directory.
+    /// True if visiting a file is slow enough that other threads should share the files of one directory.
     const SPREADS: bool;
-    /// Something that is wanted.
+    /// Takes a selected entry.
     fn visit(&mut self, came: &Came<'_>);
 }
 
-/// Something that a walk came upon.
+/// An entry found by a walk.
 pub(in super::super) struct Came<'a> {
     /// The directory that it is in.
     pub(in super::super) directory: &'a Directory,
-    /// Its name there.
+    /// The entry's name in `directory`.
     pub(in super::super) name: &'a OsStr,
-    /// Its path from the top.
+    /// The entry's path from the top.
     pub(in super::super) path: &'a str,
-    /// What its directory says that it is.
+    /// The entry's type according to its directory.
     pub(in super::super) kind: EntryKind,
 }
 
@@ -62,24 +62,24 @@ pub(in super::super) struct Crawl<'a> {
     bell: Condvar,
 }
 
-/// What came of it.
+/// The result of a walk.
 pub(in super::super) struct Crawled<V> {
     pub(in super::super) visitors: Vec<V>,
-    /// Whether something was left out that is too deep, or it was told to stop.
+    /// True if the walk was stopped or left out directories that are too deep.
     pub(in super::super) stopped: bool,
-    /// How many directories could not be read.
+    /// The number of directories that could not be read.
     pub(in super::super) failed: u64,
 }
 
 #[derive(Default)]
 struct Queue {
     work: Vec<Work>,
-    /// How many threads are at work, and may find more of it.
+    /// The number of threads at work, which may still queue more.
     busy: usize,
 }
 
 enum Work {
-    /// Directories to read, and the rules where they are.
+    /// Directories to read, and the rules of their parent.
     Directories { above: Arc<Node>, rules: Rules, names: Vec<OsString> },
     /// Files to visit.
     Files { node: Arc<Node>, names: Vec<OsString> },
@@ -91,7 +91,7 @@ impl<'a> Crawl<'a> {
         Self { reach, filter, stop, handles, queue, bell }
     }
 
-    /// Goes through the tree.
+    /// Walks the tree.
     pub(in super::super) fn run<V: Visitor>(self, top: Top, visitor: impl Fn() -> V) -> Crawled<V> {
         let base = top.base.into_os_string().into_encoded_bytes();
         let worker = || Worker {
@@ -155,13 +155,13 @@ impl<'a> Crawl<'a> {
     }
 }
 
-/// How many threads go through a tree.
+/// Returns the number of threads that walk a tree.
 fn threads() -> usize {
     thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8))
 }
 
 impl Queue {
-    /// One directory, or a batch of files.
+    /// Takes one directory or a batch of files.
     fn take(&mut self) -> Option<Work> {
         match self.work.last_mut()? {
             Work::Directories { above, rules, names } if names.len() > 1 => {
@@ -173,7 +173,7 @@ impl Queue {
     }
 }
 
-/// While it is there, its thread may find more work, even if that thread fails.
+/// Marks its thread as busy until dropped, even if that thread panics.
 struct Busy<'a>(&'a Crawl<'a>);
 
 impl Drop for Busy<'_> {
@@ -229,7 +229,7 @@ impl<V: Visitor> Worker<'_, V> {
         self.read(&node, &directory, rules);
     }
 
-    /// Reads a directory: files are visited, directories wait for whoever has time.
+    /// Reads a directory: visits its files and queues its subdirectories.
     fn read(&mut self, node: &Arc<Node>, directory: &Directory, rules: &Rules) {
         let crawl = self.crawl;
         let mut path = self.base.to_vec();
@@ -354,7 +354,7 @@ impl<V: Visitor> Worker<'_, V> {
         self.visitor.visit(&Came { directory: reading.directory, name, path: &path, kind });
     }
 
-    /// Files to visit: by whoever has time, or now where too many wait already.
+    /// Queues files to visit, or visits them now if the queue is full.
     fn files(&mut self, node: &Arc<Node>, names: Vec<OsString>) {
         if self.crawl.queue().work.len() < WAITING {
             self.crawl.add(Work::Files { node: Arc::clone(node), names });
@@ -387,7 +387,7 @@ struct Reading<'a> {
     node: &'a Arc<Node>,
     directory: &'a Directory,
     rules: &'a Rules,
-    /// Its path from the root, with slashes around it; an entry's name follows.
+    /// The directory's path from the root, with slashes around it; an entry's name is appended.
     path: Vec<u8>,
     /// Directories in it to go into.
     directories: Vec<OsString>,
@@ -395,7 +395,7 @@ struct Reading<'a> {
     files: Vec<OsString>,
 }
 
-/// What a directory says of what to leave out. Whether a repository begins there matters only within others.
+/// Reads the ignore files of a directory. A repository's start is looked for only `within` another one.
 pub(super) fn sources(reach: &Reach, directory: &Directory, within: bool) -> Sources {
     Sources {
         gitignore: source(reach, directory, ignored::GITIGNORE),

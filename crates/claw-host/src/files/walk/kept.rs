@@ -1,4 +1,4 @@
-//! The entries that are given, out of any number that are found.
+//! The entries that are returned, out of any number found.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -25,7 +25,7 @@ impl Kept {
         Self { order, most, heap: BinaryHeap::new() }
     }
 
-    /// Whether an entry of this path could be among them, as far as its path tells.
+    /// Returns whether an entry of this path could still be kept, as far as its path tells.
     pub(super) fn may_take(&self, path: &str) -> bool {
         match self.heap.peek() {
             _ if self.most == 0 => false,
@@ -56,7 +56,7 @@ impl Kept {
     }
 }
 
-/// The order of paths, name by name: what is in a directory follows it.
+/// Orders paths name by name: the content of a directory follows it.
 pub(in super::super) fn by_path(one: &str, other: &str) -> Ordering {
     one.split('/').cmp(other.split('/'))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::super::handle::{Directory, Id};
 
-/// How many handles are kept.
+/// The number of handles kept open.
 const KEPT: usize = 128;
 
 /// A directory that was reached.
@@ -16,12 +16,12 @@ pub(super) struct Node {
     name: OsString,
     above: Option<Arc<Node>>,
     pub(super) id: Id,
-    /// How many steps below the top.
+    /// The number of steps below the top.
     pub(super) depth: usize,
     handle: Mutex<Option<Directory>>,
 }
 
-/// Which nodes have handles, the one that waits longest first. The top is not among them and stays open.
+/// The nodes with open handles, the least recently used first. The top is not among them and stays open.
 #[derive(Debug, Default)]
 pub(super) struct Handles(Mutex<VecDeque<Weak<Node>>>);
 
@@ -61,7 +61,7 @@ impl Node {
 }
 
 impl Handles {
-    /// A directory that was opened below another one.
+    /// Adds a directory that was opened below another one.
     pub(super) fn add(&self, above: &Arc<Node>, name: &OsStr, directory: &Directory) -> Arc<Node> {
         let node = Arc::new(Node {
             name: name.to_owned(),
@@ -74,7 +74,7 @@ impl Handles {
         node
     }
 
-    /// A handle of a directory that was reached before; `None` where it is no longer what was there.
+    /// Opens a directory that was reached before; `None` if another one is there now.
     pub(super) fn open(&self, node: &Arc<Node>) -> Option<Directory> {
         if let Some(directory) = node.handle() {
             return Some(directory);
@@ -107,7 +107,7 @@ impl Handles {
     }
 }
 
-/// Directories can be as deep as they like; dropped one by one, they need no stack.
+/// Directories can be nested deeply; dropping them iteratively needs no stack.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut next = self.above.take();

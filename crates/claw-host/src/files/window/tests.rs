@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Takes every run of `x` to be secret.
+/// Treats every run of `x` as secret.
 struct Xs;
 
 impl Redactor for Xs {
@@ -41,7 +41,7 @@ fn view(file: &File, from: From, lines: usize, bytes: usize) -> View {
     }
 }
 
-/// What is read in parts is what is read whole.
+/// Asserts that reading in parts gives the same as reading whole.
 #[track_caller]
 fn agrees(bytes: &[u8], window: &Window) {
     let file = file(bytes);
@@ -129,7 +129,7 @@ fn a_secret_across_the_edge_is_masked_whole() {
     assert_eq!((byte.text, byte.first_line), (format!("{PLACEHOLDER}cd\n"), Some(2)));
 }
 
-/// Takes what stands between `<` and `>` to be secret.
+/// Treats text between `<` and `>` as secret.
 struct Angles;
 
 impl Redactor for Angles {

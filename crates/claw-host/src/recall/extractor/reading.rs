@@ -1,4 +1,4 @@
-//! What a model answers, as facts: read strictly in form, and checked one by one.
+//! Parses a model's answer into facts: strict in form, and each fact checked.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -69,8 +69,8 @@ impl<'a> Reading<'a> {
         Self { path, least, facts: NewFacts::default(), named: HashMap::new() }
     }
 
-    /// Takes the answer for a piece; an error says why it is not what was asked for. A fact that does not fit by itself,
-    /// is not sure enough or relates what is not there is left out.
+    /// Takes the answer for a piece; an error says why the answer is invalid. A fact that is invalid by
+    /// itself, is not sure enough or relates unknown entities is left out.
     pub(super) fn take(&mut self, answer: &str, piece: Range<usize>) -> Result<(), String> {
         let (Some(start), Some(end)) = (answer.find('{'), answer.rfind('}')) else {
             return Err("its answer has no JSON object".to_owned());
@@ -129,7 +129,7 @@ impl<'a> Reading<'a> {
         self.facts
     }
 
-    /// The lines that were named, where they are of the piece; the piece where not.
+    /// Returns the named lines if they are within the piece, else the whole piece.
     fn source(&self, lines: Option<(u64, u64)>, piece: &Range<usize>) -> GraphSource {
         let (first, last) = (piece.start as u64 + 1, piece.end as u64);
         let is_within = |(start, end): &(u64, u64)| first <= *start && start <= end && *end <= last;

@@ -1,4 +1,4 @@
-//! What became of a command whose keeper was ended, or does not answer.
+//! The end of a command whose keeper exited early or does not answer.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::engine::Engine;
 use super::own::Own;
 use super::wire::{Order, Told};
 
-/// How long what is left in a container may take to be ended.
+/// The longest a container may take to kill its leftover processes.
 const SWEEPING: Duration = Duration::from_secs(5);
 
-/// What became of a keeper.
+/// The fate of a keeper that did not report its command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeeperEnd {
-    /// It has ended before its command.
+    /// The keeper ended before its command.
     Gone,
-    /// It does not answer, and its command may run on: only the end of the container ends that.
+    /// The keeper does not answer, and its command may run on: only removing the container ends it.
     Silent,
 }
 
-/// Sees to what a keeper left.
+/// Cleans up after a keeper.
 pub(super) struct Aftermath {
     pub(super) engine: Engine,
     pub(super) own: Own,
@@ -32,7 +32,8 @@ pub(super) struct Aftermath {
 }
 
 impl Aftermath {
-    /// The command was killed, with all that it left; the container goes where that cannot be done.
+    /// Kills the rest of the command; if that is not possible, removes the container. Returns that the
+    /// command was killed.
     pub(super) async fn see_to(&self, keeper: KeeperEnd) -> Result<Ending, DockerError> {
         let Self { engine, own, container } = self;
         let killed = |stragglers| Ending { signal: Some(libc::SIGKILL), stragglers, ..Ending::default() };

@@ -1,4 +1,4 @@
-//! One conversation with this program inside a container.
+//! One exchange with this program inside a container.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use super::inside;
 use super::own::Own;
 use super::wire::{self, Order, Pieces, Told};
 
-/// How long a container may take to take an order.
+/// The longest a container may take to accept an order.
 const ANSWER: Duration = Duration::from_secs(15);
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 
-/// What can be said to the other side.
+/// The stream to the other side.
 pub(super) type Ear = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// Whoever says something to the other side, in pieces and in order.
+/// A sender of pieces to the other side, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Voice(UnboundedSender<Vec<u8>>);
 
 impl Voice {
-    /// One for this ear, which is closed when what comes with it is dropped.
+    /// Creates a sender for this stream, which is closed when the returned handle is dropped.
     pub(super) fn new(ear: Ear) -> (Self, AbortOnDropHandle<()>) {
         let (say, said) = unbounded_channel();
         (Self(say), AbortOnDropHandle::new(tokio::spawn(speak(ear, said))))
@@ -58,26 +58,27 @@ async fn speak(mut ear: Ear, mut said: UnboundedReceiver<Vec<u8>>) {
     std::future::pending::<()>().await;
 }
 
-/// What is heard from the other side.
+/// The receiver of pieces from the other side.
 pub(super) struct Mouth {
     said: Said,
     pieces: Pieces,
-    /// What is said beside the pieces: by the engine, or by a loader that does not find a library.
+    /// Text outside the pieces: from the engine, or from a loader that does not find a library.
     beside: String,
 }
 
-/// Something heard.
+/// A received piece.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// Something told.
+    /// A message.
     Told(Told),
-    /// What a command printed.
+    /// Bytes of a command's output.
     Output(Vec<u8>),
-    /// What it printed to standard error, where that is apart.
+    /// Bytes of its standard error, if that is separate.
     Errors(Vec<u8>),
 }
 
-/// Gives an order. `None` where there is no such container, or it ended before it read the order: nothing was done.
+/// Sends an order. `None` if there is no such container, or it ended before it read the order: nothing was
+/// done.
 pub(super) async fn order(
     engine: &Engine,
     own: &Own,
@@ -128,8 +129,8 @@ pub(super) async fn order(
     }
 }
 
-/// Waits for what a keeper says at once. One that does not was stopped by a command, or the container is overloaded: it is
-/// removed, so that nothing of it runs on.
+/// Waits for a keeper's immediate answer. If none comes, the keeper was stopped by a command, or the
+/// container is overloaded: it is removed, so that nothing of it runs on.
 pub(super) async fn answer<T>(
     engine: &Engine,
     container: &str,
@@ -145,7 +146,7 @@ pub(super) async fn answer<T>(
 }
 
 impl Mouth {
-    /// The next thing said; `None` at the end.
+    /// Receives the next piece; `None` at the end.
     pub(super) async fn hear(&mut self) -> Result<Option<Heard>, DockerError> {
         let lost = |reason: &str| DockerError::Lost(reason.to_owned());
         loop {

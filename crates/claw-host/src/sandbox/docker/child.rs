@@ -1,6 +1,7 @@
-//! A command in a container that is not waited for, as a port gives it away.
+//! A command in a container that runs on its own, as the port returns it.
 //!
-//! Its streams are counted (`flow`), so word of its end is never held up behind what nobody reads.
+//! The streams are flow-controlled (`flow`), so the message of the command's end is never queued behind
+//! output that nobody reads.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use super::shell::refused;
 use super::watch::PATIENCE;
 use super::wire::{ERRORS, OUTPUT, SIZE, Told};
 
-/// A conversation about a command that is to start.
+/// The exchange about a command that is being started.
 pub(super) struct Starting {
     pub(super) ear: Ear,
     pub(super) mouth: Mouth,
@@ -68,7 +69,8 @@ fn lost(reason: impl ToString) -> DockerError {
     DockerError::Lost(reason.to_string())
 }
 
-/// The hold on a command in a container. When it is dropped the other side sees that nobody is there, and ends it.
+/// The control of a command in a container. When it is dropped, the other side sees that its owner is gone,
+/// and kills the command.
 struct Held {
     voice: Voice,
     _speaking: AbortOnDropHandle<()>,
@@ -110,7 +112,7 @@ impl Control for Held {
     }
 }
 
-/// Hears what is said of a command until its end.
+/// Receives a command's messages until its end.
 struct Listener {
     mouth: Mouth,
     streams: [Pouring; 2],

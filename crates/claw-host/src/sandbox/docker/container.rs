@@ -1,4 +1,4 @@
-//! One container: all that decides what it is. Two that differ in any of it are two containers.
+//! One container, with everything that defines it. Two that differ in any of it are two containers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,13 +14,14 @@ use super::own::Own;
 use super::wire::Mounted;
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 
-/// Whose a container is.
+/// Label: the installation that owns the container.
 pub(super) const INSTALLATION: &str = "clawsmith.installation";
-/// Which commands share it.
+/// Label: the key of the commands that share it.
 pub(super) const KEY: &str = "clawsmith.key";
-/// What of it may differ among those: the workspace, how it is shown, the network, what one is granted beside.
+/// Label: the parts that may differ among those commands: the workspace and its access, the
+/// network, extra grants.
 pub(super) const VARIANT: &str = "clawsmith.variant";
-/// All that decides what it is.
+/// Label: a digest of everything that defines the container.
 pub(super) const DIGEST: &str = "clawsmith.digest";
 
 /// A container as it is to be.
@@ -31,7 +32,7 @@ pub(super) struct Container {
     pub(super) body: ContainerCreateBody,
     pub(super) mounted: Vec<Mounted>,
     pub(super) reach: Reach,
-    /// Which image, whatever it is called later.
+    /// The id of the image, which stays when its name moves.
     pub(super) image: String,
 }
 
@@ -39,11 +40,11 @@ pub(super) struct Container {
 #[derive(Debug, Clone)]
 pub(super) struct Image {
     pub(super) id: String,
-    /// Directories that it wants kept apart; they would be writable and without bounds.
+    /// Directories that the image declares as volumes; they would be writable and without limits.
     pub(super) volumes: Vec<String>,
 }
 
-/// What a container is made from.
+/// The parts that a container is created from.
 pub(super) struct Making<'a> {
     pub(super) options: &'a DockerOptions,
     pub(super) limits: &'a Limits,
@@ -51,7 +52,7 @@ pub(super) struct Making<'a> {
     pub(super) image: Image,
     pub(super) key: &'a str,
     pub(super) reach: Reach,
-    /// What of the reach is granted to one command alone.
+    /// The grants of the reach that are for one command alone.
     pub(super) beside: &'a [Allowed],
 }
 
@@ -147,7 +148,7 @@ impl Container {
     }
 }
 
-/// How the workspace is shown to a caller with this reach.
+/// Returns the access to the workspace for a caller with this reach.
 pub(super) fn access(reach: &Reach, most: WorkspaceAccess) -> WorkspaceAccess {
     match (most, reach.write) {
         (WorkspaceAccess::Rw, false) => WorkspaceAccess::Ro,

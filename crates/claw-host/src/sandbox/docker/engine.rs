@@ -1,4 +1,4 @@
-//! The engine: the few things that are asked of it, and what its answers mean.
+//! The engine: the few requests it gets, and the meaning of its answers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use super::DockerError;
 use super::container::{self, Container, Image};
 
-/// How long an answer may take, in seconds. Commands are not waited for by this.
+/// The timeout of an engine request, in seconds. Commands are not bound by it.
 const PATIENCE: u64 = 30;
-/// How long an answer may take for which the engine has nothing to do.
+/// The timeout of a request that costs the engine nothing, in seconds.
 const QUICK: u64 = 8;
-/// A container that was made and not started is forgotten after so many seconds.
+/// The seconds after which a container that was created and not started is abandoned.
 const FORGOTTEN: i64 = 60;
 
-/// An engine behind a socket. Each question is a connection of its own, so one that went away and came back is
-/// found again.
+/// An engine behind a socket. Each request has a connection of its own, so an engine that restarts is found
+/// again.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     socket: PathBuf,
 }
 
-/// What the engine is, for people.
+/// Facts about the engine, for display.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct EngineFacts {
-    /// Its version.
+    /// The engine's version.
     pub version: String,
     /// The version of its API.
     pub api: String,
@@ -46,7 +46,7 @@ impl Engine {
         self.connect_within(PATIENCE)
     }
 
-    /// For what is asked first: an engine that hangs is found out here.
+    /// Connects for the first request, with a short timeout: an engine that hangs is noticed here.
     fn connect_quickly(&self) -> Result<Docker, DockerError> {
         self.connect_within(QUICK)
     }
@@ -56,7 +56,7 @@ impl Engine {
         Docker::connect_with_unix(&socket, seconds, API_DEFAULT_VERSION).map_err(|error| self.away(error))
     }
 
-    /// Why nobody answers.
+    /// Explains why the engine does not answer.
     fn away(&self, source: bollard::errors::Error) -> DockerError {
         let socket = self.socket.clone();
         match source {
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// What an error means: the engine's word, or nobody there to say one.
+    /// Converts an error: the engine's own message, or why the engine does not answer.
     pub(super) fn failed(&self, step: &'static str, error: bollard::errors::Error) -> DockerError {
         match error {
             bollard::errors::Error::DockerResponseServerError { message, .. } => {
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Makes a container; one of that name may have been made by somebody else meanwhile.
+    /// Creates a container; another program may have created one of that name meanwhile.
     pub(super) async fn create(&self, container: &Container) -> Result<(), DockerError> {
         let options = CreateContainerOptionsBuilder::new().name(&container.name).build();
         match self.connect()?.create_container(Some(options), container.body.clone()).await {
@@ -108,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Starts it, and says whether it runs now; `false` where it went away or is about to.
+    /// Starts a container, and returns whether it runs now; `false` if it is gone or being removed.
     pub(super) async fn start(&self, name: &str) -> Result<bool, DockerError> {
         match self.connect()?.start_container(name, None).await {
             Ok(()) => Ok(true),
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Ends and removes a container. That it is gone already is as good.
+    /// Kills and removes a container. A missing one counts as removed.
     pub(super) async fn remove(&self, name: &str) -> Result<(), DockerError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.connect()?.remove_container(name, Some(options)).await {
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Asks a container to end when nobody uses it any more.
+    /// Asks a container to end once nobody uses it.
     pub(super) async fn retire(&self, name: &str) -> Result<(), DockerError> {
         let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
         match self.connect()?.kill_container(name, Some(options)).await {
@@ -136,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// The containers of an installation, whatever state they are in.
+    /// Lists the containers of an installation, in any state.
     pub(super) async fn list(&self, installation: &str) -> Result<Vec<Listed>, DockerError> {
         let label = format!("{}={installation}", container::INSTALLATION);
         let filters = HashMap::from([("label".to_owned(), vec![label])]);
@@ -150,19 +150,19 @@ impl Engine {
 /// A container, as the engine lists it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
-    /// Its id.
+    /// The container's id.
     pub id: String,
-    /// Which commands share it.
+    /// The key of the commands that share it.
     pub key: String,
-    /// What of it may differ among those.
+    /// The parts that may differ among those commands.
     pub variant: String,
-    /// All that decides what it is.
+    /// The digest of everything that defines it.
     pub digest: String,
-    /// Whether it runs.
+    /// True if it runs.
     pub running: bool,
-    /// Whether it ran, or was never started, and nobody will see to it.
+    /// True if it has exited or was never started, so that nobody will use it.
     pub left: bool,
-    /// When it was made, in seconds of the epoch.
+    /// The time of creation, in seconds since the epoch.
     pub created: i64,
 }
 
@@ -177,7 +177,7 @@ impl Listed {
         use ContainerSummaryStateEnum as State;
         let left = match found.state {
             Some(State::EXITED | State::DEAD) => true,
-            // Whoever made it may be about to start it.
+            // Its creator may be about to start it.
             Some(State::CREATED) => age > FORGOTTEN,
             _ => false,
         };
@@ -219,7 +219,8 @@ fn status(error: &bollard::errors::Error) -> Option<u16> {
     }
 }
 
-/// Not there, not running, or being removed. That a network or an image is not there is something else.
+/// Returns whether the container does not exist, does not run or is being removed. A missing network or image
+/// is something else.
 pub(super) fn is_gone(error: &bollard::errors::Error) -> bool {
     let said = error.to_string().to_lowercase();
     let going =
@@ -237,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// What an engine says to a thread that is not root's.
+    /// Asks an engine for its facts on a thread that is not root.
     fn facts_for_nobody(engine: Engine) -> Result<EngineFacts, DockerError> {
         let asking = std::thread::spawn(move || {
             let nobody = Uid::from_raw(65_534);

@@ -1,33 +1,33 @@
-//! Why a container cannot be had, and what to try.
+//! Why a container is not available, and what to try.
 
 use std::path::PathBuf;
 
 use super::super::SandboxError;
 
-/// Why a command cannot run in a container. None of these is answered by running it elsewhere.
+/// Why a command cannot run in a container. None of these lets it run elsewhere instead.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
-    /// Nobody answers at the engine's socket.
+    /// Nothing answers at the engine's socket.
     #[error("no Docker engine answers at `{}`; start one, or set `sandbox.docker.socket`", socket.display())]
     Away {
-        /// Where it was looked for.
+        /// The socket that was tried.
         socket: PathBuf,
-        /// What happened instead.
+        /// The error of the connection.
         #[source]
         source: bollard::errors::Error,
     },
-    /// The engine takes the connection and does not answer.
+    /// The engine accepts the connection but does not answer.
     #[error("the Docker engine at `{}` does not answer in time; see whether it hangs, and start it again", socket.display())]
     Hung {
-        /// Where it is.
+        /// The engine's socket.
         socket: PathBuf,
     },
     /// The kernel does not let this user connect.
     #[error("this user may not connect to `{}`; give it the right to, or set `sandbox.docker.socket`", socket.display())]
     Forbidden {
-        /// Where the engine is.
+        /// The engine's socket.
         socket: PathBuf,
-        /// What happened.
+        /// The error of the request.
         #[source]
         source: bollard::errors::Error,
     },
@@ -39,35 +39,35 @@ pub enum DockerError {
     /// The engine does not have the image.
     #[error("the Docker engine has no image `{image}`; pull or build it, or set `sandbox.docker.image`")]
     Image {
-        /// Which one.
+        /// The image's name.
         image: String,
     },
     /// The engine refused something.
     #[error("the Docker engine did not {step}: {reason}")]
     Engine {
-        /// What was asked of it.
+        /// The requested step.
         step: &'static str,
-        /// What it said.
+        /// The engine's message.
         reason: String,
     },
-    /// This program cannot be shown inside.
+    /// This program cannot be mounted inside.
     #[error("this program cannot be mounted into a container: {0}")]
     Own(String),
-    /// What the command was to reach cannot be shown, or what must be hidden cannot be.
+    /// A path the command needs cannot be mounted, or one that must be hidden cannot be hidden.
     #[error(transparent)]
     Reach(#[from] SandboxError),
     /// The command could not be started inside.
     #[error("the command cannot be started in the container: {step}: {reason}")]
     Start {
-        /// What was being done.
+        /// The step that failed.
         step: String,
-        /// Why it failed.
+        /// The cause.
         reason: String,
     },
-    /// Something that was judged is another thing now.
+    /// A judged target has changed.
     #[error("target {0} changed since the call was judged")]
     Changed(usize),
-    /// Nobody in the container takes orders.
+    /// Nothing in the container takes orders.
     #[error(
         "the container did not take the command within {0} s and was removed; call again, which makes another"
     )]

@@ -1,7 +1,7 @@
-//! The files of a container's own workspace, where the machine's is not shown to commands.
+//! The files of a container's own workspace, used if the machine's is not shown to commands.
 //!
-//! Each operation is an order to this program inside, which confines it as it would on the machine. What is searched is
-//! read from there and searched here, since what is secret is known here alone.
+//! Each operation is an order to this program inside, which confines it as it would on the machine. Searches
+//! read the files from there and search here, since only this side knows the secrets.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use super::wire::{self, Act, Expected, Filed, Filing, INPUT, INPUT_END, Order, T
 use super::{DockerError, DockerShell};
 use crate::files::{Collected, PreparedSearch, search_prepared};
 
-/// How many files are searched at most, and how many bytes of them are read.
+/// The most files a search reads, and the most bytes of them.
 const MOST_FILES: usize = 20_000;
 const MOST_BYTES: usize = 256 << 20;
-/// How much of a file is said at once.
+/// The bytes of a file sent at once.
 const PIECE: usize = 256 << 10;
 
-/// The files of containers: each caller's are in the one that its commands run in. Callers whom no sandbox holds have
-/// those of `machine`.
+/// The files of containers: each caller's are in the container that its commands run in. Callers without a
+/// sandbox get those of `machine`.
 pub struct DockerFiles {
     shell: Arc<DockerShell>,
     machine: Arc<dyn FsBridge>,
 }
 
-/// What was heard of an operation.
+/// The answer to an operation.
 struct Done {
     filed: Filed,
     bytes: Vec<u8>,
@@ -251,7 +251,7 @@ impl FsBridge for DockerFiles {
     }
 }
 
-/// For whom: the container that commands without a network of theirs share.
+/// Returns the context of the container that commands without a network share.
 fn context(caller: &Caller) -> RunContext {
     RunContext {
         workspace: caller.workspace.clone(),
@@ -272,7 +272,7 @@ fn context(caller: &Caller) -> RunContext {
     }
 }
 
-/// Where a path of the workspace is, inside.
+/// Returns the path inside the container for a path of the workspace.
 fn inside(caller: &Caller, path: &Path) -> PathBuf {
     match path.strip_prefix(&caller.workspace) {
         Ok(rest) if rest.as_os_str().is_empty() => PathBuf::from(WORKSPACE),
@@ -281,7 +281,7 @@ fn inside(caller: &Caller, path: &Path) -> PathBuf {
     }
 }
 
-/// A path as it was given, or where it is inside; one that is not text below the workspace stays as it is.
+/// Converts an absolute path to that inside the container; a relative one stays as it is.
 fn as_inside(caller: &Caller, path: &str) -> String {
     match Path::new(path).is_absolute() {
         true => inside(caller, Path::new(path)).display().to_string(),
@@ -289,7 +289,7 @@ fn as_inside(caller: &Caller, path: &str) -> String {
     }
 }
 
-/// What of a scope there is inside: the workspace, and nothing of the machine.
+/// Returns the part of a scope that exists inside: the workspace, and nothing of the machine.
 fn scope(caller: &Caller, scope: &Scope) -> Scope {
     let there = |path: &PathBuf| path.starts_with(WORKSPACE);
     let moved = |paths: &[PathBuf]| paths.iter().map(|path| inside(caller, path)).filter(there).collect();

@@ -1,7 +1,7 @@
-//! What goes between a command in a container and whoever has it, counted in both directions.
+//! The flow-controlled streams between a command in a container and its owner.
 //!
-//! No more of an input is sent than the command has taken, and no more of what it prints comes than was read here. So
-//! neither side holds much for the other.
+//! No more input is sent than the command has read, and no more output comes than was read here. So neither
+//! side buffers much for the other.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,14 +15,14 @@ use super::DockerError;
 use super::call::Voice;
 use super::wire::{INPUT, INPUT_END};
 
-/// How much of a stream comes before it is read here.
+/// The bytes of a stream sent before they are read here.
 pub(super) const WINDOW: usize = 256 << 10;
-/// What comes at the end, counted or not: all that was left in a pipe.
+/// The most bytes that come at the end regardless of the window: the rest of a pipe.
 const LAST: usize = 2 << 20;
-/// How much of an input is sent before the command takes it.
+/// The bytes of an input sent before the command reads them.
 const AHEAD: usize = 64 << 10;
 
-/// One of a command's streams, from where it is heard to where it is read.
+/// Creates the two ends of one output stream of a command: where it is received and where it is read.
 pub(super) fn stream(kind: u8, voice: &Voice) -> (Pouring, Printed) {
     let flow = Flow { bytes: VecDeque::new(), poured: true, wanted: true, waiting: None };
     let flow = Arc::new(Mutex::new(flow));
@@ -31,11 +31,11 @@ pub(super) fn stream(kind: u8, voice: &Voice) -> (Pouring, Printed) {
 }
 
 struct Flow {
-    /// What was heard and not read.
+    /// The bytes received and not yet read.
     bytes: VecDeque<u8>,
-    /// Whether more may come.
+    /// True while more may come.
     poured: bool,
-    /// Whether somebody may read it.
+    /// True while a reader exists.
     wanted: bool,
     waiting: Option<Waker>,
 }
@@ -50,7 +50,7 @@ fn wake(waiting: Option<Waker>) {
     }
 }
 
-/// Where a stream is heard.
+/// The receiving end of a stream.
 pub(super) struct Pouring {
     kind: u8,
     flow: Arc<Mutex<Flow>>,
@@ -58,7 +58,7 @@ pub(super) struct Pouring {
 }
 
 impl Pouring {
-    /// Takes what was heard; refuses what is more than was asked for.
+    /// Takes received bytes; refuses more than was asked for.
     pub(super) fn pour(&self, bytes: &[u8]) -> Result<(), DockerError> {
         let mut flow = locked(&self.flow);
         if !flow.wanted {
@@ -88,12 +88,12 @@ impl Drop for Pouring {
     }
 }
 
-/// What a command prints.
+/// The reading end of a command's output.
 pub(super) struct Printed {
     kind: u8,
     flow: Arc<Mutex<Flow>>,
     voice: Voice,
-    /// How much was read and not said to be.
+    /// The bytes read here that the other side was not told of yet.
     read: usize,
 }
 
@@ -132,7 +132,7 @@ impl Drop for Printed {
     }
 }
 
-/// How much may be sent to a command that reads.
+/// The bytes that may still be sent to a command's input.
 pub(super) struct Credit(Mutex<Sending>);
 
 struct Sending {
@@ -165,12 +165,12 @@ impl Credit {
         self.change(|left| left.map(|left| left.saturating_add(more)));
     }
 
-    /// It takes nothing any more.
+    /// Closes the input: the command reads no more.
     pub(super) fn close(&self) {
         self.change(|_| None);
     }
 
-    /// Takes up to so much of it, as soon as there is some; an error where there never is.
+    /// Takes up to so much credit, as soon as there is some; an error if the input is closed.
     fn take(&self, cx: &Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         let mut sending = self.sending();
         match sending.left {
@@ -188,11 +188,11 @@ impl Credit {
     }
 }
 
-/// What a command reads.
+/// The writing end of a command's input.
 pub(super) struct Feed {
     voice: Voice,
     credit: Arc<Credit>,
-    /// Whether its end is to be said.
+    /// True while the end of the input is still to be sent.
     open: bool,
 }
 
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::sandbox::docker::wire::OUTPUT;
 
-    /// A voice that nobody hears.
+    /// Returns a sender to nowhere.
     fn voice() -> Voice {
         Voice::new(Box::pin(tokio::io::sink())).0
     }

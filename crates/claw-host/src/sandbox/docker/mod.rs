@@ -1,8 +1,8 @@
 //! Commands in containers of a Docker engine, by its API over its socket.
 //!
-//! A container belongs to a sandbox key and to all that decides what it is: image, mounts, network, limits, this
-//! very program. Commands that agree in all of it share one; it ends by itself when nobody uses it. Inside, this
-//! program keeps each command (`inside/`), so that nothing is asked of the image but that it has a shell.
+//! A container belongs to a sandbox key and to everything that defines it: image, mounts, network, limits,
+//! this very program. Commands that agree in all of it share one; it ends by itself when nobody uses it.
+//! Inside, this program keeps each command (`inside/`), so the image needs nothing but a shell.
 
 mod aftermath;
 mod call;

@@ -1,8 +1,9 @@
-//! What a container shows of the machine, and how what is hidden stays so.
+//! The mounts of a container, and how hidden paths stay hidden.
 //!
-//! A hidden directory is covered by an empty one, a hidden file by nothing. Each directory on the way to them is a
-//! mount of its own, since those cannot be renamed: what is hidden stays where the next command hides it too. The
-//! engine follows links when it mounts, so what was mounted is compared from inside before anything runs.
+//! A hidden directory is covered by an empty one, a hidden file by `/dev/null`. Each directory on the way
+//! to them is a mount of its own, since mounts cannot be renamed: a hidden path stays where the next command
+//! hides it too. The engine follows links when it mounts, so the mounts are verified from inside before
+//! anything runs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,16 +16,16 @@ use super::super::{Reach, SandboxError};
 use super::WorkspaceAccess;
 use super::wire::Mounted;
 
-/// Where the workspace is, inside.
+/// The path of the workspace inside.
 pub const WORKSPACE: &str = "/workspace";
 
-/// What is mounted.
+/// The mounts of one container.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Mounts {
     pub(super) binds: Vec<Mount>,
     /// Directories in memory, with their options.
     pub(super) tmpfs: HashMap<String, String>,
-    /// What is to be compared from inside.
+    /// The mounts to verify from inside.
     pub(super) mounted: Vec<Mounted>,
 }
 
@@ -44,7 +45,7 @@ impl Mounts {
         hidden.sort_by_key(|path| path.components().count());
         let mut covered: Vec<&PathBuf> = Vec::new();
         for path in hidden {
-            // What lies in something that is hidden is, and twice is not possible.
+            // A path within a hidden one is hidden already, and cannot be covered twice.
             if covered.iter().any(|above| path.starts_with(above)) {
                 continue;
             }
@@ -97,7 +98,7 @@ impl Mounts {
     }
 }
 
-/// What is mounted below a path is not shown with it: it would escape being read only.
+/// Returns a bind mount without the mounts below the path: those would not be read-only.
 pub(super) fn bind(path: &str, inside: &str, read_only: bool) -> Mount {
     Mount {
         typ: Some(MountType::BIND),

@@ -1,21 +1,21 @@
-//! What holds for every container.
+//! The options of every container.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the engine listens if nothing else is said.
+/// The engine's default socket.
 pub const SOCKET: &str = "/var/run/docker.sock";
 
-/// What holds for every container.
+/// The options of every container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DockerOptions {
     /// The engine's socket.
     pub socket: PathBuf,
-    /// The image; it must be there, nothing is pulled.
+    /// The image; it must exist, nothing is pulled.
     pub image: String,
-    /// How the workspace is shown.
+    /// The access to the workspace.
     pub workspace: WorkspaceAccess,
     /// Bytes of memory, for all commands of a container together.
     pub memory: u64,
@@ -23,31 +23,31 @@ pub struct DockerOptions {
     pub cpu_percent: u64,
     /// Processes and threads at once.
     pub processes: u64,
-    /// A container that nobody used for this long ends.
+    /// A container that was unused for this long ends.
     pub idle: Duration,
-    /// One that is older ends as soon as nobody uses it.
+    /// A container older than this ends as soon as nobody uses it.
     pub age: Duration,
     /// The engine's network for commands that were granted one.
     pub network: String,
-    /// Tells containers of one installation from those of others.
+    /// The id that separates containers of one installation from those of others.
     pub installation: String,
 }
 
-/// How the workspace is shown inside.
+/// The access of commands inside to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkspaceAccess {
-    /// Not at all: `/workspace` is the container's own, and gone with it.
+    /// None: `/workspace` is the container's own, and lost with it.
     None,
-    /// To be read.
+    /// Read only.
     Ro,
-    /// To be read and changed, by those who may.
+    /// Read and write, for callers who may.
     #[default]
     Rw,
 }
 
 impl WorkspaceAccess {
-    /// As it is written.
+    /// Returns the name as it is configured.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",

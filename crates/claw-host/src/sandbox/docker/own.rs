@@ -1,5 +1,5 @@
-//! This program as it is mounted into containers: its file, its loader and its libraries. With them it runs in any
-//! image of the same machine, whatever that image holds.
+//! This program as it is mounted into containers: its file, its loader and its libraries. With them it runs
+//! in any image of the same architecture.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,22 +10,22 @@ use tokio::task::spawn_blocking;
 use super::DockerError;
 use super::inside;
 
-/// Where libraries are mounted.
+/// The directory inside at which libraries are mounted.
 const LIBRARIES: &str = "/.clawsmith/lib";
 
 /// This program's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Own {
-    /// Each file, and where it is mounted.
+    /// Each file, and its path inside.
     pub(super) files: Vec<(PathBuf, String)>,
-    /// What begins every command line inside.
+    /// The first words of every command line inside.
     argv: Vec<String>,
-    /// Which files these are: a container with others is not the same.
+    /// The identities of the files: a container with other files is another container.
     pub(super) identity: Vec<String>,
 }
 
 impl Own {
-    /// Finds them in this process: what is mapped into it is what it needs. Looks on a thread that may block.
+    /// Finds the files mapped into this process, on a thread that may block.
     pub(super) async fn find() -> Result<Self, DockerError> {
         if !super::super::helper::is_let_in() {
             return Err(DockerError::Own(super::super::SandboxError::NoHelper.to_string()));

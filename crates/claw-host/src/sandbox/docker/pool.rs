@@ -1,4 +1,4 @@
-//! Having the container that is wanted: found, made, replaced, swept.
+//! Provides the container that a command needs: found, created, replaced, swept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::engine::{Engine, Listed};
 use super::own::Own;
 use super::wire::Order;
 
-/// How often something that somebody else removes at the same moment is asked for again.
+/// The number of attempts while another program removes the same container, and the pause between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Pool {
     engine: Engine,
     installation: String,
-    /// Those that are being made, so that many commands at once make one.
+    /// The containers being created, so that concurrent commands create one.
     making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -29,7 +29,7 @@ impl Pool {
         Self { engine, installation, making: Mutex::default() }
     }
 
-    /// Gives an order to a container, which is made if it is not there.
+    /// Sends an order to a container, creating it if necessary.
     pub(super) async fn order(
         &self,
         own: &Own,
@@ -45,7 +45,7 @@ impl Pool {
         Err(given_up("it ends as soon as it is made"))
     }
 
-    /// Makes and starts it, unless somebody did.
+    /// Creates and starts a container, unless it exists.
     async fn have(&self, container: &Container) -> Result<(), DockerError> {
         let making = {
             let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl Pool {
                 // Somebody removes it at this moment; its name is free soon.
                 Ok(false) => tokio::time::sleep(PAUSE).await,
                 Err(error) => {
-                    // What cannot be started must not keep its name.
+                    // A container that cannot be started must not keep its name.
                     let _ = self.engine.remove(&container.name).await;
                     return Err(error);
                 }
@@ -68,7 +68,7 @@ impl Pool {
         Err(given_up("it is removed as soon as it is made"))
     }
 
-    /// Sees to those that this one stands in the place of, and to what was left behind.
+    /// Retires the containers that this one replaces, and removes abandoned ones.
     async fn replace(&self, container: &Container) -> Result<(), DockerError> {
         let label = |name: &str| container.labels.get(name).map(String::as_str).unwrap_or_default();
         let (key, variant) = (label(container::KEY), label(container::VARIANT));

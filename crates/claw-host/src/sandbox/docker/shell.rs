@@ -1,4 +1,4 @@
-//! Commands in containers, as the tools ask for them. Those of callers whom no sandbox holds run on the host.
+//! Runs commands in containers for tools. Commands of callers without a sandbox run on the host.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 use crate::shell::{Finished, LocalShell, Reason, TEMPORARY, environment, is_writable, named, no_dry_run};
 
-/// Where commands run, for people.
+/// The name of the place where commands run, for display.
 pub(super) const PLACE: &str = "a Docker container";
 
 /// Runs commands in containers.
@@ -39,19 +39,19 @@ pub struct DockerShell {
 pub struct DockerCommand {
     /// The program, then its arguments; or one script.
     pub argv: Vec<String>,
-    /// Whether it is a script, for the shell that the image has.
+    /// True if `argv` is one script, for the image's shell.
     pub script: bool,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     pub directory: String,
     /// Variables added to its environment.
     pub env: Vec<(String, String)>,
-    /// What it reads.
+    /// The standard input; `None` gives it none.
     pub input: Option<Vec<u8>>,
-    /// Whether its standard error is taken apart.
+    /// True if standard error is captured separately.
     pub apart: bool,
     /// The size of its terminal; `None` gives it pipes.
     pub terminal: Option<Size>,
-    /// How long it may run; as long as the shell gives where none is said.
+    /// The timeout; `None` means the shell's own.
     pub time: Option<Duration>,
 }
 
@@ -76,25 +76,25 @@ impl DockerCommand {
 }
 
 impl DockerShell {
-    /// A shell whose sandboxed commands run in containers of this engine. What is not sandboxed `local` runs; what
-    /// holds for its commands (time, output, hidden paths) holds in containers too.
+    /// Creates a shell whose sandboxed commands run in containers of this engine. Other commands are run by
+    /// `local`, whose options (timeout, output, hidden paths) apply in containers too.
     pub fn new(local: LocalShell, options: DockerOptions) -> Self {
         let engine = Engine::at(&options.socket);
         let pool = Pool::new(engine.clone(), options.installation.clone());
         Self { local, options, engine, pool }
     }
 
-    /// What holds for every container.
+    /// Returns the options of every container.
     pub const fn options(&self) -> &DockerOptions {
         &self.options
     }
 
-    /// What the engine is; an error where there is none.
+    /// Returns facts about the engine; an error if there is none.
     pub async fn engine(&self) -> Result<EngineFacts, DockerError> {
         self.engine.facts().await
     }
 
-    /// Which image commands would run in, by its digest; an error where it is not there.
+    /// Returns the digest of the image that commands run in; an error if it is missing.
     pub async fn image(&self) -> Result<String, DockerError> {
         Ok(self.engine.image(&self.options.image).await?.id)
     }
@@ -115,7 +115,7 @@ impl DockerShell {
         self.pool.order(&own, &container, order).await
     }
 
-    /// What a command of this context reaches, with what it is granted beside.
+    /// Returns the reach of a command of this context, including its extra grants.
     async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
         // Commands of a container share it, whichever of them only read.
         let access = port::WorkspaceAccess::Direct;
@@ -126,7 +126,7 @@ impl DockerShell {
         reach.grants.extend(beside.iter().map(grant));
         reach.write &= self.options.workspace == WorkspaceAccess::Rw;
         if self.options.workspace == WorkspaceAccess::None {
-            // What is not shown need not be hidden.
+            // Paths that are not shown need not be hidden.
             reach.hidden.retain(|path| reach.grants.iter().any(|grant| path.starts_with(&grant.path)));
         }
         reach
@@ -195,7 +195,7 @@ impl DockerShell {
         let order = Order::Run(Box::new(running));
         let (ear, mouth) = tokio::select! {
             talk = self.pool.order(own, container, &order) => talk?,
-            // Who is not there any more when the order is read, is not obeyed.
+            // An order whose sender is gone when it is read is ignored.
             () = context.cancel.cancelled() => return Ok(never_begun()),
         };
         let watched = watch::watch(ear, mouth, &watch).await?;
@@ -228,7 +228,7 @@ impl DockerShell {
         let mut env = environment(|name| std::env::var(name).ok(), Path::new(WORKSPACE), added);
         // Where programs are is the image's to say.
         env.retain(|(name, _)| name != "PATH" || added.iter().any(|(added, _)| added == name));
-        // What all commands of a container use together is counted for it.
+        // Limits shared by all commands of a container are set on the container.
         let limits = Limits { memory: None, processes: None, ..self.local.options().limits.clone() };
         let (write, network) = (container.reach.write, container.reach.network);
         let reach = Reach { write, network, ..Reach::workspace(WORKSPACE) };
@@ -302,7 +302,7 @@ impl DockerShell {
         finished.map_err(|error| self.told(context, error))?.ran(PLACE)
     }
 
-    /// Refuses if the sandbox that was judged is another one now. The rest is compared inside.
+    /// Refuses to run if the sandbox differs from the judged one. The rest is compared inside.
     pub(super) fn compare(&self, context: &RunContext, container: &Container) -> Result<(), ToolError> {
         let place = self.place(container);
         let moved =
@@ -310,7 +310,7 @@ impl DockerShell {
         context.sights.iter().find(moved).map_or(Ok(()), |sight| Err(changed(&sight.target)))
     }
 
-    /// Why a command did not run, in the words of a tool.
+    /// Converts the reason why a command did not run into a tool error.
     pub(super) fn told(&self, context: &RunContext, error: DockerError) -> ToolError {
         match error {
             DockerError::Changed(at) => {
@@ -322,13 +322,13 @@ impl DockerShell {
         }
     }
 
-    /// Which sandbox this is, for comparing.
+    /// Identifies the sandbox, for comparison.
     fn place(&self, container: &Container) -> String {
         let access = container::access(&container.reach, self.options.workspace).name();
         format!("docker {} workspace={access} network={:?}", container.image, container.reach.network)
     }
 
-    /// Which sandbox this is, for the person who is asked.
+    /// Describes the sandbox to the person who is asked for approval.
     fn described(&self, container: &Container) -> String {
         let workspace = match container::access(&container.reach, self.options.workspace) {
             WorkspaceAccess::None => "no workspace",
@@ -361,7 +361,7 @@ impl DockerShell {
                 Target::Sandbox => (Some(self.described(&container)), Some(self.place(&container))),
                 _ => {
                     let Seen { path, identity } = seen.next().unwrap_or_default();
-                    // What the image holds cannot be changed: it is known by the image and its name there.
+                    // Files of the image cannot change: the image and the path identify them.
                     let identity = path
                         .as_ref()
                         .map(|path| identity.unwrap_or_else(|| format!("{}:{path}", container.image)));
@@ -424,7 +424,7 @@ fn stopped(ending: &Ending) -> Option<Stopped> {
     }
 }
 
-/// How a command that was not waited for ended.
+/// Converts the end of a command that was not waited for.
 pub(super) fn ended(ending: Ending) -> port::Ended {
     let stopped = stopped(&ending).map(|stopped| match stopped {
         Stopped::Memory => port::Stopped::Memory,
@@ -434,7 +434,7 @@ pub(super) fn ended(ending: Ending) -> port::Ended {
     port::Ended { exit, signal, stragglers, stopped }
 }
 
-/// What came of a command that was given up before it began.
+/// Returns the result of a command that was cancelled before it began.
 fn never_begun() -> Finished {
     let ended = Ended { exit: None, signal: Some(libc::SIGKILL), stragglers: 0, stopped: None };
     let (output, errors) = (String::new(), String::new());
@@ -446,7 +446,7 @@ fn changed(target: &Target) -> ToolError {
     ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
 }
 
-/// A container that cannot be had, in the words of a tool.
+/// Converts a container error into a tool error.
 pub(super) fn refused(error: DockerError) -> ToolError {
     let kind = match &error {
         DockerError::Reach(SandboxError::Path { .. }) => ErrorKind::Invalid,

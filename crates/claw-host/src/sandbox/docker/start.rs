@@ -13,7 +13,7 @@ use super::wire::Order;
 use super::{DockerCommand, DockerError, DockerShell};
 
 impl DockerShell {
-    /// Starts it where it was judged to run, with what it is granted beside.
+    /// Starts the command in the judged sandbox, with its extra grants.
     pub(super) async fn started(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
         let own = Own::find().await.map_err(refused)?;
         let image = self.engine.image(&self.options.image).await.map_err(refused)?;
@@ -36,7 +36,7 @@ impl DockerShell {
         }
     }
 
-    /// Starts it. What was begun ends where this is dropped.
+    /// Starts the command. If this future is dropped, whatever was started ends.
     async fn start_in(
         &self,
         context: &RunContext,

@@ -13,12 +13,12 @@ use super::call::{Ear, Heard, Mouth, Voice};
 use super::wire::{INPUT, INPUT_END, Told};
 use crate::shell::{Decoder, END, Output, OutputLimits, Reason};
 
-/// How long a container is given to say that what was killed has ended.
+/// The longest a container may take to report the end of a killed command.
 pub(super) const PATIENCE: Duration = Duration::from_secs(8);
-/// How much of an input is said at once.
+/// The bytes of an input sent at once.
 const PIECE: usize = 64 << 10;
 
-/// How a command is seen to its end.
+/// The parameters of watching a command to its end.
 pub(super) struct Watch {
     pub(super) timeout: Duration,
     pub(super) grace: Duration,
@@ -26,31 +26,31 @@ pub(super) struct Watch {
     pub(super) progress: Progress,
     pub(super) keep: OutputLimits,
     pub(super) input: Option<Vec<u8>>,
-    /// Whether it runs on a terminal.
+    /// True if it runs on a terminal.
     pub(super) terminal: bool,
 }
 
-/// What was seen of a command.
+/// The result of watching a command.
 pub(super) struct Watched {
-    /// How it ended, or what became of its keeper.
+    /// The end of the command, or the fate of its keeper.
     pub(super) ending: Result<Ending, KeeperEnd>,
     pub(super) reason: Option<Reason>,
     pub(super) output: Taken,
     pub(super) errors: Taken,
 }
 
-/// What was printed, and how many bytes of it are left out.
+/// The captured output, and the number of bytes left out.
 pub(super) type Taken = (String, u64);
 
-/// How far it is with ending a command.
+/// The progress of ending a command.
 enum Stage {
     Runs,
     Asked,
     Killed,
 }
 
-/// Feeds it, takes what it prints, and ends it when its time is up or the caller gives up: first by asking. When
-/// this is dropped the other side sees that nobody is there, and ends it.
+/// Feeds the command, takes its output, and ends it at its timeout or when the caller gives up: first by
+/// asking. If this future is dropped, the other side sees that nobody is there, and kills the command.
 pub(super) async fn watch(ear: Ear, mut mouth: Mouth, watch: &Watch) -> Result<Watched, DockerError> {
     let (voice, _speaking) = Voice::new(ear);
     for piece in watch.input.iter().flat_map(|input| input.chunks(PIECE)) {

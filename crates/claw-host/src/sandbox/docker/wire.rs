@@ -1,5 +1,5 @@
-//! How a program talks with itself inside a container: an order as JSON, then pieces, over the streams of one
-//! `exec`. Nothing of an order is on a command line or in the engine's records.
+//! The protocol with this program inside a container: an order as JSON, then pieces, over the streams of one
+//! `exec`. Nothing of an order appears on a command line or in the engine's records.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use super::super::helper::wire::{Ending, Spec};
 
 /// Bytes for the command's standard input.
 pub(crate) const INPUT: u8 = b'I';
-/// There is no more of it.
+/// The end of the input.
 pub(crate) const INPUT_END: u8 = b'E';
-/// Another size for the command's terminal, as JSON.
+/// A new size for the command's terminal, as JSON.
 pub(crate) const SIZE: u8 = b'S';
-/// More of a stream may come: which one, and how many bytes of it were read.
+/// Permission to send more of a stream: the stream, and the bytes of it that were read.
 pub(crate) const MORE: u8 = b'M';
-/// What a command printed; both streams if they are together.
+/// A command's output; both streams if they are merged.
 pub(crate) const OUTPUT: u8 = b'O';
-/// What a command printed to standard error, where that is apart.
+/// A command's standard error, if that is separate.
 pub(crate) const ERRORS: u8 = b'R';
-/// Something told, as JSON.
+/// A message, as JSON.
 pub(crate) const TOLD: u8 = b'T';
 
-/// The most that one piece holds.
+/// The most bytes of one piece.
 pub(crate) const MOST: usize = 16 << 20;
 
-/// What is to be done inside.
+/// An order to the program inside.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
@@ -35,13 +35,13 @@ pub(crate) enum Order {
     Run(Box<Running>),
     /// Look at programs and files.
     Look(Vec<Target>),
-    /// End processes whose keeper is gone.
+    /// Kill processes whose keeper is gone.
     Sweep,
-    /// Do something with a file. What is to be written follows as input.
+    /// Do something with a file. The content to write follows as input.
     File(Box<Filing>),
 }
 
-/// Something to be done with a file inside.
+/// A file operation inside.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Filing {
     pub(crate) act: Act,
@@ -51,7 +51,7 @@ pub(crate) struct Filing {
     pub(crate) expect: Expected,
 }
 
-/// What is to be done.
+/// A file operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Act {
@@ -68,7 +68,7 @@ pub(crate) enum Act {
     Fetch(Walk),
 }
 
-/// What a write must find.
+/// The state that a write expects to find.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Expected {
@@ -77,7 +77,7 @@ pub(crate) enum Expected {
     Version(Version),
 }
 
-/// What came of it.
+/// The result of a file operation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Filed {
@@ -93,23 +93,23 @@ pub(crate) enum Filed {
 pub(crate) struct Running {
     /// The command. Its environment is added to the image's.
     pub(crate) spec: Spec,
-    /// Whether the only argument is a script for the shell that the image has.
+    /// True if the only argument is a script for the image's shell.
     pub(crate) script: bool,
-    /// Whether standard error is taken apart.
+    /// True if standard error is separate.
     pub(crate) apart: bool,
-    /// Whether it is given an input.
+    /// True if an input follows.
     pub(crate) input: bool,
     /// The size of its terminal, which then is its input and both of its streams.
     pub(crate) terminal: Option<Size>,
-    /// How much of each stream may come before it is read; as much as there is where nothing is said.
+    /// The bytes of each stream sent before they are read; `None` means no limit.
     pub(crate) window: Option<usize>,
-    /// What must be mounted as it was meant.
+    /// The mounts to verify.
     pub(crate) mounted: Vec<Mounted>,
-    /// What must be as it was seen.
+    /// The targets that must be unchanged, with what was seen of them.
     pub(crate) seen: Vec<(Target, Seen)>,
 }
 
-/// Something to be looked at, by its name inside.
+/// A target to look at, by its name inside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
@@ -119,12 +119,12 @@ pub(crate) enum Target {
     File { path: PathBuf },
 }
 
-/// What is there.
+/// The state of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Seen {
-    /// Where links lead.
+    /// The real path, with links resolved; `None` if there is nothing.
     pub(crate) path: Option<String>,
-    /// Which thing it is; `None` for what the image holds and nobody can change.
+    /// The file's identity; `None` for a file of the image, which nobody can change.
     pub(crate) identity: Option<String>,
 }
 
@@ -135,11 +135,11 @@ pub(crate) struct Mounted {
     /// Device and inode on the machine.
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Whether that very thing must be there, or must not.
+    /// True if this very file must be there, false if it must not.
     pub(crate) shown: bool,
 }
 
-/// What is told from inside.
+/// A message from inside.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
@@ -149,21 +149,22 @@ pub(crate) enum Told {
     Failed { step: String, reason: String },
     /// The command runs, and is called this inside.
     Started { pid: u32 },
-    /// So many more bytes of the input were given to the command.
+    /// So many more bytes of the input were passed to the command.
     Fed(usize),
     /// The command reads nothing any more.
     Deaf,
     /// The command has ended, with all that it started.
     Ended(Ending),
-    /// What was to be looked at, in order.
+    /// The states of the requested targets, in order.
     Looked(Vec<Seen>),
-    /// That one is not as it was seen.
+    /// The target at this index has changed since it was seen.
     Changed(usize),
-    /// How many processes were ended.
+    /// The number of processes killed.
     Swept(u32),
-    /// The bytes of this file, from where a walk began, come next; `None` where they cannot be read.
+    /// The bytes of this file come next, unless it is not readable; the path is relative to the start of the
+    /// walk.
     Fetched { path: String, readable: bool },
-    /// What came of something done with a file; its bytes came before.
+    /// The result of a file operation; its bytes came before.
     Filed(Filed),
 }
 
@@ -174,7 +175,7 @@ pub(crate) fn more(stream: u8, bytes: usize) -> Vec<u8> {
     piece(MORE, &[stream, a, b, c, d])
 }
 
-/// Of which stream how much more is asked for.
+/// Parses a [`MORE`] piece: the stream, and the bytes asked for.
 pub(crate) fn asked(more: &[u8]) -> Option<(u8, usize)> {
     match *more {
         [stream, a, b, c, d] => Some((stream, u32::from_le_bytes([a, b, c, d]) as usize)),
@@ -182,7 +183,7 @@ pub(crate) fn asked(more: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// One piece: what it is, and its bytes.
+/// Encodes one piece: its kind, its length and its bytes.
 pub(crate) fn piece(kind: u8, bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let mut piece = Vec::with_capacity(5 + bytes.len());

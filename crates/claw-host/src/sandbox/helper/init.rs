@@ -14,13 +14,13 @@ use super::wire::{Confined, Spec};
 /// A command, and all that is needed to shut it in.
 pub(super) struct Init<'a> {
     pub(super) spec: &'a Spec,
-    /// Its temporary directory.
+    /// The command's temporary directory.
     pub(super) temporary: PathBuf,
     user: u32,
     group: u32,
 }
 
-/// What is put on last, by the process that becomes the command.
+/// The restrictions applied last, by the process that becomes the command.
 pub(super) struct Rules {
     landlock: Option<OwnedFd>,
     seccomp: Option<Vec<sys::Instruction>>,
@@ -29,13 +29,13 @@ pub(super) struct Rules {
 }
 
 impl<'a> Init<'a> {
-    /// To be made before namespaces are: inside of a new one, nobody has a name.
+    /// Must be created before the namespaces: inside a new one, ids are not mapped.
     pub(super) fn new(spec: &'a Spec, temporary: &Path) -> Self {
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self { spec, temporary: temporary.to_owned(), user, group }
     }
 
-    /// Its home directory as it sees it; `None` where its environment says what it is.
+    /// Returns the command's home directory as it sees it; `None` if its environment decides.
     pub(super) fn home(&self) -> Option<&Path> {
         let home = self.spec.confined.as_ref()?.reach.home.as_ref()?;
         let is_mounted = self.namespaces() & libc::CLONE_NEWNS != 0;
@@ -46,7 +46,7 @@ impl<'a> Init<'a> {
         self.spec.confined.as_ref().map_or(0, |held| held.namespaces)
     }
 
-    /// Furnishes the namespaces that this process is in, and gives up its rights over them.
+    /// Sets up the namespaces of this process, and gives up its rights over them.
     pub(super) fn enter(&self) -> Step<()> {
         let Some(held) = &self.spec.confined else { return Ok(()) };
         if held.namespaces & libc::CLONE_NEWUSER != 0 {
@@ -76,8 +76,8 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Makes the rules, so that nothing remains but to put them on. `looks_after` says that the caller can look after
-    /// renames.
+    /// Prepares the restrictions, so that they only have to be applied. `looks_after` says that the caller
+    /// can handle renames.
     pub(super) fn rules(&self, looks_after: bool) -> Step<Rules> {
         let Some(held) = &self.spec.confined else {
             return Ok(Rules { landlock: None, seccomp: None, hands_over: false });

@@ -1,9 +1,9 @@
 //! The helper: this program again, with one thread and nothing in its environment.
 //!
-//! It is started once and splits off a supervisor where none is idle. The supervisor makes the limits and the
-//! namespaces, in which the first process looks after the command; when that has ended it can be given another. Each
-//! of the three ends what it started when the one above it is gone, so that nothing outlives the program, however it
-//! ended.
+//! It is started once and forks a supervisor if none is idle. The supervisor sets up the limits and the
+//! namespaces, in which the first process looks after the command; after its end the supervisor can be given
+//! another. Each of the three kills its children when its parent is gone, so that nothing outlives the
+//! program, however it ended.
 
 mod init;
 mod nurse;
@@ -30,9 +30,9 @@ const SERVE: &str = "serve-sandboxes-on-standard-input";
 
 static LETS_IN: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the sandbox helper if this process was started to be it, and then does not return. To be called first
-/// in `main`, before there is a second thread: the helper is this program executed again, and without this call
-/// it would run the program's own `main` instead. So where it was not called, no helper is started.
+/// Becomes the sandbox helper if this process was started as one, and then does not return. To be called
+/// first in `main`, before there is a second thread: the helper is this program executed again, and without
+/// this call it would run the program's own `main` instead. So without it, no helper is started.
 pub fn enter_if_asked() {
     #[cfg(feature = "docker")]
     inside::enter_if_asked();
@@ -45,12 +45,12 @@ pub fn enter_if_asked() {
     LETS_IN.store(true, Ordering::Release);
 }
 
-/// Whether the helper can be started.
+/// Returns whether the helper can be started.
 pub(super) fn is_let_in() -> bool {
     LETS_IN.load(Ordering::Acquire)
 }
 
-/// Starts the helper. What is sent to the socket is served until it is closed.
+/// Starts the helper. It serves requests from the socket until that is closed.
 pub(super) fn start() -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = wire::pair()?;
     // The link leads to the program that runs now, even if its file was replaced meanwhile.
@@ -95,7 +95,7 @@ fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// Puts `with` in the place of `old`, which this process holds only because its parent does.
+/// Replaces the descriptor `old`, which this process only inherited, by `with`.
 fn replace(old: &mut OwnedFd, with: OwnedFd) -> io::Result<UnixStream> {
     rustix::io::dup3(&with, old, rustix::io::DupFlags::CLOEXEC)?;
     Ok(with.into())

@@ -19,19 +19,19 @@ use super::supervise::Stdio;
 use super::target;
 use super::wire::{self, Ending, KILL, TERMINATE, Told};
 
-/// How often the disk is looked at.
+/// The interval between checks of the disk usage.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub(super) struct Nurse<'a> {
     pub(super) init: &'a Init<'a>,
-    /// Whether this is the first process of a namespace, where all the others are the command's and the sandbox
-    /// has been entered.
+    /// True if this is the first process of a namespace: all others there belong to the command, and the
+    /// sandbox has been entered.
     pub(super) alone: bool,
 }
 
 impl Nurse<'_> {
-    /// Runs the command to its end. The other side of `channel` is told when it has started and may ask for its
-    /// end; if it goes away, that is asking too.
+    /// Runs the command to its end. Reports its start over `channel`, and kills it on request or when the
+    /// other side of `channel` goes away.
     pub(super) fn see_through(&self, mut channel: &UnixStream, stdio: Stdio) -> Step<Ending> {
         let signals = sys::child_signals().during("hear of children")?;
         let (command, listener) = self.start(stdio)?;
@@ -99,7 +99,7 @@ impl Nurse<'_> {
         Ok(ending)
     }
 
-    /// Starts the command, and comes back when it runs or could not be run.
+    /// Starts the command, and returns once it runs or has failed to start.
     fn start(&self, stdio: Stdio) -> Step<(Pid, Option<OwnedFd>)> {
         let rules = if self.alone { Some(self.init.rules(true)?) } else { None };
         let (mut failure, told) = pipe().during("make a pipe")?;
@@ -147,7 +147,7 @@ fn pipe() -> io::Result<(fs::File, fs::File)> {
     Ok((read.into(), write.into()))
 }
 
-/// Takes in all children that have ended; gives back how the command did, if it is among them.
+/// Reaps all ended children; returns the status of the command, if it is among them.
 fn reap(command: Pid) -> Option<WaitStatus> {
     let mut found = None;
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -158,14 +158,14 @@ fn reap(command: Pid) -> Option<WaitStatus> {
     found
 }
 
-/// How many live processes there are in this namespace beside the first.
+/// Returns the number of live processes in this namespace beside the first.
 fn others() -> u32 {
     let own = getpid();
     let live = processes().filter(|process| process.pid != own && !process.ended);
     u32::try_from(live.count()).unwrap_or(u32::MAX)
 }
 
-/// Ends every process below this one, and says how many were found first.
+/// Kills every descendant of this process, and returns how many were found first.
 pub(in crate::sandbox) fn end_descendants() -> u32 {
     let mut found = None;
     // A process that forks all the time is caught within a few rounds, since its children are found below it
@@ -186,7 +186,7 @@ pub(in crate::sandbox) fn end_descendants() -> u32 {
     u32::try_from(found.unwrap_or(0)).unwrap_or(u32::MAX)
 }
 
-/// The live processes below this one.
+/// Returns the live descendants of this process.
 fn descendants() -> Vec<Pid> {
     let all: Vec<Process> = processes().collect();
     let mut below = vec![getpid()];
@@ -204,11 +204,11 @@ pub(in crate::sandbox) struct Process {
     pub(in crate::sandbox) pid: Pid,
     pub(in crate::sandbox) parent: Option<Pid>,
     pub(in crate::sandbox) ended: bool,
-    /// It was stopped by a signal, and does nothing.
+    /// True if a signal stopped it.
     pub(in crate::sandbox) stopped: bool,
 }
 
-/// All processes that can be seen from here.
+/// Returns all visible processes.
 pub(in crate::sandbox) fn processes() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {

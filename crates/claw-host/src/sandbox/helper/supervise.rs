@@ -15,11 +15,11 @@ use super::init::Init;
 use super::nurse::{self, Nurse};
 use super::wire::{self, Ending, KILL, Spec, TERMINATE, Told};
 
-/// What a command reads from and writes to.
+/// The standard input, output and error of a command.
 pub(in crate::sandbox) type Stdio = [OwnedFd; 3];
 
-/// Reads what to run, sees it through and tells how it went, one command after the other, until nobody asks for
-/// another. After a failure it ends: nobody knows what is left of it.
+/// Reads commands, runs each to its end and reports it, until none is requested any more. After a failure it
+/// exits: the state of its groups and namespaces is unknown.
 pub(super) fn supervise(mut control: UnixStream) -> u8 {
     let _ = rustix::process::setsid();
     sys::reset_signals();
@@ -54,7 +54,7 @@ fn read(control: &UnixStream) -> Step<Option<(Spec, Stdio)>> {
     Ok(Some((wire::receive_frame(control).during("read the command")?, stdio)))
 }
 
-/// Sees a command through in a place that was made for it by others, such as a container.
+/// Runs a command to its end in a place set up by others, such as a container.
 pub(in crate::sandbox) fn see_through(mut control: &UnixStream, spec: &Spec, stdio: Stdio) -> u8 {
     let init = Init::new(spec, Path::new("/tmp"));
     let nurse = Nurse { init: &init, alone: false };
@@ -95,7 +95,7 @@ fn run(control: &UnixStream, spec: Spec, stdio: Stdio, group: &mut Option<Group>
     Ok(ending)
 }
 
-/// Runs the command under a first process in a namespace of its own, and passes on what either side says.
+/// Runs the command under a first process in a namespace of its own, and forwards messages both ways.
 fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio) -> Step<Ending> {
     let (ours, theirs) = wire::pair().during("make a socket")?;
     let mut ours = OwnedFd::from(ours);
@@ -175,7 +175,7 @@ fn end(first: Pid) {
     let _ = kill_process(first, Signal::KILL);
 }
 
-/// A temporary directory where `/tmp` is everybody's; removed when the command has ended.
+/// A temporary directory if `/tmp` is shared; removed when the command has ended.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -15,9 +15,9 @@ use super::init::{Init, Rules};
 use super::supervise::Stdio;
 use super::wire;
 
-/// Becomes the command; comes back only to say why it could not. The `nurse` gets the descriptor on which renames
-/// arrive, if they are handed over. Where the sandbox was not entered by a process
-/// above, there are no `rules` yet and this one enters it.
+/// Becomes the command; returns only if that fails, with the reason. The `nurse` gets the descriptor on which
+/// renames arrive, if they are handed over. If no process above has entered the sandbox, there are no `rules`
+/// yet and this one enters it.
 pub(super) fn become_command(
     init: &Init<'_>,
     rules: Option<Rules>,

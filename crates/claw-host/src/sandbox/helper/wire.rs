@@ -1,4 +1,4 @@
-//! How the program and its helper talk: frames of JSON over a socket, and descriptors beside them.
+//! The protocol between the program and its helper: frames of JSON over a socket, with descriptors attached.
 
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -18,17 +18,18 @@ use super::super::{Limits, Reach};
 
 /// Asks the helper for a command.
 pub(crate) const RUN: u8 = b'R';
-/// Asks the helper what works here.
+/// Asks the helper which features work here.
 pub(crate) const PROBE: u8 = b'P';
 /// Asks a command's processes to end.
 pub(crate) const TERMINATE: u8 = b'T';
 /// Ends them.
 pub(crate) const KILL: u8 = b'K';
 
-/// A script is an argument, and the kernel takes no more than this for all of them.
+/// The most bytes of a frame: a script is an argument, and the kernel takes no more than this for all of
+/// them.
 const MOST: usize = 8 << 20;
 
-/// A command, and what holds it.
+/// A command and its confinement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub(crate) argv: Vec<String>,
@@ -38,11 +39,11 @@ pub(crate) struct Spec {
     pub(crate) cgroup: Option<Places>,
     /// `None` runs it on the host.
     pub(crate) confined: Option<Confined>,
-    /// Whether its streams are a terminal that it is to run on.
+    /// True if its streams are the terminal that it runs on.
     pub(crate) terminal: bool,
 }
 
-/// What holds a command in the sandbox.
+/// The confinement of a command in the sandbox.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confined {
     pub(crate) reach: Reach,
@@ -51,17 +52,18 @@ pub(crate) struct Confined {
     pub(crate) own_proc: bool,
     pub(crate) landlock: Option<u32>,
     pub(crate) seccomp: bool,
-    /// It sees the files of the machine, where sockets of other programs lie.
+    /// True if it sees the machine's file tree, which holds sockets of other programs.
     pub(crate) shares_files: bool,
-    /// It sees the processes of the machine.
+    /// True if it sees the processes of the machine.
     pub(crate) shares_processes: bool,
 }
 
-/// What the helper tells of a command.
+/// A message of the helper about a command.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
-    /// What it is called where this is said; whoever passes it on knows better.
+    /// The command runs. `pid` is its id in the sender's namespace; a process that forwards the message
+    /// corrects it.
     Started {
         pid: u32,
     },
@@ -72,12 +74,12 @@ pub(crate) enum Told {
     Ended(Ending),
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Ending {
     pub(crate) exit: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// Processes that were still there when the command itself had ended.
+    /// Processes still alive when the command itself had ended.
     pub(crate) stragglers: u32,
     pub(crate) disk: bool,
     pub(crate) memory: bool,

@@ -1,4 +1,4 @@
-//! Limits that all processes of a command share: control groups of either version, wherever we may make one.
+//! Limits shared by all processes of a command: control groups of either version, if one can be created.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Limits;
 
-/// Where groups can be made. In version 2 all three are the same directory.
+/// The directories in which groups can be created. In version 2 all three are the same directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Places {
     /// In version 2: the group that we are in ourselves.
@@ -19,13 +19,13 @@ pub(crate) struct Places {
     pub(crate) cpu: Option<PathBuf>,
 }
 
-/// Begins the name of every group of ours; the id of the process that sees to it follows.
+/// The prefix of the name of every group of ours; the id of its supervisor follows.
 const PREFIX: &str = "clawsmith-";
 /// The file by which a process is put into a group.
 const PROCESSES: &str = "cgroup.procs";
 
 impl Places {
-    /// Looks where this process may make groups, by making one.
+    /// Finds where this process may create groups, by creating one.
     pub(crate) fn find() -> Result<Self, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
@@ -73,7 +73,7 @@ fn single(groups: &str, mounts: &str, controller: &str, file: &str) -> Option<Pa
     test.0.join(file).exists().then_some(parent)
 }
 
-/// Where a file system of this type and options is mounted.
+/// Returns the mount point of a file system of this type and options.
 fn mounted(mounts: &str, wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
@@ -83,7 +83,7 @@ fn mounted(mounts: &str, wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf>
     })
 }
 
-/// A group that is gone when it was looked at.
+/// A test group, removed on drop.
 struct Test(PathBuf);
 
 impl Test {
@@ -100,9 +100,9 @@ impl Drop for Test {
     }
 }
 
-/// The groups of a supervisor and of the commands that it sees through, one after the other. To enter a group costs
-/// more than to start a command, since the kernel waits for every processor; so the supervisor enters once, and what
-/// it starts is born there. They are left and removed when this is dropped.
+/// The groups of a supervisor and of the commands that it runs one after the other. Entering a group costs
+/// more than starting a command, since the kernel waits for every processor; so the supervisor enters once,
+/// and its children are born there. Dropping this leaves and removes the groups.
 #[derive(Debug)]
 pub(crate) struct Group {
     places: Places,
@@ -112,7 +112,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Makes the groups, and enters them.
+    /// Creates the groups, and enters them.
     pub(crate) fn enter(places: &Places, limits: &Limits) -> io::Result<Self> {
         let group = Self::make(places, limits)?;
         for path in &group.directories {
@@ -121,8 +121,8 @@ impl Group {
         Ok(group)
     }
 
-    /// Whether it is what a command with these limits needs. What earlier ones left in memory, such as files of a
-    /// memory disk, is not to count against it.
+    /// Returns whether the group fits a command with these limits. Memory left in use by earlier commands,
+    /// such as files on a memory disk, must not count against it.
     pub(crate) fn suits(&self, places: &Places, limits: &Limits) -> bool {
         let free = limits.memory.is_none_or(|most| self.in_use() <= most / 16);
         self.places == *places && self.limits == *limits && free
@@ -176,7 +176,7 @@ impl Group {
         Ok(path)
     }
 
-    /// How many processes were ended because memory ran out, since the group was made.
+    /// Returns the number of processes killed because memory ran out, since the group was created.
     pub(crate) fn out_of_memory(&self) -> u64 {
         let Some(path) = &self.memory else { return 0 };
         let unified = self.places.unified.is_some();
@@ -207,13 +207,13 @@ impl Drop for Group {
     }
 }
 
-/// From now on this process and those that it starts are ended before others where memory runs out: before the
-/// supervisor, which is in the same group.
+/// Makes this process and its children the first victims when memory runs out, before the supervisor in the
+/// same group.
 pub(crate) fn go_first() {
     let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// Removes groups whose process is gone: it was killed before it could.
+/// Removes groups whose supervisor was killed before it could remove them.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

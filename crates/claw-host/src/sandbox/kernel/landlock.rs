@@ -26,7 +26,7 @@ const TCP: u64 = 0b11;
 /// Abstract sockets and signals of processes outside.
 const SCOPES: u64 = 0b11;
 
-/// All rights about files that a kernel of this version knows.
+/// Returns all file rights that a kernel of this version knows.
 const fn known(version: u32) -> u64 {
     match version {
         0 => 0,
@@ -37,7 +37,8 @@ const fn known(version: u32) -> u64 {
     }
 }
 
-/// The rules for a reach, ready to be put on; the paths are those of the tree that the caller sees now.
+/// Builds the rules for a reach, ready to be applied; the paths are those of the tree that the caller sees
+/// now.
 pub(crate) fn rules(
     version: u32,
     reach: &Reach,

@@ -1,6 +1,6 @@
 //! The parts of the kernel that hold a command: rules about files, a filter of calls, namespaces, limits.
 //!
-//! All of it is done by the helper; the program itself only reads what came of it.
+//! The helper does all of it; the program itself only reads the results.
 
 pub(super) mod cgroup;
 pub(super) mod landlock;

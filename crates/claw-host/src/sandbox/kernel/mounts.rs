@@ -1,6 +1,6 @@
-//! A tree of files for one command: what it reaches at its own place, and nothing else.
+//! A file tree for one command: its reach at the usual paths, and nothing else.
 //!
-//! Made inside a mount namespace of its own, so that it vanishes with its last process.
+//! The tree is made inside a mount namespace of its own, so that it vanishes with its last process.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,14 +27,14 @@ const NO_EXECUTE: u64 = 8;
 
 const TEMPORARY: &str = "/tmp";
 
-/// The step that fails where the file system or the kernel has no layers.
+/// The step that fails if the file system or the kernel does not support layers.
 pub(crate) const LAYER: &str = "lay a layer over the workspace";
 
-/// What went wrong, and while doing what.
+/// A result whose error names the failed step.
 pub(crate) type Step<T> = Result<T, (String, io::Error)>;
 
 pub(crate) trait During<T> {
-    /// Names what was being done.
+    /// Names the step in the error.
     fn during(self, step: impl ToString) -> Step<T>;
 }
 
@@ -97,14 +97,14 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount_remount("/", MountFlags::BIND | MountFlags::RDONLY | flags, c"").during("close the root")
 }
 
-/// What is there in every sandbox and comes from nowhere.
+/// Creates the directories that every sandbox has and that come from nowhere else.
 fn skeleton(reach: &Reach) -> io::Result<()> {
     let mut public = fs::DirBuilder::new();
     public.mode(0o755);
     for path in ["tmp", "proc", "dev", "etc", "run", "var", ".hidden"] {
         public.create(path)?;
     }
-    // What is shown below it needs a directory; a link would lead elsewhere while the tree is made.
+    // Paths shown below it need a directory; a link would lead elsewhere while the tree is made.
     let mut shown = reach.grants.iter().map(|grant| &grant.path).chain([&reach.workspace]);
     match shown.any(|path| path.starts_with("/var/tmp")) {
         true => public.create("var/tmp")?,
@@ -119,7 +119,7 @@ fn skeleton(reach: &Reach) -> io::Result<()> {
     Ok(())
 }
 
-/// What is taken from the machine, before anything covers it.
+/// The parts taken from the machine, before anything covers them.
 struct Parts(Vec<Part>);
 
 enum Part {
@@ -181,7 +181,7 @@ impl Parts {
         Self::tree(&home.path, NO_SET_ID | NO_DEVICES | closed | read_only)
     }
 
-    /// A directory that is shown elsewhere than where it is.
+    /// Takes a directory that is shown at another path.
     fn tree(path: &Path, attributes: u64) -> Step<OwnedFd> {
         let mut parts = Self(Vec::new());
         parts.granted(path, attributes)?;
@@ -191,7 +191,8 @@ impl Parts {
         }
     }
 
-    /// A place of the system. At the top a link stays one, as `/bin` often is; below, what it leads to is shown.
+    /// Adds a path of the system. At the top level a link stays one, as `/bin` often is; below, its target is
+    /// shown.
     fn system(&mut self, path: &Path) -> Step<()> {
         match fs::read_link(path) {
             Ok(to) if path.parent() == Some(Path::new("/")) => {
@@ -202,7 +203,7 @@ impl Parts {
         }
     }
 
-    /// Something that need not be there, wherever links lead.
+    /// Adds a path that may be missing, following links.
     fn add(&mut self, path: &Path, attributes: u64) -> Step<()> {
         match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(found) => self.take_tree(&found, path, attributes).during(taken(path)),
@@ -210,7 +211,7 @@ impl Parts {
         }
     }
 
-    /// Something that was resolved: a link on the way was put there since, by a command perhaps.
+    /// Adds a resolved path, following no link: a link on the way was put there since, perhaps by a command.
     fn granted(&mut self, path: &Path, attributes: u64) -> Step<()> {
         let found = resolved(path).during(taken(path))?;
         self.take_tree(&found, path, attributes).during(taken(path))
@@ -279,7 +280,7 @@ fn mounted_below(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(points.filter(|point| point.starts_with(path) && point != path).collect())
 }
 
-/// A path of the kernel's tables, where blanks and backslashes stand as octal numbers.
+/// Decodes a path of the kernel's tables, which escape blanks and backslashes as octal numbers.
 fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -293,7 +294,7 @@ fn unescaped(path: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Opens a path on which there must be no link.
+/// Opens a path that must contain no link.
 pub(crate) fn resolved(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
@@ -312,7 +313,7 @@ fn inside(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-/// Makes something that a tree can be laid over, where there is nothing yet.
+/// Makes a mount point, if the path does not exist yet.
 fn place(path: &Path, directory: bool) -> io::Result<()> {
     let path = inside(path);
     if fs::symlink_metadata(path).is_ok() {
@@ -333,8 +334,8 @@ fn lay(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     Ok(move_mount(tree, "", CWD, inside(path), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Makes each directory between what is shown and a hidden path a mount of its own: those cannot be renamed, and so
-/// the path stays where the next command hides it too.
+/// Makes each directory between a shown path and a hidden one a mount of its own: mounts cannot be renamed,
+/// so the path stays where the next command hides it too.
 fn pin(path: &Path, reach: &Reach) -> io::Result<()> {
     let shown: Vec<&Path> =
         reach.grants.iter().map(|grant| grant.path.as_path()).chain([&*reach.workspace]).collect();

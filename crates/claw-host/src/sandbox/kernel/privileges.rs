@@ -1,4 +1,4 @@
-//! Rights that are given up for good, and limits for each process.
+//! Drops rights for good, and sets limits for each process.
 
 use std::io;
 
@@ -11,8 +11,8 @@ use rustix::thread::{
 use super::sys;
 use crate::sandbox::Limits;
 
-/// Gives up every capability, and the ways by which a program could get one back. A process without the right to
-/// do so had none to give up.
+/// Drops every capability, and the ways by which a program could regain one. A process without the right to
+/// do so had none to drop.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     set_no_new_privs(true)?;
     let bits = CapabilitiesSecureBits::NO_ROOT
@@ -32,7 +32,7 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Limits for each process. Memory and the number of processes are among them only where no control group
+/// Sets limits for each process. Memory and the number of processes are limited here only if no control group
 /// counts them for all together.
 pub(crate) fn limit(limits: &Limits, memory_counted: bool, processes_counted: bool) -> io::Result<()> {
     let memory = limits.memory.filter(|_| !memory_counted);
@@ -46,7 +46,7 @@ pub(crate) fn limit(limits: &Limits, memory_counted: bool, processes_counted: bo
         (Resource::Nproc, processes),
     ] {
         let Some(most) = most else { continue };
-        // What is limited already is not widened; that would need a privilege.
+        // An existing limit is not raised; that would need a privilege.
         let most = getrlimit(resource).maximum.map_or(most, |held| held.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }

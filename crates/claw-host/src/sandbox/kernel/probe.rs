@@ -1,4 +1,4 @@
-//! What works here, found by trying it in a process of its own.
+//! Probes which sandbox features work here, by trying each in a process of its own.
 
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::sandbox::layers::{LayerName, Layers, Standing};
 
 type Tried = Result<(), String>;
 
-/// What works here.
+/// The sandbox features that work here.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) landlock: Result<u32, String>,
@@ -65,7 +65,7 @@ impl Found {
         }
     }
 
-    /// The namespaces that work, as flags of `clone`, the network's among them only if it is to be kept apart.
+    /// Returns the namespaces that work, as flags of `clone`; the network's only with `own_network`.
     pub(crate) fn namespaces(&self, own_network: bool) -> i32 {
         let flags = [
             (self.users.is_ok(), libc::CLONE_NEWUSER),
@@ -129,7 +129,7 @@ impl Found {
     }
 }
 
-/// What an older version of Landlock leaves to other layers.
+/// Names the operations that an older version of Landlock does not restrict.
 fn lacks(version: u32) -> &'static str {
     match version {
         ..=2 => "; too old for truncation, TCP, signals and abstract sockets",
@@ -139,7 +139,7 @@ fn lacks(version: u32) -> &'static str {
     }
 }
 
-/// Does `work` in a process with namespaces of its own, and says what became of it.
+/// Runs `work` in a process with namespaces of its own, and returns whether it succeeded.
 fn try_in(flags: i32, work: impl FnOnce() -> io::Result<()>) -> Tried {
     let (read, write) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| e.to_string())?;

@@ -1,9 +1,9 @@
 //! Renaming directories on a layer.
 //!
-//! Overlayfs without privileges refuses to rename a directory that the workspace has (`EXDEV`). `mv` copies then, but
-//! many programs give up. So the filter of system calls hands every rename of a layered command to the process that
-//! looks after it: what overlayfs can do goes on as it is, and a directory that it cannot rename is copied within the
-//! layer, put in its new place at once and removed from its old one.
+//! Overlayfs without privileges refuses to rename a directory that the workspace has (`EXDEV`). `mv` copies
+//! then, but many programs give up. So the system call filter hands every rename of a layered command to the
+//! process that looks after it: a rename that overlayfs supports continues as it is, and a directory that it
+//! cannot rename is copied within the layer, put in its new place at once and removed from its old one.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -23,7 +23,7 @@ const PATH_MAX: usize = 4096;
 /// Deepest tree that is copied; each level holds descriptors.
 const MOST_DEPTH: usize = 200;
 
-/// Looks after the renames of one command.
+/// Handles the renames of one command.
 pub(crate) struct Renames {
     listener: OwnedFd,
     /// The device of the layer.
@@ -33,7 +33,7 @@ pub(crate) struct Renames {
     workers: Vec<rustix::process::Pid>,
 }
 
-/// A rename, as a process asked for it.
+/// A rename requested by a process.
 struct Asked {
     pid: u32,
     from: (i32, u64),
@@ -57,8 +57,8 @@ impl Renames {
         self.listener.as_fd()
     }
 
-    /// Answers one request. `Err` once nobody is left to ask. A directory is moved by a process of its own, so that this
-    /// one can end the command meanwhile.
+    /// Answers one request. `Err` once no process is left that could ask. A directory is moved by a process
+    /// of its own, so that this one can kill the command meanwhile.
     pub(crate) fn serve(&mut self) -> io::Result<()> {
         let Some(notification) = sys::receive_notification(self.listener.as_fd())? else { return Ok(()) };
         let id = notification.id;
@@ -83,7 +83,7 @@ impl Renames {
         Ok(())
     }
 
-    /// Ends the processes that still move directories: nobody waits for them any more.
+    /// Kills the processes that still move directories: nobody waits for them any more.
     pub(crate) fn end(&mut self) {
         for worker in self.workers.drain(..) {
             let _ = rustix::process::kill_process(worker, rustix::process::Signal::KILL);
@@ -91,7 +91,7 @@ impl Renames {
         }
     }
 
-    /// Both ends of the rename of a directory on the layer; `None` for every other rename.
+    /// Returns both ends of the rename of a directory on the layer; `None` for every other rename.
     fn spots(&self, asked: &Asked, id: u64) -> Option<(Spot, Spot)> {
         let memory = File::open(format!("/proc/{}/mem", asked.pid)).ok()?;
         let (from, to) = (path_at(&memory, asked.from.1)?, path_at(&memory, asked.to.1)?);
@@ -199,7 +199,7 @@ fn kind(raw: &Stat) -> FileType {
     FileType::from_raw_mode(raw.st_mode)
 }
 
-/// Refuses a tree that a copy would not be the same as: with entries of other owners, or on other mounts.
+/// Refuses a tree that cannot be copied faithfully: with entries of other owners, or on other mounts.
 fn movable((directory, name): At<'_>, device: u64, depth: usize) -> rustix::io::Result<()> {
     let raw = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -295,7 +295,7 @@ fn copy_bytes(source: &OwnedFd, target: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::ftruncate(target, size)
 }
 
-/// Copies the attributes that users set. One that cannot be copied is left out.
+/// Copies extended user attributes. One that cannot be copied is left out.
 fn copy_attributes(source: BorrowedFd<'_>, target: BorrowedFd<'_>) {
     let mut list = vec![0_u8; 64 * 1024];
     let Ok(length) = rustix::fs::flistxattr(source, &mut list) else { return };

@@ -1,12 +1,13 @@
-//! Which system calls a sandboxed command is refused, as a program that the kernel runs at each of them.
+//! The system calls that a sandboxed command is refused, as a filter program that the kernel runs at each
+//! call.
 //!
-//! A list of what is refused, since what programs need cannot be listed; calls that are newer than this list are
-//! refused all together. The sockets that remain are listed by what is allowed.
+//! This is a deny list, since the needs of programs cannot be listed; calls newer than this list are all
+//! refused. The remaining sockets are an allow list.
 
 use super::sys::Instruction;
 use crate::sandbox::Network;
 
-/// The machine that the numbers of the calls belong to; `None` where nobody wrote the list for it.
+/// The machine that the call numbers belong to; `None` if there is no list for it.
 pub(crate) const MACHINE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xc000_003e)
 } else if cfg!(target_arch = "aarch64") {
@@ -15,10 +16,10 @@ pub(crate) const MACHINE: Option<u32> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// `removexattrat`: the newest call that was looked at. The other numbering of x86 (x32) begins far above it.
+/// `removexattrat`: the newest call that was reviewed. The other numbering of x86 (x32) begins far above it.
 const NEWEST: u32 = 466;
 
-/// Calls that are refused whatever their arguments.
+/// Calls refused with any arguments.
 const REFUSED: &[libc::c_long] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -82,7 +83,7 @@ const REFUSED_HERE: &[libc::c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
-/// Calls that look as if the kernel did not know them, so that programs fall back to those the filter can judge.
+/// Calls that seem unknown to the kernel, so that programs fall back to those the filter can judge.
 const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 /// Settings of the filter.
@@ -92,7 +93,7 @@ pub(crate) struct Filter {
     pub(crate) network: Network,
     /// Way of the calls that rename.
     pub(crate) renames: Renaming,
-    /// The command has no tree of files of its own: sockets of other programs lie in the one it sees.
+    /// True if the command has no file tree of its own and sees sockets of other programs.
     pub(crate) shares_files: bool,
     /// The command has no process namespace of its own: it can name processes outside.
     pub(crate) shares_processes: bool,
@@ -103,7 +104,7 @@ pub(crate) struct Filter {
 pub(crate) enum Renaming {
     /// The kernel carries them out.
     Direct,
-    /// They are handed to the process that looks after the command.
+    /// Renames are handed to the process that looks after the command.
     HandedOver,
 }
 
@@ -112,7 +113,7 @@ const RENAMES: &[libc::c_long] = &[libc::SYS_rename, libc::SYS_renameat, libc::S
 #[cfg(not(target_arch = "x86_64"))]
 const RENAMES: &[libc::c_long] = &[libc::SYS_renameat, libc::SYS_renameat2];
 
-/// Bits of a file's mode by which whoever runs it becomes its owner.
+/// The set-id bits of a file's mode: running the file takes its owner's identity.
 const SET_ID: u32 = 0o6000;
 const CREATES: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 const NAMESPACES: u32 = (libc::CLONE_NEWUSER
@@ -123,7 +124,8 @@ const NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u32;
 
-/// What a command types into a terminal as if its user had, and other rights over terminals.
+/// `ioctl` requests that inject input into a terminal as if its user had typed it, or take other rights over
+/// it.
 const TERMINAL: &[u32] = &[0x5412, 0x541c, 0x541d];
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
@@ -183,7 +185,8 @@ pub(crate) fn program(options: &Filter) -> Option<Vec<Instruction>> {
     Some(program.0)
 }
 
-/// A command that runs as the owner of the workspace must not leave a program there that lends this identity.
+/// Refuses set-id modes: a command that runs as the owner of the workspace must not leave a program there
+/// that lends this identity.
 fn modes(program: &mut Program) {
     const FCHMODAT2: libc::c_long = 452;
     let modes = [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
@@ -237,7 +240,7 @@ fn others(program: &mut Program, shares_processes: bool) {
     }
 }
 
-/// Sockets within the machine, and where a network is granted those of the internet; never raw ones.
+/// Allows sockets within the machine, and internet sockets if a network is granted; never raw ones.
 fn sockets(block: &mut Program, network: Network) {
     block.argument(0);
     block.if_equal(libc::AF_UNIX as u32, ALLOW);
@@ -266,7 +269,7 @@ const fn refuse(error: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | error as u32
 }
 
-/// A program in the making. One number is held at a time: what was loaded last.
+/// A filter program under construction. The accumulator holds the number loaded last.
 struct Program(Vec<Instruction>);
 
 impl Program {
@@ -325,8 +328,8 @@ impl Program {
         self.end(ALLOW);
     }
 
-    /// Refuses if `flags` say that a file is made and `mode` lends its owner's identity. Where none is made, the
-    /// mode is whatever was in the register.
+    /// Refuses a call whose `flags` create a file and whose `mode` has set-id bits. If none is created, the
+    /// mode is an arbitrary register.
     fn refuse_created(&mut self, flags: u32, mode: u32) {
         self.argument(flags);
         self.push(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 1, 0, CREATES);
@@ -334,7 +337,7 @@ impl Program {
         self.refuse_bits(mode, SET_ID);
     }
 
-    /// What holds if the number loaded is `number`; the block must end on every way.
+    /// Adds a block that runs if the loaded number is `number`; the block must return on every path.
     fn call(&mut self, number: libc::c_long, block: impl FnOnce(&mut Self)) {
         let mut inner = Self(Vec::new());
         block(&mut inner);

@@ -1,6 +1,6 @@
-//! The calls to the kernel for which there is no safe wrapper. All `unsafe` of this crate is here.
+//! The kernel calls without a safe wrapper. All `unsafe` of this crate is here.
 //!
-//! Everything in this file runs in the helper, which has one thread, or asks the kernel what it can do.
+//! Everything in this file runs in the helper, which has one thread, or asks the kernel about its features.
 
 #![expect(unsafe_code, reason = "the kernel is called directly; each call says why it is sound")]
 
@@ -12,8 +12,8 @@ use rustix::process::Pid;
 
 pub(crate) use libc::sock_filter as Instruction;
 
-/// Splits off a process that does `work` and ends with the code it gives back; `flags` name the namespaces that
-/// it gets for itself. To be called where there is one thread only.
+/// Forks a process that runs `work` and exits with its return code; `flags` name its own new namespaces. To
+/// be called with one thread only.
 pub(crate) fn fork(flags: libc::c_int, work: impl FnOnce() -> u8) -> io::Result<Pid> {
     // SAFETY: no stack is given, so the child goes on with a copy of ours, as after `fork`; nothing is shared.
     // There is one thread, so no lock can be held by one that the child lacks.
@@ -52,7 +52,7 @@ pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOEXEC) }).map(drop)
 }
 
-/// Gives every signal its default meaning again and lets all through.
+/// Resets every signal to its default, and unblocks all.
 pub(crate) fn reset_signals() {
     for signal in 1..=64 {
         // SAFETY: the default handler is always valid; the kernel refuses the signals that have none.
@@ -72,18 +72,19 @@ pub(crate) fn forget_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Writing to nobody is an error, not the end.
+/// Makes writing to a broken pipe an error, not a signal.
 pub(crate) fn ignore_broken_pipes() {
     // SAFETY: to ignore is a valid disposition, and no handler is involved.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// A descriptor that can be read when a child has ended; the signal itself is held back from now on.
+/// Returns a descriptor that becomes readable when a child has ended; the signal itself is blocked from now
+/// on.
 pub(crate) fn child_signals() -> io::Result<OwnedFd> {
     signals(&[libc::SIGCHLD])
 }
 
-/// A descriptor from which these signals can be read; they themselves are held back from now on.
+/// Returns a descriptor from which these signals can be read; the signals themselves are blocked from now on.
 pub(crate) fn signals(list: &[libc::c_int]) -> io::Result<OwnedFd> {
     // SAFETY: the set is made before it is used; the descriptor that comes back belongs to nobody else.
     unsafe {
@@ -141,7 +142,8 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
         .map(|version| u32::try_from(version).unwrap_or(0))
 }
 
-/// A set of rules about files, TCP and scopes, of which the kernel of this version knows the first `words`.
+/// Creates a rule set about files, TCP and scopes, of which the kernel of this version knows the first
+/// `words`.
 pub(crate) fn landlock_ruleset(handled: [u64; 3], words: usize) -> io::Result<OwnedFd> {
     let size = words.clamp(1, 3) * 8;
     // SAFETY: the structure has at least `size` bytes; the descriptor that comes back belongs to nobody else.
@@ -173,7 +175,7 @@ pub(crate) fn landlock_restrict(rules: impl AsFd) -> io::Result<()> {
         .map(drop)
 }
 
-/// Whether the kernel can filter system calls and answer the refused ones with an error.
+/// Checks that the kernel can filter system calls and answer refused ones with an error.
 pub(crate) fn seccomp_can_refuse() -> io::Result<()> {
     const GET_ACTION_AVAIL: libc::c_long = 2;
     let action: u32 = libc::SECCOMP_RET_ERRNO;
@@ -225,11 +227,11 @@ pub(crate) struct Notification {
 
 /// Answer to a system call that was handed over.
 pub(crate) enum Answer {
-    /// The kernel carries it out as if nobody had looked at it.
+    /// The kernel carries the call out as if it had not been intercepted.
     Continue,
-    /// It returns this.
+    /// The call returns this value.
     Value(i64),
-    /// It fails with this error.
+    /// The call fails with this error.
     Error(i32),
 }
 
@@ -257,7 +259,7 @@ const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
 const IS_VALID: u64 = 0x4008_2102;
 
-/// Receives a call that was handed over; `None` where its process was killed meanwhile.
+/// Receives an intercepted call; `None` if its process was killed meanwhile.
 pub(crate) fn receive_notification(listener: BorrowedFd<'_>) -> io::Result<Option<Notification>> {
     let mut raw = RawNotification::default();
     // SAFETY: the structure is zeroed, laid out as the kernel's, and lives through the call.
@@ -277,7 +279,7 @@ pub(crate) fn is_notification_valid(listener: BorrowedFd<'_>, id: u64) -> bool {
     check(unsafe { libc::ioctl(listener.as_raw_fd(), IS_VALID as _, &raw const id) }.into()).is_ok()
 }
 
-/// Answers a call that was handed over. If its process was killed, nobody hears it.
+/// Answers an intercepted call. If its process was killed, the answer is ignored.
 pub(crate) fn answer_notification(listener: BorrowedFd<'_>, id: u64, answer: Answer) {
     let (value, error, flags) = match answer {
         Answer::Continue => (0, 0, 1),
@@ -289,7 +291,7 @@ pub(crate) fn answer_notification(listener: BorrowedFd<'_>, id: u64, answer: Ans
     let _ = unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const raw) };
 }
 
-/// Takes all capabilities out of the sets from which an executed program could get them back.
+/// Removes all capabilities from the bounding set, from which an executed program could regain them.
 pub(crate) fn drop_bounding_set() -> io::Result<()> {
     for capability in 0..64 {
         // SAFETY: takes numbers. The first that is not known ends the list.

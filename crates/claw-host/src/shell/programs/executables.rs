@@ -1,7 +1,7 @@
-//! The files that a registered program may execute: its own, its helpers, and those by which the kernel starts them
-//! (a script's interpreter, the loader of programs that share libraries).
+//! The files that a registered program may execute: its own, its helpers, and those by which the kernel
+//! starts them (a script's interpreter, the loader of dynamically linked programs).
 //!
-//! None of them may lie where an agent can write.
+//! None of them may be in a place that an agent can write to.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -55,7 +55,7 @@ fn place(helper: &str, binary: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The files that the kernel executes in order to start this one.
+/// Returns the files that the kernel executes to start this one.
 fn starters(path: &Path) -> Vec<PathBuf> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let mut head = [0; FIRST_LINE];
@@ -67,7 +67,7 @@ fn starters(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The interpreter of a script, and what `env` would run.
+/// Returns the interpreter of a script, and the program that `env` would run.
 fn interpreters(line: &[u8]) -> Vec<PathBuf> {
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let text = String::from_utf8_lossy(line);
@@ -79,7 +79,7 @@ fn interpreters(line: &[u8]) -> Vec<PathBuf> {
     std::iter::once(interpreter).chain(named).collect()
 }
 
-/// The loader that a program of this machine's own format names; `None` where it needs none.
+/// Returns the loader that an ELF program of this machine names; `None` if it needs none.
 fn loader(file: &File, head: &[u8; FIRST_LINE]) -> Option<PathBuf> {
     const LITTLE_ENDIAN: u8 = 1;
     const INTERPRETER: u64 = 3;

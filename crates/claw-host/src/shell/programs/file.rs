@@ -1,5 +1,4 @@
-//! The file of a program that gets credentials: whether others could put something else in its place, and what it
-//! holds.
+//! The file of a program with credentials: whether others could replace it, and its digest.
 
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -8,13 +7,13 @@ use std::path::Path;
 use claw_core::tool::Digest;
 use sha2::{Digest as _, Sha256};
 
-/// Refuses a file that is no program, or that somebody else than its owner or root can change or replace: it and
-/// every directory above it belong to root or to us, and are writable for nobody else.
+/// Refuses a file that is not a program, or that anybody but its owner or root can change or replace: it and
+/// every directory above it must belong to root or to us, and be writable by nobody else.
 pub fn check(path: &Path) -> Result<(), String> {
     check_as(path, true)
 }
 
-/// Refuses a directory that somebody else than its owner or root can change or replace.
+/// Refuses a directory that anybody but its owner or root can change or replace.
 pub(super) fn check_directory(path: &Path) -> Result<(), String> {
     check_as(path, false)
 }
@@ -48,7 +47,7 @@ fn check_as(path: &Path, program: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What a file holds.
+/// Returns the digest of a file.
 pub fn digest(path: &Path) -> io::Result<Digest> {
     let mut file = std::fs::File::open(path)?;
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);

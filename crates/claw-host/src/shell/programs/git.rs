@@ -1,11 +1,12 @@
-//! git with a login: the token is bound to one host, and no configuration that an agent could have written is read by
-//! a command that has it.
+//! git with a login: the token is bound to one host, and a command that has it reads no configuration that an
+//! agent could have written.
 //!
 //! A repository's configuration can make git send a header to another machine (`http.<url>.proxy` with
-//! `http.<url>.sslVerify`, `url.<base>.insteadOf`), and a more specific setting there beats one from outside. So a
-//! command with the token gets a common directory of ours in place of the repository's: its configuration holds
-//! nothing but harmless settings, as they were when the command started, and links lead to the repository's objects and
-//! references. A clone has no repository yet; it works on a layer that nobody else sees until it has ended.
+//! `http.<url>.sslVerify`, `url.<base>.insteadOf`), and a more specific setting there beats one from outside.
+//! So a command with the token gets a common directory of ours in place of the repository's: its
+//! configuration holds only harmless settings, as they were when the command started, and links lead to the
+//! repository's objects and references. A clone has no repository yet; it works on a layer that nobody else
+//! sees until it has ended.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _};
@@ -31,7 +32,7 @@ const DEFAULT_USER: &str = "x-access-token";
 
 /// Commands that talk to a remote repository.
 const REMOTE: &[&str] = &["fetch", "ls-remote", "pull", "push"];
-/// Options that may stand before a command that gets the token. Others could name another configuration.
+/// Options that may precede a command that gets the token. Others could name another configuration.
 const BEFORE: &[&str] =
     &["--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs"];
 /// Options of `clone` that write no configuration of the caller's choice.
@@ -55,13 +56,15 @@ const OF_CLONE: &[&str] = &[
     "--single-branch",
     "--sparse",
 ];
-/// What of a repository is shared by its working trees and holds data alone. The first two may not exist yet.
+/// The parts of a repository that its working trees share and that hold data only. The first two may not
+/// exist yet.
 const SHARED: &[&str] =
     &["packed-refs", "shallow", "info", "logs", "objects", "refs", "reftable", "worktrees"];
 /// Most bytes of a configuration.
 const CONFIG: u64 = 1 << 20;
 
-/// Settings that go before those of any file. The kernel refuses to run what they would name; these keep git from trying.
+/// Settings that override those of any file. The kernel refuses to run the programs they would name; these
+/// keep git from trying.
 const SETTINGS: &[(&str, &str)] = &[
     ("branch.autoSetupMerge", "false"),
     ("commit.gpgSign", "false"),
@@ -87,18 +90,18 @@ const SETTINGS: &[(&str, &str)] = &[
 /// Reads a git configuration; returns the settings of it that run nothing and send nothing elsewhere.
 pub type Harmless = fn(&[u8]) -> String;
 
-/// What a call wants of git, as far as the token is concerned.
+/// The need of a git call for the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Errand {
-    /// The program has no token, or its command talks to nobody: it gets none.
+    /// The program has no token, or its command does not use the network: it gets none.
     Local,
-    /// The command talks to the remote repositories of the one that it is in.
+    /// The command talks to the remotes of its repository.
     Remote,
-    /// It makes a repository.
+    /// The command creates a repository.
     Clone,
 }
 
-/// What a call of a program wants.
+/// Decides whether a call needs the token.
 pub(super) fn errand(run: &ProgramRun) -> Errand {
     let command = run.arguments.iter().map(String::as_str).find(|word| !BEFORE.contains(word));
     match command {
@@ -113,18 +116,19 @@ fn has_token(run: &ProgramRun) -> bool {
     run.program.variables.iter().any(|name| name == TOKEN)
 }
 
-/// The variables of a command and what stands behind them until it has ended.
+/// The variables of a command and the resources behind them, held until it has ended.
 pub(super) struct Login {
     pub(super) variables: Vec<(String, String)>,
-    /// What is secret of it beside the token itself.
+    /// A secret beside the token itself.
     pub(super) secret: Option<String>,
     /// The common directory that it gets, to be shown in the sandbox.
     pub(super) common: Option<CommonDirectory>,
 }
 
 impl Login {
-    /// Turns the variables of a program into those that it is given. Without a token they are the same, and where the
-    /// program runs git it is kept from trying what the kernel would refuse. Asks the file system.
+    /// Converts the registered variables of a program into those it gets. Without a token they stay the same;
+    /// if the program runs git, it also gets settings that keep git from trying what the kernel would refuse.
+    /// Asks the file system.
     pub(super) fn new(
         run: &ProgramRun,
         workspace: &Path,
@@ -211,7 +215,8 @@ fn check_clone(arguments: &[String]) -> Result<(), ToolError> {
     }
 }
 
-/// The directory with the `.git` that git would find from a directory of the workspace; `None` where there is none.
+/// Returns the directory with the `.git` that git would find from a directory of the workspace; `None` if
+/// there is none.
 fn repository(workspace: &Path, directory: &str) -> Result<Option<PathBuf>, ToolError> {
     let unusable = |path: &Path, why: &str| {
         let message = format!("`{}` {why}, and git is not given credentials there", path.display());
@@ -232,8 +237,7 @@ fn repository(workspace: &Path, directory: &str) -> Result<Option<PathBuf>, Tool
     Ok(None)
 }
 
-/// A directory that takes the place of the one that the working trees of a repository share. Removed when it is
-/// dropped.
+/// A directory that replaces the one shared by the working trees of a repository. Removed on drop.
 pub(super) struct CommonDirectory {
     pub(super) path: PathBuf,
     has_logs: bool,
@@ -262,7 +266,7 @@ impl Drop for CommonDirectory {
     }
 }
 
-/// A new directory that nobody else can enter.
+/// Makes a directory that nobody else can enter.
 fn own_directory() -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let base = std::env::temp_dir().canonicalize()?;
@@ -277,7 +281,7 @@ fn own_directory() -> io::Result<PathBuf> {
     }
 }
 
-/// The content of a file on whose path there is no link; nothing where there is no file.
+/// Reads a file whose path contains no link; empty if there is no file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);

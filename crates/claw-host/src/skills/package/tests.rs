@@ -29,7 +29,7 @@ fn refused(directory: &Path, expected: &str) {
     let error = load(directory).unwrap_err();
     assert!(error.contains(expected), "{error}");
     let opened = open_named(directory).unwrap();
-    // What is refused is refused before it is read whole, too.
+    // The refusal comes before the package is read whole, too.
     if expected.contains("bytes") || expected.contains("link") {
         assert!(fingerprint(&opened).is_err());
     }
@@ -57,7 +57,7 @@ fn every_path_mode_and_byte_is_in_the_digest() {
     digests.sort_by_key(|digest| digest.to_string());
     digests.dedup();
     assert_eq!(digests.len(), count);
-    // What version control and interpreters leave is no part of it.
+    // Files of version control and interpreters are not part of it.
     fs::create_dir(directory.join("__pycache__")).unwrap();
     fs::write(directory.join("__pycache__/x.pyc"), "x").unwrap();
     assert_eq!(load(&directory).unwrap().files.len(), 3);

@@ -12,18 +12,18 @@ use claw_core::tool::{Caller, Digest, ToolError};
 use super::super::local::{LocalSkill, Origin};
 use super::{Stored, unaccepted};
 
-/// The skills that callers of one tenant and workspace may meet.
+/// The skills for callers of one tenant and workspace.
 pub(super) struct View {
     stored: Arc<Stored>,
     local: Vec<LocalSkill>,
-    /// By tier and then by name.
+    /// The skills by tier and then by name.
     entries: Vec<Entry>,
     /// Positions in `entries`, the first tier first.
     by_name: HashMap<String, Vec<usize>>,
     index: SearchIndex,
 }
 
-/// One skill.
+/// A skill and its place.
 pub(super) struct Entry {
     pub(super) card: SkillCard,
     pub(super) place: EntryPlace,
@@ -50,7 +50,7 @@ impl View {
         Self { stored, local, entries, by_name, index }
     }
 
-    /// Whether it was made from these.
+    /// Returns whether the view was made from these skills.
     pub(super) fn is_of(&self, stored: &Arc<Stored>, local: &[LocalSkill]) -> bool {
         Arc::ptr_eq(&self.stored, stored) && self.local == local
     }
@@ -82,7 +82,7 @@ impl View {
         found.into_iter().map(|at| self.entries[at].card.clone()).collect()
     }
 
-    /// All that the caller may know of, and why one cannot be used.
+    /// Returns all skills that the caller may know of, with the reason if one cannot be used.
     pub(super) fn inventory(&self, caller: &Caller) -> Vec<SkillCard> {
         let mut cards = Vec::new();
         for entry in &self.entries {

@@ -1,4 +1,4 @@
-//! Attacks on what is denied.
+//! Attacks on denied files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::trees::all;
 
 const ABSENT: &[ErrorKind] = &[ErrorKind::NotFound];
 
-/// What is in the workspace and denied: a directory, and a file.
+/// The denied files in the workspace: in a denied directory, and a denied file.
 const DENIED: [&str; 3] = [".own/canary", ".own/deep/canary", "dir/secret"];
 
 /// Targets on disk with a denied directory and a denied file in the workspace.
@@ -25,7 +25,7 @@ fn targets() -> impl Iterator<Item = Target> {
     })
 }
 
-/// The same everywhere.
+/// Returns such a target for every bridge.
 async fn everywhere() -> Vec<Target> {
     let mut everywhere = Vec::new();
     for target in Target::all().await {
@@ -149,7 +149,7 @@ async fn what_is_denied_cannot_be_made_where_it_is_missing() {
         }
         assert!(!target.root.join("later").exists());
         assert!(!target.root.join("dir/missing/own").exists());
-        // What only leads there may be made.
+        // Directories on the way may be made.
         target.files.write(&target.place(), "dir/missing/other/x", b"x").await.unwrap();
         target.refused("alias/missing/own", ABSENT).await;
     }

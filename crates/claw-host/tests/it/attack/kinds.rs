@@ -13,7 +13,7 @@ use super::{Target, is_administrator};
 
 const REFUSED: &[ErrorKind] = &[ErrorKind::Forbidden, ErrorKind::Invalid];
 
-/// Fails where an attack waits for ever. The time is only for that.
+/// Fails if an attack hangs. The timeout is only for that.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), work).await.unwrap()
 }

@@ -138,7 +138,7 @@ async fn follows_links_that_stay_inside() {
         ] {
             assert_eq!(target.text(path).await.unwrap(), "inside", "{path}");
         }
-        // What is written is what the link names; the link stays.
+        // The write goes to the link's target; the link stays.
         target.files.write(&target.place(), "chain", b"changed").await.unwrap();
         assert_eq!(fs::read_to_string(target.root.join("dir/file")).unwrap(), "changed");
         assert!(target.root.join("chain").is_symlink() && target.root.join("dir/deep/up").is_symlink());

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use super::{CANARY, Target};
 use crate::trees::{Open, all, text};
 
-/// How many walks and searches there are.
+/// The number of walks and searches.
 const ROUNDS: u64 = 400;
 
 #[test]
@@ -103,15 +103,15 @@ fn prepare(root: &Path, outside: &Path) {
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("inner"), "inside").unwrap();
         fs::write(directory.parent().unwrap().join("inner"), "inside").unwrap();
-        // What a directory is swapped for: a link out, a link to what is denied, a file that is a link.
+        // The replacements of a directory: a link out, a link to denied files, a file that is a link.
         let target = if index % 2 == 0 { outside.to_owned() } else { root.join("own") };
         symlink(&target, root.join(format!(".link{index}"))).unwrap();
         symlink(target.join("deep/canary"), root.join(format!(".file{index}"))).unwrap();
     }
 }
 
-/// Exchanges directories and files with links, back and forth. By handles, so that it never follows one of its
-/// own links and carries in what is outside.
+/// Exchanges directories and files with links, back and forth. Uses handles, so that it never follows one of
+/// its own links and moves outside files in.
 fn swap(target: &Target, over: &AtomicBool, swaps: &AtomicU64) {
     let open = |path: &Path| rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     let (root, swap) = (open(&target.root), open(&target.root.join("swap")));

@@ -1,5 +1,5 @@
-//! Attacks on the confinement of files, each by name, against each way to use the kernel and, where their world
-//! can express them, against files in memory and in a store.
+//! Attacks on the confinement of files, each by name, against each set of kernel calls and, if they can
+//! express them, against files in memory and in a store.
 
 mod denied;
 mod kinds;
@@ -26,7 +26,7 @@ use claw_testkit::MemoryFiles;
 use claw_testkit::fixture::caller;
 use tempfile::TempDir;
 
-/// What must never be read, and never change.
+/// A text that must never be read and never change.
 const CANARY: &str = "the canary that must not be seen";
 
 /// The ways to use the kernel that must be equally safe.
@@ -41,7 +41,7 @@ struct Target {
     /// The directory that holds them all.
     around: PathBuf,
     root: PathBuf,
-    /// Removed with all that is in it; `None` where the files are in memory.
+    /// The temporary directory, removed with its content; `None` if the files are in memory.
     _disk: Option<TempDir>,
     memory: Option<Arc<MemoryFiles>>,
     store: Option<Arc<SqliteStore>>,
@@ -115,7 +115,7 @@ impl Target {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Tries everything with a path, and looks that nothing outside was seen or changed.
+    /// Tries every operation with a path, and checks that nothing outside was seen or changed.
     async fn attack(&self, path: &str) -> Vec<Option<ErrorKind>> {
         let before = self.outside().await;
         let place = self.place();
@@ -140,14 +140,14 @@ impl Target {
         outcomes
     }
 
-    /// Tries everything with a path; all of it must fail, as one of these.
+    /// Tries every operation with a path; all must fail, with one of these kinds.
     async fn refused(&self, path: &str, kinds: &[ErrorKind]) {
         let outcomes = self.attack(path).await;
         let all = outcomes.iter().all(|kind| kind.is_some_and(|kind| kinds.contains(&kind)));
         assert!(all, "`{}` gave {outcomes:?}, not {kinds:?}", path.escape_debug());
     }
 
-    /// All that is outside the workspace.
+    /// Returns all files outside the workspace.
     async fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut seen = BTreeMap::new();
         if let Some(memory) = &self.memory {
@@ -184,7 +184,7 @@ fn list(directory: &Path, but: &Path, seen: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Whether this program may do what only the administrator may. Says so where a test needs it and it may not.
+/// Returns whether this process is root. If not, prints that the test is skipped.
 fn is_administrator(test: &str) -> bool {
     let yes = rustix::process::geteuid().is_root();
     if !yes {

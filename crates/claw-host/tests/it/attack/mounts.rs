@@ -1,4 +1,4 @@
-//! Attacks by mounts. They run in a child that has mounts of its own, so that nothing outlives the test.
+//! Attacks by mounts, run in a child with mounts of its own, so that nothing outlives the test.
 
 use std::env;
 use std::fs;
@@ -15,8 +15,8 @@ use super::{CANARY, KERNELS};
 
 const ROOT: &str = "CLAWSMITH_MOUNTS_ROOT";
 
-/// Runs a test of this program where these commands have been run first, as root of its own name spaces.
-/// `false`, said aloud, where this machine does not let us.
+/// Runs a test of this program after these commands, as root of its own namespaces. Prints and returns
+/// `false` if this machine does not allow it.
 fn run(test: &str, root: &Path, commands: &str) -> bool {
     let user: &[&str] =
         if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] };
@@ -57,7 +57,7 @@ fn a_denied_directory_is_absent_behind_a_bind_mount() {
     run("attack::mounts::within_bind_mounts", directory.path(), commands);
 }
 
-/// Not a test: what sees the mounts.
+/// Not a test: the child that sees the mounts.
 #[tokio::test]
 async fn within_bind_mounts() {
     let Ok(around) = env::var(ROOT) else { return };
@@ -100,7 +100,7 @@ fn a_denied_directory_is_absent_where_case_does_not_count() {
     run("attack::mounts::where_case_does_not_count", directory.path(), commands);
 }
 
-/// Not a test: what sees the directory in which case does not count.
+/// Not a test: the child that sees a directory that ignores case.
 #[tokio::test]
 async fn where_case_does_not_count() {
     let Ok(around) = env::var(ROOT) else { return };
@@ -139,7 +139,7 @@ fn a_disk_without_room_keeps_the_old_content() {
     run("attack::mounts::on_a_full_disk", directory.path(), "mount -t tmpfs -o size=256k tmpfs ws");
 }
 
-/// Not a test: what is on the full disk.
+/// Not a test: the child on the full disk.
 #[tokio::test]
 async fn on_a_full_disk() {
     let Ok(around) = env::var(ROOT) else { return };

@@ -1,6 +1,6 @@
 //! A racer that swaps directories, links and files while operations run.
 //!
-//! `CLAWSMITH_RACE_OPS` says how many operations; `CLAWSMITH_RACE_SEED` which, where one failed.
+//! `CLAWSMITH_RACE_OPS` sets the number of operations, `CLAWSMITH_RACE_SEED` the seed, to repeat a failure.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,10 +17,10 @@ use tokio::runtime::Runtime;
 
 use super::{CANARY, KERNELS, Target};
 
-/// How many operations there are with each way to use the kernel: about a minute of them, unoptimised.
+/// The number of operations with each set of kernel calls: about a minute of them, unoptimised.
 const OPERATIONS: u64 = 400_000;
 const WORKERS: u64 = 4;
-/// What is in the directory that is denied to half of the operations.
+/// The content of the directory that is denied to half of the operations.
 const OWN: &str = "what is denied";
 
 #[test]
@@ -86,7 +86,7 @@ fn race(kernel: Kernel) {
     assert!(tally.refused > operations / 20, "and ran into the traps: {tally:?}");
 }
 
-/// What the racer has in its hands: pairs of names that it exchanges, one of each harmless.
+/// Pairs of names that the racer exchanges, one of each harmless.
 const PAIRS: [(&str, &str); 6] = [
     ("swap", "swap-out"),
     ("swap", "swap-absolute"),
@@ -135,7 +135,7 @@ fn swap(root: &Path, seed: u64, over: &AtomicBool, swaps: &AtomicU64) {
     }
 }
 
-/// Puts a thing back in place. Where a worker has made something there meanwhile, the trap of the two stays.
+/// Puts an entry back in place. If a worker has made something there meanwhile, the trap of the two stays.
 fn put_back(aside: &Path, place: &Path) {
     let is_trap = |path: &Path| path.symlink_metadata().is_ok_and(|it| !it.is_dir() && !it.is_file());
     for _ in 0..1000 {
@@ -169,7 +169,7 @@ const PATHS: [&str; 14] = [
     "swap/dir/canary",
 ];
 
-/// One operation, whose end is checked: what is outside or denied is never seen.
+/// Runs one operation and checks its result: nothing outside or denied is ever seen.
 async fn operate(target: &Target, place: &Place<'_>, dice: &mut Dice) -> Result<(), ToolError> {
     let path = PATHS[dice.below(PATHS.len())];
     let hides = !place.scope.denied.is_empty();
@@ -183,7 +183,7 @@ async fn operate(target: &Target, place: &Place<'_>, dice: &mut Dice) -> Result<
         }
         70..=84 => target.files.stat(place, path).await.map(|_| ()),
         85..=89 => target.files.look(place, path).await.map(|_| ()),
-        // What is written goes where `own` cannot be: it must stay as it is.
+        // Writes go only where `own` cannot be: its content must stay.
         90..=95 if hides => target.files.write(place, path, b"worker").await.map(|_| ()),
         96..=97 if hides => {
             let stat = target.files.stat(place, path).await?;
@@ -222,7 +222,7 @@ impl Tally {
     }
 }
 
-/// The same numbers for the same seed.
+/// A generator of the same numbers for the same seed.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Attacks by what a path says.
+//! Attacks by the spelling of paths.
 
 use claw_core::tool::ErrorKind;
 
@@ -18,7 +18,7 @@ const UPS: [&str; 10] = [
     "../ws/../",
 ];
 
-/// And down again, to what is there.
+/// Suffixes that lead down again, to existing files.
 const DOWNS: [&str; 9] = [
     "canary",
     "outside/canary",
@@ -31,7 +31,7 @@ const DOWNS: [&str; 9] = [
     "ws/../canary",
 ];
 
-/// What looks like a way up and is a name like any other.
+/// Paths that look like a way up but are ordinary names.
 const LOOKALIKES: [&str; 26] = [
     "%2e%2e/canary",
     "%2e%2e%2fcanary",

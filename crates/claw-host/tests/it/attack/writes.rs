@@ -12,10 +12,10 @@ use claw_host::files::{Kernel, LocalFiles};
 use claw_testkit::fixture::caller;
 use tempfile::TempDir;
 
-/// Where a child of this test finds its workspace.
+/// The variable that tells a child of this test its workspace.
 const ROOT: &str = "CLAWSMITH_WRITES_ROOT";
 const ROUNDS: usize = 20;
-/// Larger than what is written at once anywhere.
+/// Larger than any single write.
 const SIZE: usize = 3_000_000;
 const LIMIT_BLOCKS: usize = 64;
 const INCREMENTS: u64 = 100;
@@ -39,7 +39,7 @@ async fn a_killed_writer_leaves_the_old_or_the_new() {
         assert!(found.iter().all(|byte| *byte == letter), "it is one of them");
     }
     assert!(written >= ROUNDS, "the writers got somewhere: {written}");
-    // What they left has names that nobody sees, and is in nobody's way.
+    // The files they left have hidden names, and disturb nobody.
     for entry in fs::read_dir(directory.path()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(name == "file" || name.starts_with(".clawsmith-tmp-"), "{name}");
@@ -48,7 +48,7 @@ async fn a_killed_writer_leaves_the_old_or_the_new() {
     assert_eq!(fs::read(&file).unwrap(), b"after");
 }
 
-/// Not a test: what is killed.
+/// Not a test: the child that is killed.
 #[tokio::test]
 async fn endless_writer() {
     let Ok(root) = env::var(ROOT) else { return };
@@ -77,7 +77,7 @@ fn without_room_the_old_content_stays() {
         .arg(inner.get_program())
         .args(inner.get_args())
         .env(ROOT, directory.path())
-        // What it says may go to a file too, which the limit would hold for.
+        // Output may go to a file too, to which the limit would apply.
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
@@ -87,7 +87,7 @@ fn without_room_the_old_content_stays() {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing half written is left");
 }
 
-/// Not a test: what has no room.
+/// Not a test: the child without room on the disk.
 #[tokio::test]
 async fn writer_without_room() {
     let Ok(root) = env::var(ROOT) else { return };
@@ -122,7 +122,7 @@ fn increments_of_several_programs_are_never_lost() {
     }
 }
 
-/// Not a test: adds to a number, again and again.
+/// Not a test: a child that increments a number again and again.
 #[tokio::test]
 async fn incrementer() {
     let Ok(root) = env::var(ROOT) else { return };
@@ -159,12 +159,12 @@ async fn write(
     Ok(files.write(&place, "file", bytes).await?.version)
 }
 
-/// Each letter has a length of its own.
+/// Returns content whose length differs by letter.
 fn content(letter: u8) -> Vec<u8> {
     vec![b'a' + letter; SIZE + usize::from(letter) * 1000]
 }
 
-/// This program again, doing something else.
+/// Runs this program again as a child that is one of the tests.
 fn child(test: &str, root: &Path, without: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]).env(ROOT, root).stdout(Stdio::piped());

@@ -18,7 +18,7 @@ impl DockerKit {
     }
 }
 
-/// How long a file is, once it does not grow any more for a while.
+/// Returns the length of a file once it has stopped growing.
 async fn settled(file: &Path) -> u64 {
     let length = || std::fs::metadata(file).map_or(0, |found| found.len());
     let (mut before, mut same) = (0, 0);
@@ -127,7 +127,7 @@ async fn a_key_interrupts_what_runs_on_a_terminal() {
     child.input.write_all(b"\x03").await.unwrap();
     until(&mut child, "interrupted").await;
     assert_eq!(child.control.ended().await.unwrap().exit, Some(5));
-    // What it had typed into it does not come to an end by being dropped; a key says that.
+    // Dropping the input of a terminal does not end it; a key does.
     let mut child = kit.start(on_a_terminal("echo ready; cat; echo over")).await;
     until(&mut child, "ready").await;
     child.input.write_all(b"typed\n\x04").await.unwrap();
@@ -237,7 +237,7 @@ async fn who_reads_nothing_any_more_is_not_written_to() {
     assert!(child.input.write_all(b"x").await.is_err());
 }
 
-/// A tree of which each part ignores what asks it to end.
+/// Returns a script whose processes all ignore requests to end.
 fn stubborn(word: &str) -> String {
     format!(
         "MARK={word} sh -c 'trap \"\" HUP TERM; sleep 999 & setsid sleep 999 & (sleep 999 &); echo ready; wait; sleep 999'"
@@ -263,7 +263,7 @@ async fn nothing_is_left_of_one_that_is_killed_or_dropped() {
         drop(child);
         until_nothing_is_left(&word).await;
     }
-    // What it left running when it ended by itself is counted.
+    // Processes left running after its own end are counted.
     let mut child = kit.start(script("setsid sleep 999 >/dev/null & (sleep 999 &); exit 3")).await;
     let ended = child.control.ended().await.unwrap();
     assert_eq!((ended.exit, ended.stragglers), (Some(3), 2));
@@ -321,7 +321,7 @@ async fn refuses_to_start_what_is_not_what_was_judged() {
     let start = script("sh ./tool");
     let mut child = shell.start(&kit.context, &start).await.unwrap();
     assert_eq!(rest(&mut child).await, "judged\n");
-    // What is granted to it beside is not another sandbox than the one that was judged.
+    // An extra grant does not make it another sandbox than the judged one.
     let granted = Start { network: true, ..start.clone() };
     let mut child = shell.start(&kit.context, &granted).await.unwrap();
     assert_eq!(rest(&mut child).await, "judged\n");

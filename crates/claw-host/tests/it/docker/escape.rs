@@ -11,7 +11,7 @@ use claw_host::shell::Finished;
 use super::kit::DockerKit;
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};
 
-/// A script that must not print what it tries to read, nor succeed.
+/// Asserts that a script neither printed what it tried to read, nor succeeded.
 #[track_caller]
 fn check(finished: Finished) {
     assert_ne!(finished.ended.exit, Some(0), "{finished:?}");
@@ -255,8 +255,8 @@ async fn refuses_what_cannot_be_hidden() {
     assert!(kit.containers().await.is_empty());
 }
 
-/// The engine follows links when it mounts: a directory that is swapped for a link while a container is made would
-/// show what the link leads to. What was mounted is compared before anything runs.
+/// The engine follows links when it mounts: a directory that is swapped for a link while a container is
+/// created would show the link's target. The mounts are verified before anything runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn refuses_a_directory_that_is_swapped_while_it_is_mounted() {
     let Some(mut kit) = DockerKit::new() else { return };

@@ -1,4 +1,4 @@
-//! A workspace, a shell over a real engine, and what came of a command in a container of it.
+//! A workspace, a shell over a real engine, and the results of commands in its containers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct DockerKit {
     pub(crate) context: RunContext,
 }
 
-/// The engine's socket; `None`, and a word about it, where there is none to be had.
+/// Returns the engine's socket; prints a note and returns `None` if there is none.
 pub(crate) fn socket() -> Option<PathBuf> {
     match std::env::var("CLAWSMITH_TEST_DOCKER") {
         Ok(promised) if promised == "required" => {
@@ -39,7 +39,7 @@ pub(crate) fn socket() -> Option<PathBuf> {
 }
 
 impl DockerKit {
-    /// `None` where there is no engine.
+    /// Creates a kit; `None` if there is no engine.
     pub(crate) fn new() -> Option<Self> {
         let docker = DockerOptions {
             socket: socket()?,
@@ -72,7 +72,7 @@ impl DockerKit {
         self.try_script(text).await.unwrap()
     }
 
-    /// Runs an attack of this binary inside, where it is mounted to keep commands.
+    /// Runs an attack of this binary inside, at the path where it is mounted as keeper.
     pub(crate) async fn attack(&self, name: &str, word: &str) -> Finished {
         let own = "/.clawsmith/lib/ld-*";
         let argv = "--library-path /.clawsmith/lib /.clawsmith/program";

@@ -1,4 +1,5 @@
-//! Nothing is left behind in a container, however a command or its program ended; and no other command is ended.
+//! Nothing is left behind in a container, however a command or its program ended; and no other command is
+//! killed.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -15,7 +16,8 @@ fn word(name: &str) -> String {
     format!("docker-left-{name}-{}", std::process::id())
 }
 
-/// Starts processes of every sort, some with nothing in their environment, says so, and stays.
+/// Returns a script that starts processes of every sort, some with an empty environment, prints that it is
+/// ready, and stays.
 fn busy(word: &str) -> Script {
     let text = "sleep 9999 & setsid sleep 9999 & (sleep 9999 &); (env -i MARK=$MARK setsid sh -c 'sleep 9999 & wait' &); \
                 trap '' TERM; echo ready; while :; do sleep 1; done";
@@ -82,7 +84,7 @@ async fn after_the_call_is_dropped() {
     until_nothing_is_left(&word("drop")).await;
 }
 
-/// A command that ends its own keepers is ended with what it started, whatever it did to hide.
+/// A command that kills its own keepers is killed with all its children, however it hides.
 #[tokio::test]
 async fn after_the_keeper_is_killed_from_inside() {
     let Some(kit) = DockerKit::new() else { return };
@@ -100,7 +102,7 @@ async fn after_the_keeper_is_killed_from_inside() {
     assert_eq!(left.output, "0\n");
 }
 
-/// Asks the engine for something that nobody but a test asks for.
+/// Sends the engine a request that only a test sends.
 fn ask_engine(kit: &DockerKit, path: &str) {
     use std::io::{Read as _, Write as _};
     let mut engine = std::os::unix::net::UnixStream::connect(&kit.docker.socket).unwrap();
@@ -132,7 +134,7 @@ async fn a_paused_container_and_a_hung_engine_are_told_as_what_they_are() {
     );
 }
 
-/// Stops every keeper, also those that come later, and stays.
+/// A script that stops every keeper, later ones too, and stays.
 const STOPPER: &str = "while true; do for p in /proc/[0-9]*; do p=${p#/proc/}; \
     case \"$(tr '\\0' ' ' < /proc/$p/cmdline 2>/dev/null)\" in \
     /.clawsmith/*take-an-order*) kill -STOP $p;; esac; done; done";

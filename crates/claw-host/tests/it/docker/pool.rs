@@ -1,4 +1,4 @@
-//! Which container a command gets: shared, found again, replaced, ended when nobody uses it.
+//! The container that a command gets: shared, found again, replaced, removed when nobody uses it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Commands as they are meant.
+//! Commands in ordinary use.
 
 use claw_core::port::{ShellHost as _, Stopped};
 use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
@@ -16,7 +16,7 @@ async fn exit_code_and_signal_are_always_reported() {
     let ran = shell.run(&kit.context, &script("echo out; echo err >&2; echo out; exit 7")).await.unwrap();
     assert_eq!((ran.exit, ran.signal, ran.output.as_str()), (Some(7), None, "out\nerr\nout\n"));
     assert_eq!(ran.place, "a Docker container");
-    // What the engine's own numbers cannot tell apart.
+    // The engine's own exit codes cannot distinguish these.
     let ran = shell.run(&kit.context, &script("kill -USR1 $$")).await.unwrap();
     assert_eq!((ran.exit, ran.signal), (None, Some(10)));
     let ran = shell.run(&kit.context, &script("exit 138")).await.unwrap();

@@ -8,7 +8,7 @@ use claw_host::sandbox::Grant;
 
 use crate::kit::Kit;
 
-/// A script that must not print what it tries to read, nor succeed.
+/// Asserts that a script neither printed what it tried to read, nor succeeded.
 #[track_caller]
 fn check(finished: claw_host::shell::Finished) {
     assert_ne!(finished.ended.exit, Some(0), "{finished:?}");

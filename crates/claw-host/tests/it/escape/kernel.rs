@@ -1,4 +1,4 @@
-//! Asking the kernel for more than was given.
+//! Attacks that ask the kernel for more than was granted.
 
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};
 use crate::kit::Kit;

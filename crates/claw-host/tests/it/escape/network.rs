@@ -1,4 +1,4 @@
-//! Reaching other machines, or others on this one.
+//! Attacks on other machines, or on other programs of this one.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;

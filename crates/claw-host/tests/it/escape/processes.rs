@@ -1,4 +1,4 @@
-//! Other processes: seeing them, ending them, taking what they hold.
+//! Attacks on other processes: seeing them, killing them, reading their secrets.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -61,7 +61,7 @@ async fn refuses_the_environment_of_the_program() {
     assert!(!said.contains("leaked-value"), "{said}");
 }
 
-/// What the test above looks at; by itself it checks that the variables are few.
+/// The child of the test above; by itself it checks that the variables are few.
 #[tokio::test]
 async fn shows_its_environment() {
     for kit in [Kit::new(), Kit::on_the_host()] {

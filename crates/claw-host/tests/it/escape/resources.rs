@@ -17,7 +17,7 @@ async fn stops_a_fork_bomb() {
     let finished = kit.script(bomb).await;
     assert!(!finished.output.contains("all of them"), "{finished:?}");
     assert!(finished.output.contains("fork"), "{finished:?}");
-    // What was made is gone with it, and more can run.
+    // Its files are gone with it, and more commands can run.
     assert_eq!(kit.script("true").await.ended.exit, Some(0));
 }
 
@@ -34,7 +34,7 @@ async fn stops_a_memory_hog() {
     if counted {
         assert_eq!((finished.ended.signal, finished.ended.stopped), (Some(9), Some(Stopped::Memory)));
     }
-    // Whoever saw to it sees to the next command, which has done nothing.
+    // The same supervisor takes the next command, which must not be blamed.
     let finished = kit.script("true").await;
     assert_eq!((finished.ended.exit, finished.ended.stopped), (Some(0), None), "{finished:?}");
 }

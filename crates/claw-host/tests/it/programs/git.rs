@@ -1,5 +1,5 @@
-//! git with a login, in repositories whose configuration an agent wrote: nothing that is named there runs, and the token
-//! goes to no other machine than its own. The servers are those of `openssl s_server`.
+//! git with a login, in repositories whose configuration an agent wrote: no program named there runs, and the
+//! token goes to no machine but its own. The servers are those of `openssl s_server`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -55,15 +55,15 @@ fn configure(directory: &Path, text: &str) {
 /// A server with a certificate of its own for `localhost`; killed when it is dropped.
 struct Server {
     child: Child,
-    /// Its certificate, which it signed itself.
+    /// The self-signed certificate.
     certificate: PathBuf,
     printed: thread::JoinHandle<String>,
     _keys: TempDir,
 }
 
 impl Server {
-    /// Serves at an address. `files` gives the files of a directory; otherwise each request is printed, and answered
-    /// with what is there to be answered.
+    /// Serves at an address. With `files`, serves the files of a directory; otherwise prints each request and
+    /// sends `answer`.
     fn start(address: &str, files: Option<&Path>, answer: &str) -> Self {
         let keys = tempfile::tempdir().unwrap();
         let (key, certificate) = (keys.path().join("key"), keys.path().join("certificate"));
@@ -110,7 +110,7 @@ impl Server {
         Self { child, certificate, printed, _keys: keys }
     }
 
-    /// Waits until it listens, without taking the answer that is meant for git.
+    /// Waits until it listens, without consuming the answer meant for git.
     fn wait_for(address: &str) {
         let port: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
         let (port, listens) = (format!(":{port:04X}"), "0A");
@@ -128,7 +128,7 @@ impl Server {
         panic!("the server does not listen at {address}");
     }
 
-    /// Ends it; returns what it was sent.
+    /// Ends the server; returns the requests it got.
     fn end(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -136,7 +136,7 @@ impl Server {
     }
 }
 
-/// A port at which nobody listens.
+/// Returns a port on which nothing listens.
 fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -146,7 +146,7 @@ fn sent_token() -> String {
     STANDARD.encode(format!("x-access-token:{TOKEN}"))
 }
 
-/// An answer to the first question of a fetch: one branch.
+/// Returns an answer to the first request of a fetch: one branch.
 fn advertisement() -> String {
     let line = format!("{} refs/heads/main\0 agent=x\n", "1".repeat(40));
     let body = format!("001e# service=git-upload-pack\n0000{:04x}{line}0000", line.len() + 4);
@@ -324,7 +324,7 @@ async fn a_repository_is_fetched_cloned_and_used() {
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     assert_eq!(fs::read_to_string(program.workspace().join("a.txt")).unwrap(), "a\n");
     assert_eq!(git(program.workspace(), &["log", "--format=%s"]), "first\n");
-    // What talks to nobody works as ever, and can be configured.
+    // Commands without network use work as before, and can be configured.
     for words in [
         &["remote", "add", "more", &url][..],
         &["checkout", "-q", "-b", "new"],

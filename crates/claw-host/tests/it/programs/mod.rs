@@ -22,7 +22,7 @@ use crate::kit::Kit;
 
 const TOKEN: &str = "hunter2-and-more-than-that";
 
-/// One program with its variables.
+/// A source of one program with its variables.
 struct One(ProgramCard, Vec<(String, String)>);
 
 #[async_trait]
@@ -48,8 +48,8 @@ struct Registered {
 }
 
 impl Registered {
-    /// Registers a file with the settings of a preset, without its rules about arguments: those are the policy's, and
-    /// the sandbox has to hold without them.
+    /// Registers a file with the settings of a preset, without its rules about arguments: those belong to the
+    /// policy, and the sandbox must hold without them.
     fn new(name: &str, binary: &Path, helpers: &[&str], variables: &[(&str, &str)]) -> Self {
         let binary = binary.canonicalize().unwrap();
         let settings = ProgramSettings {

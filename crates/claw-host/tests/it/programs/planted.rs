@@ -1,4 +1,4 @@
-//! What an agent left in its workspace and its `/tmp` is neither run nor read as configuration.
+//! Files that an agent left in its workspace and its `/tmp` are neither run nor read as configuration.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{Registered, TOKEN};
 const RAN: &str = "ran";
 const PLANTED: &str = "#!/bin/sh\nenv | tr a-z A-Z > ran\n";
 
-/// This test binary, which executes what it is told to, registered in place of a program.
+/// Registers this test binary, which executes what it is told to, in place of a program.
 fn executing(helpers: &[&str]) -> Registered {
     let this = std::env::current_exe().unwrap();
     Registered::new("stand-in", &this, helpers, &[("STAND_IN_TOKEN", TOKEN)])

@@ -1,4 +1,4 @@
-//! Syncs by their number, and faults of the one descriptor that makes them.
+//! The number of syncs, and faults of the descriptor that makes them.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -37,7 +37,7 @@ fn since(store: &SqliteStore, before: SyncCounts) -> (u64, u64) {
     (now.commits - before.commits, now.syncs - before.syncs)
 }
 
-/// Lets a sync begin that does not end before it is told to.
+/// Begins a sync that does not end before it is told to.
 fn begin_sync(store: &SqliteStore) -> Flight {
     let log = log(store);
     let mut state = log.state();
@@ -46,7 +46,7 @@ fn begin_sync(store: &SqliteStore) -> Flight {
     Flight { log: Arc::clone(log), upto: state.committed, file: state.file.clone().unwrap() }
 }
 
-/// Makes the store believe that one caller more waits to write, so that commits share syncs.
+/// Pretends that one more caller waits to write, so that commits share syncs.
 fn crowd(store: &SqliteStore) {
     log(store).enter().unwrap();
 }
@@ -60,7 +60,7 @@ async fn until_visible(directory: &TempDir, count: &'static str, rows: i64) {
     }
 }
 
-/// Lets `callers` at once write `each` entries one after the other; gives commits and syncs.
+/// Lets `callers` at once write `each` entries one after the other; returns commits and syncs.
 async fn write(callers: u64, each: u64) -> (u64, u64) {
     let directory = TempDir::new().unwrap();
     let store = opened(&directory).await;

@@ -1,4 +1,5 @@
-//! What the player leaves alone: access, agents, settings, documents, secrets, costs, rules, processes, files.
+//! Fills the tables that the player does not: access, agents, settings, documents, secrets, costs, rules,
+//! processes, files.
 
 use std::time::Duration;
 
@@ -25,13 +26,13 @@ use claw_testkit::fixture::{
 };
 use serde_json::json;
 
-/// Text that is kept as JSON or as bytes, so that it may be anything.
+/// Text stored as JSON or as bytes, so that it may be anything.
 const ODD: &str = "naïve \u{1f980} \0 \u{202e} \" \\ \r\n";
-/// Text that PostgreSQL keeps as text: it knows no NUL there.
+/// Text stored as PostgreSQL text, which has no NUL.
 const NAME: &str = "Ännchen \u{1f980} \u{202e} ' \" \\ \r\n";
 const TIMES: [UnixMillis; 3] = [UnixMillis(i64::MIN), NOW, UnixMillis(i64::MAX)];
 
-/// Something of each.
+/// Fills something of each.
 pub(super) async fn fill(store: &impl Store) {
     access(store).await;
     agents_and_settings(store).await;
@@ -168,7 +169,7 @@ pub(crate) fn document(of: &str, user: Option<&str>, path: &str) -> DocumentKey 
     }
 }
 
-/// Facts of a document and of a person, one of whose names is like another.
+/// Adds facts of a document and of a person, with two similar names.
 async fn graph(store: &impl Store) {
     for of in ["main", "other"] {
         let key = document(of, Some("ann"), "memory/graph ä.md");

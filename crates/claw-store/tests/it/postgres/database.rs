@@ -1,4 +1,4 @@
-//! Databases that live as long as a test, on the server that the tests were given.
+//! Databases that live as long as a test, on the given server.
 
 use std::str::FromStr as _;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use super::proxy::Proxy;
 
 const VARIABLE: &str = "CLAWSMITH_TEST_POSTGRES";
 
-/// One empty database. It is dropped with this value, whoever is still connected.
+/// An empty database. It is dropped with this value, whoever is still connected.
 pub(crate) struct Database {
     name: String,
 }
@@ -74,7 +74,7 @@ impl Database {
         sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut connection).await.unwrap()
     }
 
-    /// Takes a lock with this statement and keeps it until it is dropped.
+    /// Takes a lock with this statement and keeps it until dropped.
     pub(crate) async fn lock(&self, sql: &'static str) -> Transaction<'static, Postgres> {
         let pool = sqlx::PgPool::connect_lazy_with(self.options());
         let mut transaction = pool.begin().await.unwrap();
@@ -82,7 +82,7 @@ impl Database {
         transaction
     }
 
-    /// Ends the connections to this database of which `which` holds, as an operator or a crash would; waits
+    /// Terminates the connections to this database that match `which`, as an operator or a crash would; waits
     /// until there is one.
     pub(crate) async fn end_connections(&self, which: &str) {
         let end = format!(

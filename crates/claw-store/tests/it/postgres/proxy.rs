@@ -9,7 +9,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What PostgreSQL calls its socket; the port is part of the name.
+/// The file name of PostgreSQL's socket; the port is part of the name.
 const SOCKET: &str = ".s.PGSQL.5432";
 
 /// Passes connections on to the server's socket until it is cut.
@@ -21,7 +21,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to pass on to the server whose socket is in `server`.
+    /// Starts forwarding to the server whose socket is in `server`.
     pub(crate) fn start(server: PathBuf) -> Self {
         let directory = tempfile::Builder::new().prefix("claw").tempdir_in("/tmp").unwrap();
         let mut proxy =
@@ -30,12 +30,12 @@ impl Proxy {
         proxy
     }
 
-    /// Where to connect to.
+    /// Returns the directory to connect to.
     pub(crate) fn directory(&self) -> &str {
         self.directory.path().to_str().unwrap()
     }
 
-    /// Ends every connection and takes no more, as a server that is gone.
+    /// Ends every connection and accepts no more, like a dead server.
     pub(crate) fn cut(&mut self) {
         if let Some(running) = self.running.take() {
             running.abort();

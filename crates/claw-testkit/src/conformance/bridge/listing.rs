@@ -5,7 +5,7 @@ use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 
 use super::*;
 
-/// Takes what stands between `<` and `>` to be secret.
+/// Treats text between `<` and `>` as secret.
 struct Angles;
 
 impl Redactor for Angles {
@@ -62,13 +62,13 @@ impl<B: FsBridge> World<B> {
         self.files.search(&self.place(), search, &redactor()).await.unwrap()
     }
 
-    /// The paths of what is found.
+    /// Returns the paths found.
     async fn paths(&self, walk: &Walk) -> Vec<String> {
         self.walked(walk).await.entries.into_iter().map(|entry| entry.path).collect()
     }
 }
 
-/// Whether a bridge can walk and search at all.
+/// Returns whether a bridge can walk and search at all.
 pub(super) async fn can_list(world: World<impl FsBridge>) -> bool {
     world.write("a", "a").await;
     let walked = world.files.walk(&world.place(), &all(".")).await;

@@ -1,4 +1,4 @@
-//! What is found: the same on every store, whatever is asked.
+//! Search results: the same on every store, for any query.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) async fn searching<S: Documents>(make: impl AsyncFn() -> S) {
     indexes_any_text(make().await).await;
 }
 
-/// Puts one document and indexes these passages of it, one a line.
+/// Writes one document and indexes these passages of it, one per line.
 async fn index(store: &impl Documents, key: &DocumentKey, passages: &[impl AsRef<str>]) {
     let passages: Vec<Passage> =
         passages.iter().zip(1..).map(|(text, line)| passage(line, text.as_ref())).collect();
@@ -27,7 +27,7 @@ async fn index(store: &impl Documents, key: &DocumentKey, passages: &[impl AsRef
     assert!(store.index_document(key, version, passages).await.unwrap());
 }
 
-/// The lines of what a question finds.
+/// Returns the lines of the passages found.
 async fn lines(store: &impl Documents, text: &str) -> BTreeSet<u64> {
     find(store, text).await.iter().map(|found| found.passage.first_line).collect()
 }
@@ -234,8 +234,8 @@ async fn leaves_out_words_that_are_nearly_everywhere(store: impl Documents) {
     assert_eq!(store.search_passages(&asked).await.unwrap().len(), 600);
 }
 
-/// Of every 4 passages one has `fourth`, of every 32 the first eight have `header`, as documents of one form do:
-/// a database that counts in a sample only must not mistake them for words that are everywhere.
+/// Of every 4 passages one has `fourth`, of every 32 the first eight have `header`, as in documents of one
+/// form: a database that counts only a sample must not mistake them for words that are everywhere.
 async fn counts_exactly_where_a_word_becomes_common(store: impl Documents) {
     let text = |n: u64| {
         let words =

@@ -1,4 +1,4 @@
-//! Leases: only the holder's counts, and nobody's work is lost with them.
+//! Leases: only the holder's counts, and no work is lost with them.
 
 use claw_core::BootId;
 
@@ -204,7 +204,7 @@ async fn keeps_the_last_error(store: impl Queue) {
     assert_eq!((failed.state, failed.error.as_deref()), (JobState::Pending, Some("exit code 1")));
     assert_eq!((failed.attempts, failed.lease), (1, None));
     let lease = take(&store, &ann, after(5)).await.unwrap().1;
-    // Whatever a tool printed may end up in an error; none of it may keep the job from being given back.
+    // A tool's output may end up in an error; none of it may keep the job from being returned.
     let failure = Failure { error: "bad byte \u{0} 'in' \u{1f980}".to_owned(), retry: Some(NOW) };
     store.fail_job(&lease, failure).await.unwrap();
     let failed = find(&store, lease.job).await;

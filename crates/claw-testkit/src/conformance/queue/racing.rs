@@ -32,7 +32,7 @@ async fn accepts_one_of_many_equal_jobs(store: impl Queue + 'static) {
     assert_eq!(counts(&*store, &TenantId::main()).await[0].pending, 1);
 }
 
-/// What the workers share: who runs what, and how much is done.
+/// The state that the workers share: who runs which job, and the number of jobs done.
 struct Floor<S> {
     store: S,
     running: Mutex<HashSet<SessionKey>>,

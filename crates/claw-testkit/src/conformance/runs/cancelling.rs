@@ -161,7 +161,7 @@ async fn keeps_the_request_when_the_worker_dies(store: impl Runs) {
     assert_eq!(store.fail_job(&lease, retry).await.unwrap(), JobState::Pending);
     let (job, lease) = take(&store, &ben, NOW).await.unwrap();
     assert_eq!(job.cancel, request);
-    // Whoever is told while it decides to wait does not wait.
+    // A run that is cancelled while it decides to wait does not wait.
     let approval = ask(&store, &lease).await;
     assert_eq!(store.park(&lease, until_answered(&[approval])).await.unwrap(), JobState::Pending);
     let (_, lease) = take(&store, &ben, NOW).await.unwrap();

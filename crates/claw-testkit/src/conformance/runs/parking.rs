@@ -1,11 +1,11 @@
-//! Parked runs: they hold no worker, keep their place, and wake when what they wait for is over.
+//! Parked runs: they hold no worker, keep their place, and wake when their wait is over.
 
 use claw_core::store::{Failure, JobFilter, Topic};
 
 use super::*;
 use crate::fixture::tenant;
 
-/// Enough parked jobs that a claim which looked at each would be noticed.
+/// Enough parked jobs that a claim which scanned each would be noticed.
 const MANY: usize = 1_000;
 
 pub(super) async fn suite<S: Runs + 'static>(make: &impl AsyncFn() -> S) {

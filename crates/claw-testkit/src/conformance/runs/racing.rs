@@ -1,4 +1,4 @@
-//! Two at once: whichever comes first, nothing is lost and nothing happens twice.
+//! Races of two operations: in either order nothing is lost and nothing happens twice.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) async fn suite<S: Runs + 'static>(make: &impl AsyncFn() -> S) {
     gets_through_when_everyone_touches_one_tree(make().await).await;
 }
 
-/// Runs both at once and gives what they gave.
+/// Runs both at once and returns their results.
 async fn both<A: Send + 'static, B: Send + 'static>(
     one: impl Future<Output = A> + Send + 'static,
     other: impl Future<Output = B> + Send + 'static,
@@ -141,7 +141,7 @@ async fn tells_a_parent_that_parks_meanwhile(store: impl Runs + 'static) {
     }
 }
 
-/// Children end and tell, approvals are answered, one cancels: nobody may wait for another in a circle.
+/// Children end and announce it, approvals are answered, one operation cancels: there must be no deadlock.
 async fn gets_through_when_everyone_touches_one_tree(store: impl Runs + 'static) {
     const CHILDREN: usize = 6;
     let store = Arc::new(store);

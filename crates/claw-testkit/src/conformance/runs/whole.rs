@@ -1,4 +1,4 @@
-//! Runs beside the rest of a store: who owns a session, rules that come with a yes, money.
+//! Runs with the rest of a store: owners of sessions, rules given with an approval, costs.
 
 use claw_core::store::{Circle, Finish, NewUsage, Store, Tokens, UsageFilter};
 use claw_core::{RuleId, UsageId};
@@ -7,7 +7,7 @@ use super::announcing::{news, party, start_child, with};
 use super::*;
 use crate::fixture::{agent, child_of, rule, tenant};
 
-/// Puts a whole store through the suite; `make` gives an empty one.
+/// Runs the suite of a whole store; `make` creates an empty one.
 pub async fn runs_in_store<S: Store + 'static>(make: impl AsyncFn() -> S) {
     accepts_the_news_for_the_owner_alone(make().await).await;
     wakes_a_run_whose_approval_comes_with_a_rule(make().await).await;

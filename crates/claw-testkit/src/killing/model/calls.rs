@@ -1,4 +1,4 @@
-//! Calls and approvals: begun once, answered once, used once, and used exactly by what began.
+//! Calls and approvals: begun once, answered once, used once, and used exactly by the call that began.
 
 use std::collections::{HashMap, HashSet};
 
@@ -60,7 +60,7 @@ impl Model<'_> {
         }
     }
 
-    /// A call puts one question, however often it asks.
+    /// Checks that a call has one approval, however often it asks.
     fn check_questions(&self, seen: &Seen, findings: &mut Vec<String>) {
         let mut ids: HashMap<CallId, HashSet<ApprovalId>> = HashMap::new();
         for approval in seen.approvals.values() {
@@ -137,7 +137,7 @@ impl Model<'_> {
         }
     }
 
-    /// What comes when the time is over counts for nothing, and whoever is told so can rely on it.
+    /// Checks that an operation after the expiry has no effect, and that a reply of expiry is final.
     fn check_times(&self, seen: &Seen, findings: &mut Vec<String>) {
         for (id, approval) in &seen.approvals {
             for step in self.late(approval) {
@@ -157,7 +157,7 @@ impl Model<'_> {
         }
     }
 
-    /// What was tried with an approval after its time.
+    /// Returns the operations on an approval after its expiry.
     fn late<'a>(&'a self, approval: &'a Approval) -> impl Iterator<Item = &'a Step> {
         self.steps.iter().filter(|step| match &step.operation {
             Operation::Answer { approval: id, at, .. } => *id == approval.id && *at >= EXPIRY,

@@ -1,7 +1,7 @@
-//! The promise, as what must and what may be seen after what was said.
+//! The store's promises: what must and what may be stored after the recorded steps.
 //!
-//! There is no order between players, so the model uses none: what orders the life of a job is its attempt,
-//! of a message its place, of a call its single intent.
+//! There is no order between players, so the model uses none: a job is ordered by its attempt, a message by
+//! its number, a call by its single intent.
 
 mod calls;
 mod talk;
@@ -15,14 +15,14 @@ use claw_core::{ApprovalId, JobId, SessionKey};
 use super::{Operation, Played, Reply, Step, World};
 use crate::fixture::NOW;
 
-/// All that the players of a round said.
+/// All steps of the players of a round.
 #[derive(Debug)]
 pub struct Model<'a> {
     world: &'a World,
     steps: Vec<Step>,
 }
 
-/// What a store shows of a round.
+/// The content of a store after a round.
 #[derive(Debug)]
 pub struct Seen {
     jobs: HashMap<JobId, Job>,
@@ -33,17 +33,17 @@ pub struct Seen {
 }
 
 impl<'a> Model<'a> {
-    /// A model of a world in which nothing was said.
+    /// Creates a model of a world without steps.
     pub const fn new(world: &'a World) -> Self {
         Self { world, steps: Vec::new() }
     }
 
-    /// Takes in what one player said.
+    /// Adds the steps of one player.
     pub fn add(&mut self, steps: impl IntoIterator<Item = Step>) {
         self.steps.extend(steps);
     }
 
-    /// What was said so far.
+    /// Returns the steps recorded so far.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -74,7 +74,7 @@ impl<'a> Model<'a> {
         Ok(Seen { jobs, messages, events, entries, approvals })
     }
 
-    /// What does not fit, in words. Empty is what everyone hopes for.
+    /// Returns the contradictions between steps and store, in words. Empty if there are none.
     pub fn check(&self, seen: &Seen) -> Vec<String> {
         let mut findings = Vec::new();
         for step in &self.steps {

@@ -1,4 +1,4 @@
-//! Conversations: numbered without gaps, a message with its event and its job, a run whole or not at all.
+//! Sessions: numbered without gaps, a message with its event and its job, a run completely or not at all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,7 @@ impl Model<'_> {
         }
     }
 
-    /// The ids of all that anyone tried to say.
+    /// Returns the ids of all messages that players tried to write.
     fn said(&self) -> impl Iterator<Item = MessageId> {
         self.steps.iter().flat_map(|step| match &step.operation {
             Operation::AcceptMessage { message, .. } => vec![message.id],
@@ -138,7 +138,7 @@ impl Model<'_> {
     }
 }
 
-/// What was said at once is there in one piece, or not at all; gives its places.
+/// Checks that messages written together are stored completely or not at all; returns their numbers.
 fn check_said(
     stored: &HashMap<MessageId, &Message>,
     (step, said): (&Step, &[NewMessage]),
@@ -166,7 +166,7 @@ fn check_said(
     places
 }
 
-/// Each cancelled run of a session has one word of the system in it, and no other run has any.
+/// Checks that each cancelled run of a session has one system message in it, and no other run has any.
 fn check_notes(seen: &Seen, findings: &mut Vec<String>) {
     let system = seen.messages.values().flatten().filter(|message| message.new.role == Role::System);
     let mut notes: HashMap<JobId, usize> = HashMap::new();
@@ -183,7 +183,7 @@ fn check_notes(seen: &Seen, findings: &mut Vec<String>) {
     }
 }
 
-/// Numbers without gaps, no id twice, and one event for each message, in the same order.
+/// Checks numbers without gaps, unique ids, and one event for each message, in the same order.
 fn check_numbers(seen: &Seen, distinct: usize, findings: &mut Vec<String>) {
     let total: usize = seen.messages.values().map(Vec::len).sum();
     if total != distinct {

@@ -8,16 +8,16 @@ use claw_core::store::{Job, JobState, NewJob};
 use super::super::{Operation, Reply, Right, Step};
 use super::{Model, Seen};
 
-/// What was said of one job.
+/// The recorded steps of one job.
 #[derive(Default)]
 struct Said<'a> {
     accepted: Vec<(&'a Step, &'a NewJob)>,
-    /// The attempts that players were given.
+    /// The attempts leased to players.
     claimed: Vec<u32>,
     finished: Vec<(&'a Step, Right)>,
     failed: Vec<(&'a Step, Right)>,
     parked: Vec<(&'a Step, Right)>,
-    /// Cancels that ended it at once, or told its worker.
+    /// The cancels that ended it at once, or were passed to its worker.
     ended: usize,
     told: usize,
 }
@@ -78,13 +78,13 @@ impl Model<'_> {
         said
     }
 
-    /// Whether a cancel of this job may have happened.
+    /// Returns whether a cancel of this job may have happened.
     fn may_be_cancelled(&self, id: JobId) -> bool {
         let cancels = |step: &Step| matches!(step.operation, Operation::Cancel { job } if job == id);
         self.steps.iter().any(|step| cancels(step) && step.may_have_happened())
     }
 
-    /// Each attempt of a job was somebody's: one who was told, or one who did not live to hear it.
+    /// Checks that each attempt of a job belongs to a claim: an acknowledged one, or one whose player died.
     fn check_attempts(&self, seen: &Seen, findings: &mut Vec<String>) {
         let claims = self.steps.iter().filter(|step| matches!(step.operation, Operation::Claim { .. }));
         let (mut told, mut unclear) = (0, 0);

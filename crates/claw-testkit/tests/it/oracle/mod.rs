@@ -1,7 +1,7 @@
 //! The analysis of shell commands against a real bash.
 //!
-//! Commands of both corpora are mutated and judged; what the judgement does not refuse is run by bash in a
-//! throw-away root, where every program only notes how it was started. Each vector of arguments that ran must
+//! Commands of both corpora are mutated and judged; those that are not refused are run by bash in a
+//! throw-away root, where every program only records how it was started. Each argument vector that ran must
 //! be in the analysis, or the verdict must not have been "allow".
 //!
 //! Every mutant is judged twice: by the rules as they are, which is the promise, and with every rule off that
@@ -21,19 +21,19 @@ use claw_policy::shell::{Decision, RULES, Rules, ShellConfig, Verdict, analyse, 
 use mutate::Mutator;
 use root::Root;
 
-/// How many mutants there are unless `CLAWSMITH_ORACLE_MUTANTS` says otherwise.
+/// The number of mutants, unless `CLAWSMITH_ORACLE_MUTANTS` sets it.
 const MUTANTS: usize = 20_000;
-/// How many come from one seed: these are judged one after the other, others beside them.
+/// The number of mutants of one seed: these are judged one after the other, in parallel with other seeds.
 const LANE: usize = 5_000;
-/// How many share a namespace.
+/// The number of mutants that share a namespace.
 const BATCH: usize = 500;
-/// How many mutants are between two words about it.
+/// The number of mutants between two progress messages.
 const STEP: usize = 50_000;
 
 struct Subject {
     command: String,
     verdict: Verdict,
-    /// With the rules as they are.
+    /// True if the default rules allow it.
     allowed: bool,
 }
 
@@ -62,7 +62,7 @@ fn every_program_that_ran_is_in_the_analysis() {
     assert!(escapes.is_empty(), "seed {seed}: programs ran that were not foreseen\n{}", escapes.join("\n"));
 }
 
-/// What came of all mutants so far.
+/// The result of all mutants so far.
 #[derive(Default)]
 struct Tally {
     judged: usize,
@@ -86,8 +86,8 @@ impl Tally {
     }
 }
 
-/// Judges the mutants, and runs those that are not held back. They are the same ones however many processors
-/// there are.
+/// Judges the mutants, and runs those that are not held back. The mutants are the same for any number of
+/// processors.
 fn judge(wanted: usize, seed: u64, corpus: &[String]) -> Tally {
     let (tally, lanes) = (Mutex::<Tally>::default(), AtomicUsize::new(0));
     let judges = thread::available_parallelism().map_or(1, NonZero::get);
@@ -148,8 +148,8 @@ fn judge_batch(root: &Root, mutants: Vec<String>) -> Tally {
     tally
 }
 
-/// Rules that hold nothing back but what cannot be understood, what would not end, and variables that make a
-/// shell run their values.
+/// Returns rules that hold nothing back but unintelligible commands, endless ones, and variables whose values
+/// a shell runs.
 fn everything_off() -> Rules {
     let mut config = ShellConfig::default();
     let groups: BTreeMap<&str, bool> = RULES.iter().map(|rule| (rule.group(), rule.can_be_off())).collect();

@@ -1,5 +1,5 @@
-//! Mutants of commands: the same in other quotes, wrapped, joined, or damaged. What they mean is for bash to
-//! say, so a mutation need not keep the meaning.
+//! Mutants of commands: the same in other quotes, wrapped, joined, or damaged. Bash decides what they mean,
+//! so a mutation need not keep the meaning.
 
 /// Makes mutants, the same ones for the same seed.
 pub(super) struct Mutator {
@@ -12,7 +12,7 @@ impl Mutator {
         Self { state: seed | 1, corpus }
     }
 
-    /// The next mutant. The commands take turns; the first time each comes as it is.
+    /// Returns the next mutant. The commands take turns; the first time each comes unchanged.
     pub(super) fn next(&mut self, turn: usize) -> String {
         let mut command = self.corpus[turn % self.corpus.len()].clone();
         if turn < self.corpus.len() {

@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The first of some users who have nothing on this machine. Each root has its own, so that the limit on their
-/// processes is.
+/// The first of some users that own nothing on this machine. Each root has its own, so that the process
+/// limits are separate.
 const NOBODY: usize = 61_000;
 
-/// Runs each command in a directory of its own, with what it left running ended before the next.
-/// Built of what bash has itself: every program here is a stub.
+/// Runs each command in a directory of its own, and kills its leftover processes before the next. Built of
+/// bash's own commands: every program here is a stub.
 const DRIVER: &str = r#"
 ulimit -t 2 -f 2048 -c 0 -n 64 -u 300
 for ((i = 0; i < $1; i++)); do
@@ -34,7 +34,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// A root with a stub for every word of the corpus that may name a program.
+    /// Creates a root with a stub for every word of the corpus that may name a program.
     pub(super) fn new(corpus: &[String], number: usize) -> Self {
         let root = Self { directory: tempfile::tempdir().unwrap(), user: (NOBODY + number).to_string() };
         for name in ["usr", "usr/bin", "bin", "sbin", "shells", "dev", "commands", "work", "tmp"] {
@@ -79,7 +79,7 @@ impl Root {
         }
     }
 
-    /// Runs commands one after the other; for each, the arguments of every program that ran.
+    /// Runs commands one after the other; returns for each the arguments of every program that ran.
     pub(super) fn run(&self, commands: &[&str]) -> Vec<Vec<Vec<String>>> {
         for directory in ["commands", "work"] {
             let path = self.path(directory);
@@ -123,7 +123,7 @@ fn open_to_all(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Everything in the corpus that may be a program's name.
+/// Returns all words of the corpus that may be a program's name.
 fn names(corpus: &[String]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for command in corpus {
@@ -139,7 +139,7 @@ fn names(corpus: &[String]) -> BTreeSet<String> {
     names
 }
 
-/// Takes the log apart: a mark for each command, then the records of what it ran.
+/// Parses the log: a mark for each command, then the records of the programs it ran.
 fn parse(log: &[u8], commands: usize) -> Vec<Vec<Vec<String>>> {
     let mut ran = vec![Vec::new(); commands];
     let mut words = log.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());

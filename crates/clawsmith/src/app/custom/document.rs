@@ -1,4 +1,4 @@
-//! A custom tool as people write and read it: JSON of `tools add`, of files and over HTTP.
+//! A custom tool as people write and read it: JSON for `tools add`, in files and over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ use crate::app::Error;
 pub struct CustomToolDocument {
     /// The name that a model calls it by.
     pub name: String,
-    /// What it does, for the model.
+    /// The tool's purpose, for the model.
     pub description: String,
     /// JSON Schema of the arguments; none where left out.
     #[serde(default = "CustomToolDefinition::no_parameters")]
     pub parameters: Value,
-    /// A shell command with `{{.name}}` where an argument goes.
+    /// A shell command with `{{.name}}` for each argument.
     pub command: Option<String>,
     /// A program and its arguments, run without a shell.
     pub argv: Option<Vec<String>>,
@@ -77,7 +77,7 @@ impl CustomToolDocument {
         serde_json::from_value(value).map_err(|error| not_a_tool(&error))
     }
 
-    /// Takes the definition and its values apart.
+    /// Splits the document into the definition and its values.
     pub(super) fn read(self, tenant: &TenantId) -> Result<(CustomToolCard, CustomToolValues), Error> {
         let place = super::place(tenant, &self.name, self.agent.as_deref())?;
         let working_dir = self.working_dir.filter(|dir| !dir.is_empty()).unwrap_or_else(|| ".".to_owned());
@@ -194,7 +194,6 @@ fn written(card: &CustomToolCard) -> Map<String, Value> {
     written
 }
 
-/// The document of a tool with some fields changed.
 /// Refuses to send a sealed header to another server than the one that it was given for.
 fn stays_or_is_given_again(
     before: Option<&Value>,
@@ -226,6 +225,7 @@ fn stays_or_is_given_again(
     Err(Error::invalid(told).hint("give it again in `http.headers`, or take it out with `null`"))
 }
 
+/// Returns the document of a tool with some fields changed.
 pub(super) fn changed(
     card: &CustomToolCard,
     values: &CustomToolValues,
@@ -273,7 +273,7 @@ pub(super) fn changed(
     CustomToolDocument::from_value(Value::Object(document))
 }
 
-/// Lays named values over others; `null` removes one, or all.
+/// Merges named values over others; `null` removes one, or all.
 fn merge(values: &mut Map<String, Value>, change: Option<Value>, field: &str) -> Result<(), Error> {
     match change {
         None => {}

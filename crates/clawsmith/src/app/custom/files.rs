@@ -1,6 +1,6 @@
 //! Custom tools that files of the deployment define: `*.json` in the directory that `custom_tools.directory` names.
 //!
-//! Only that directory is read, never one of a workspace: whoever writes there defines programs that run on the host.
+//! Only that directory is read, never one of a workspace: its writers define programs that run on the host.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ const MOST_BYTES: u64 = 256 * 1024;
 /// Most files.
 const MOST_FILES: usize = 1000;
 
-/// A tool of a file, with the one agent that has it; `None` for every agent.
+/// A tool of a file, and the one agent that has it; `None` means every agent.
 pub(super) type FileTool = (Option<AgentId>, Arc<dyn AnyTool>);
 
-/// Loads the tools of the deployment's files. One that cannot be a tool is an error: a deployment that lacks a tool it
-/// names is not the one that was meant.
+/// Loads the tools of the deployment's files. An invalid one is an error: a deployment must not start without
+/// a tool it defines.
 pub(super) fn load(app: &App) -> Result<Vec<FileTool>, Error> {
     let setup = app.setup();
     let Some(directory) = setup.loaded.custom_tools_directory(&setup.around) else { return Ok(Vec::new()) };

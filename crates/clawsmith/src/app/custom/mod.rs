@@ -1,8 +1,8 @@
 //! Custom tools: tools that an administrator defines at run time, without a rebuild or a restart.
 //!
 //! [`App`] checks and stores definitions. `CustomToolSource` reads them for each caller, so that a change
-//! reaches every running session of every node with its next call. What starts programs on the host is the deployment
-//! owner's to define; see [`App::may_define_tools`].
+//! reaches every running session of every node with its next call. Tools that start programs on the host are
+//! the deployment owner's to define; see [`App::may_define_tools`].
 
 mod document;
 mod files;
@@ -32,8 +32,8 @@ use super::access::{Permission, Visitor};
 use super::{App, Error, real};
 
 impl App {
-    /// Checks that a visitor may see, define and change custom tools: the owner of the deployment, and where
-    /// `custom_tools.tenant_admins` says so the administrators of tenants.
+    /// Checks that a visitor may see, define and change custom tools: the owner of the deployment, and
+    /// administrators of tenants if `custom_tools.tenant_admins` is set.
     pub fn may_define_tools(&self, visitor: &Visitor) -> Result<(), Error> {
         visitor.may(Permission::DefineTools)?;
         let owns = visitor.tenant == *self.setup().tenant() && visitor.role >= AccessRole::Owner;
@@ -51,7 +51,7 @@ impl App {
         Ok(tools.into_iter().map(|tool| tool.card).collect())
     }
 
-    /// One custom tool, of the tenant or of one agent.
+    /// Returns a custom tool of the tenant or of one agent.
     pub async fn custom_tool(&self, name: &str, agent: Option<&str>) -> Result<CustomToolCard, Error> {
         let place = self.custom_place(name, agent)?;
         let found = self.store.custom_tool(&place).await?;
@@ -64,9 +64,9 @@ impl App {
         self.put(card, &values, None).await
     }
 
-    /// Changes fields of a custom tool: those of `change`, a JSON object. `null` takes a field back to its default;
-    /// variables and headers that are not named keep their values. `seen` is the version that the writer read; where none
-    /// is given, the change is made to whatever is there.
+    /// Changes the fields of a custom tool that `change`, a JSON object, names. `null` resets a field to its
+    /// default; variables and headers that are not named keep their values. `seen` is the version that the
+    /// writer read; without it, the change applies to the current version.
     pub async fn edit_custom_tool(
         &self,
         (name, agent): (&str, Option<&str>),
@@ -179,7 +179,7 @@ impl App {
         Ok(card)
     }
 
-    /// Checks everything about a definition that can be told before it is called.
+    /// Checks a definition as far as possible without calling it.
     async fn checked(
         &self,
         document: CustomToolDocument,
@@ -194,7 +194,7 @@ impl App {
         Ok((card, values))
     }
 
-    /// Refuses to grant what agents must never reach.
+    /// Refuses to grant paths that agents must never reach.
     fn check_grants(&self, definition: &CustomToolDefinition) -> Result<(), Error> {
         let data = real(&self.setup().data_dir()?);
         for granted in &definition.grants.paths {

@@ -19,8 +19,8 @@ use crate::app::{App, Error};
 
 type Tool = Arc<dyn AnyTool>;
 
-/// Gives each caller the enabled tools of its tenant and of its agent. An agent's tool stands in front of its tenant's of
-/// the same name.
+/// Gives each caller the enabled tools of its tenant and of its agent. An agent's tool shadows its tenant's
+/// of the same name.
 pub(crate) struct CustomToolSource {
     app: App,
     store: Arc<dyn Backend>,
@@ -37,7 +37,7 @@ struct Known {
     changes: u64,
     rows: Vec<StoredCustomTool>,
     tools: HashMap<CustomToolPlace, Tool>,
-    /// For agents that have none of their own.
+    /// The layer for agents without tools of their own.
     common: Arc<ToolLayer>,
     agents: HashMap<AgentId, Arc<ToolLayer>>,
 }
@@ -51,7 +51,7 @@ impl CustomToolSource {
         Ok(Self { app: app.clone(), store, changes, vault, files, known })
     }
 
-    /// Returns the tenant's tools as they are now: the same value as before where nothing changed.
+    /// Returns the tenant's current tools: the cached value if nothing changed.
     async fn of(&self, tenant: &TenantId) -> Result<Arc<Known>, StoreError> {
         // Looked at before the rows are read: a change in between makes them old, and they are read again.
         let changes = *self.changes.borrow();
@@ -96,7 +96,7 @@ impl CustomToolSource {
             let stored = stored.map(|(place, tool)| (place.name.clone(), Arc::clone(tool)));
             let ours = self.files.iter().filter(|_| tenant == self.app.setup().tenant());
             let ours = ours.filter(|(of, _)| of.as_ref() == agent);
-            // What a file of the deployment defines stands in front.
+            // Tools of the deployment's files shadow the others.
             stored.chain(ours.map(|(_, tool)| (tool.meta().name.clone(), Arc::clone(tool)))).collect()
         };
         let common = own(None);
@@ -111,7 +111,7 @@ impl CustomToolSource {
         Known { changes, rows, agents, common: layer(common), tools }
     }
 
-    /// Makes the tool of a row; one that cannot be made is left out, and the log says why.
+    /// Creates the tool of a row; if that fails, it is left out and logged.
     async fn make(&self, row: &StoredCustomTool) -> Option<Tool> {
         let place = &row.card.place;
         let vault = self.vault.get_or_try_init(|| self.app.vault()).await;

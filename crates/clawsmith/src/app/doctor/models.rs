@@ -1,4 +1,4 @@
-//! Who answers: the usual model, the model of each agent, endpoints; and the programs with credentials.
+//! Examines the default model, the model of each agent, endpoints, and the programs with credentials.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) async fn examine(setup: &Setup, app: Option<&App>, probe: bool) -> Ve
     findings
 }
 
-/// Endpoints, and those whose key is to come from variables that are not set.
+/// Lists endpoints, and those whose key is expected in variables that are not set.
 fn keyless(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "endpoints";
     let endpoints = &setup.config().endpoints;
@@ -72,7 +72,7 @@ fn keyless(setup: &Setup) -> Vec<Finding> {
     findings
 }
 
-/// The model that answers where none is named, and what was written down and cannot be asked.
+/// Checks the default model, and finds configured models that cannot be used.
 async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding> {
     const TOPIC: &str = "models";
     let tenant = &setup.config().tenant;
@@ -125,7 +125,7 @@ async fn known_agents(setup: &Setup, app: Option<&App>) -> Result<Vec<ResolvedAg
     }
 }
 
-/// Checks that each agent has a model that can be asked.
+/// Checks that each agent has a usable model.
 async fn agents(
     providers: &Providers,
     (tenant, known): (&TenantId, &[ResolvedAgent]),
@@ -159,13 +159,13 @@ async fn agents(
     findings
 }
 
-/// Whether a program's file holds what it held when it was added.
+/// Returns whether a program's file is unchanged since it was added.
 fn is_as_added(card: &ProgramCard) -> bool {
     let now = digest_program(std::path::Path::new(&card.settings.binary)).ok();
     now.is_some() && card.settings.digest == now
 }
 
-/// Whether programs with credentials are there to be run.
+/// Checks that the programs with credentials exist and can be run.
 async fn credentials(app: &App) -> Vec<Finding> {
     const TOPIC: &str = "credentials";
     let programs = match app.store().programs(app.tenant()).await {
@@ -192,7 +192,7 @@ async fn credentials(app: &App) -> Vec<Finding> {
     findings
 }
 
-/// Asks a model for one word, where that is wanted.
+/// Asks a model for one word, if `probe`.
 async fn asked(model: &Arc<dyn Model>, probe: bool) -> Result<&'static str, String> {
     if !probe {
         return Ok("");

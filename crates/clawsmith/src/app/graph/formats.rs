@@ -1,7 +1,8 @@
 //! Graphs as text: JSON lines and CSV, which are read too, and DOT for drawing.
 //!
-//! What is written is opened by other programs, so nothing in a name may mean something to them: a cell of CSV that a
-//! spreadsheet would take for a formula gets an apostrophe, which reading takes off again; in DOT every text is quoted.
+//! Other programs open the output, so nothing in a name may mean something to them: a CSV cell that a
+//! spreadsheet would take for a formula gets an apostrophe, which reading removes again; in DOT every text is
+//! quoted.
 
 use claw_core::graph::{Entity, EntityFacts, Relation, RelationFacts, shown, time};
 use claw_core::port::UnixMillis;
@@ -32,7 +33,7 @@ const COLUMNS: [&str; 15] = [
 /// A format of graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphFormat {
-    /// One JSON object a line.
+    /// A JSON object per line.
     JsonLines,
     /// Comma-separated values with a header.
     Csv,
@@ -41,7 +42,7 @@ pub enum GraphFormat {
 }
 
 impl GraphFormat {
-    /// The format of a file's name or of a word; `None` where it is not known.
+    /// Returns the format of a file name or a word; `None` if it is unknown.
     pub fn named(name: &str) -> Option<Self> {
         match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
             "jsonl" | "ndjson" | "json" => Some(Self::JsonLines),

@@ -33,7 +33,7 @@ struct Entry {
     disabled: bool,
 }
 
-/// Reads the servers of an `mcpServers` file. Names are made lower case, with `-` for what a name cannot have.
+/// Reads the servers of an `mcpServers` file. Names are made lower case, with `-` for invalid characters.
 pub fn read_servers(text: &str) -> Result<Vec<NewServer>, Error> {
     let file: File = serde_json::from_str(text).map_err(|error| {
         Error::invalid(format!("the file is no list of MCP servers: {error}"))

@@ -9,8 +9,8 @@ use crate::app::access::{Permission, Visitor};
 use crate::app::{App, Error};
 
 impl App {
-    /// Begins a login at a server; returns the address that a person opens in a browser. A login that was begun before is
-    /// forgotten.
+    /// Begins a login at a server; returns the address to open in a browser. A login begun earlier is
+    /// discarded.
     pub async fn begin_mcp_login(&self, name: &ServerName, wish: LoginWish) -> Result<String, Error> {
         let server = self.mcp_server(name).await?.server;
         let begun = self.mcp_hub()?.begin_login(self.tenant(), &server, wish).await;
@@ -31,14 +31,14 @@ impl App {
         self.probe_mcp_server(name, user).await
     }
 
-    /// Forgets a login; `false` where there is none.
+    /// Removes a login; returns `false` if there is none.
     pub async fn end_mcp_login(&self, name: &ServerName, user: Option<&UserId>) -> Result<bool, Error> {
         let server = self.mcp_server(name).await?.server;
         let ended = self.mcp_hub()?.end_login(self.tenant(), &server, user).await;
         ended.map_err(|error| failed(&error))
     }
 
-    /// The state of the login that serves a user; `None` where there is none.
+    /// Returns the state of a user's login; `None` if there is none.
     pub async fn mcp_login(
         &self,
         server: &McpServer,
@@ -48,8 +48,8 @@ impl App {
         view.map_err(|error| failed(&error))
     }
 
-    /// Checks that the visitor may log in at a server, and returns the user whose login it is: an administrator for all, or
-    /// each user for themselves.
+    /// Checks that the visitor may log in at a server, and returns the user of the login: an administrator
+    /// logs in for all, or each user for themselves.
     pub async fn may_log_in(&self, visitor: &Visitor, name: &ServerName) -> Result<Option<UserId>, Error> {
         visitor.may(Permission::RequestMcp)?;
         let server = self.of_tenant(&visitor.tenant).mcp_server(name).await?.server;
@@ -60,7 +60,7 @@ impl App {
     }
 }
 
-/// Each user logs in to this server for themselves.
+/// Returns whether each user logs in to this server for themselves.
 pub fn is_per_user(server: &McpServer) -> bool {
     match &server.transport {
         McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
@@ -70,7 +70,7 @@ pub fn is_per_user(server: &McpServer) -> bool {
     }
 }
 
-/// A server that wants a login before it can be asked for its tools.
+/// Returns whether a server wants a login before it lists its tools.
 pub(super) fn wants_login(server: &McpServer) -> bool {
     match &server.transport {
         McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => endpoint.oauth.is_some(),
@@ -82,7 +82,7 @@ fn failed(error: &McpError) -> Error {
     Error::failed(error.to_string())
 }
 
-/// Advice where a server with a login cannot be reached.
+/// Returns advice for a server that cannot be reached.
 pub(super) fn advice(server: &McpServer) -> String {
     match wants_login(server) {
         true => format!("`clawsmith mcp login {}` logs in", server.name),

@@ -14,9 +14,9 @@ use crate::app::Error;
 pub enum FileView {
     /// There is no file.
     Absent,
-    /// Its text, scrubbed.
+    /// The text, scrubbed.
     Text(String),
-    /// Its size and type.
+    /// The size and type.
     Binary(String),
 }
 
@@ -93,8 +93,7 @@ impl UndoLog {
         Ok(shown)
     }
 
-    /// Two diffs for a file that somebody else changed since: what the change made of it, and what was made of it
-    /// afterwards.
+    /// Returns two diffs for a file that somebody else changed since: the original change, and the later one.
     pub async fn three_ways(&self, step: &Step, most: usize) -> Result<Option<(String, String)>, Error> {
         let Some(change) = step.changes.first() else { return Ok(None) };
         if let Some(command) = &change.new.command {

@@ -125,7 +125,7 @@ fn says_how_a_question_ended_without_its_answer() {
     let mut question = question("run");
     let (early, late) = (UnixMillis(2_000), UnixMillis(500_000));
     assert_eq!(how_ended(Some(&question), early), None);
-    // Whoever asked may be gone: nobody closes it then.
+    // The asking program may be gone: nobody closes it then.
     let expired = "the question expired: nobody answered within 120 s";
     assert_eq!(how_ended(Some(&question), late).as_deref(), Some(expired));
     assert_eq!(how_ended(None, early).as_deref(), Some("the question is withdrawn"));

@@ -10,7 +10,7 @@ fn hits(path: usize, count: usize, wanted: usize) -> Hits {
 }
 
 proptest! {
-    /// Whatever the order in which files come, the first hits by path are given.
+    /// The first hits by path are returned, in whatever order the files arrive.
     #[test]
     fn gives_the_first_hits_by_path(
         counts in proptest::collection::vec(1..6usize, 1..40),

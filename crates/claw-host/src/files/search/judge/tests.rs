@@ -7,7 +7,7 @@ use regex::bytes::RegexBuilder;
 use super::super::search_text;
 use super::*;
 
-/// Takes what stands between `<` and `>` to be secret, over several lines too.
+/// Treats text between `<` and `>` as secret, over several lines too.
 pub(super) struct Angles;
 
 impl Redactor for Angles {
@@ -173,7 +173,7 @@ fn reads_other_encodings_and_leaves_out_what_is_no_text() {
     assert_eq!(numbers("one\r\ntwo\r\n", &search("two$")), [2]);
 }
 
-/// How many lines may be told, by the slow way: those with hits in the text without its secrets that touch no
+/// Counts, the slow way, the lines that may be reported: those with hits in the masked text that touch no
 /// placeholder.
 fn reference(text: &str, pattern: &str, multiline: bool) -> u64 {
     let mut found = Vec::new();
@@ -225,7 +225,7 @@ const PATTERNS: [&str; 14] = [
 ];
 
 proptest! {
-    /// Nothing that is told depends on what a secret says: it is what the masked text tells.
+    /// The reported count does not depend on a secret's content: it is that of the masked text.
     #[test]
     fn tells_what_the_masked_text_tells(text in "[abc<>\n]{0,24}", pattern in 0..PATTERNS.len()) {
         let pattern = PATTERNS[pattern];
@@ -235,7 +235,7 @@ proptest! {
         }
     }
 
-    /// Two texts that differ in their secrets alone cannot be told apart, borders of words included.
+    /// Two texts that differ only in their secrets give the same result, word boundaries included.
     #[test]
     fn cannot_tell_one_secret_from_another(
         parts in proptest::collection::vec("[ab \n]{0,4}", 2..5),

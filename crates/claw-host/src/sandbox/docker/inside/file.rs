@@ -1,4 +1,4 @@
-//! Doing things with files from inside: the same code as on the machine, over the container's own tree.
+//! File operations inside: the same code as on the machine, over the container's own tree.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -11,10 +11,10 @@ use super::super::wire::{self, Act, Expected, Filed, Filing, INPUT, INPUT_END, O
 use super::told;
 use crate::files::LocalFiles;
 
-/// How much of a file is passed on at once.
+/// The bytes of a file passed on at once.
 const PIECE: usize = 256 << 10;
 
-/// Does it, and says what came of it.
+/// Performs the operation, and sends its result.
 pub(super) fn file(filing: Filing, input: File, mut output: File) -> io::Result<()> {
     let bytes = match filing.act {
         Act::Write { .. } => received(input)?,
@@ -31,7 +31,7 @@ pub(super) fn file(filing: Filing, input: File, mut output: File) -> io::Result<
     output.write_all(&told(&Told::Filed(filed)))
 }
 
-/// What is to be written. All of it must have come: half a file is none.
+/// Receives the content to write. It must be complete: an input that breaks off is an error.
 fn received(mut input: File) -> io::Result<Vec<u8>> {
     let (mut pieces, mut bytes, mut buffer) = (Pieces::default(), Vec::new(), vec![0; PIECE]);
     loop {

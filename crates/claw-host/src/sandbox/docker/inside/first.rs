@@ -1,7 +1,7 @@
 //! The first process of a container. It can be neither ended nor stopped from inside, and ends the container by ending.
 //!
-//! A command can stop its keepers, which have the same user. A keeper that is stopped obeys nobody, so the container ends
-//! with all that is in it.
+//! A command can stop its keepers, which have the same user. A stopped keeper obeys nobody, so the whole
+//! container is ended.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait
 use super::super::super::helper::{Process, processes};
 use super::super::super::kernel::sys;
 
-/// Stays until it is told to go, nobody used the container for a while, or it is old and nobody uses it.
+/// Runs until it is told to end, the container is idle for a while, or it is old and unused.
 pub(super) fn stay(idle: Duration, age: Duration) -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let signals = sys::signals(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGUSR1])?;
@@ -39,7 +39,7 @@ pub(super) fn stay(idle: Duration, age: Duration) -> io::Result<()> {
         let now = newest();
         let all: Vec<Process> =
             processes().filter(|process| !process.ended && !process.pid.is_init()).collect();
-        // Whoever has no parent here came from outside: a keeper. Nobody but a command stops it.
+        // A process without a parent here came from outside: a keeper. Only a command stops it.
         if all.iter().any(|process| process.stopped && process.parent.is_none()) {
             return Ok(());
         }
@@ -53,14 +53,14 @@ pub(super) fn stay(idle: Duration, age: Duration) -> io::Result<()> {
     }
 }
 
-/// The number that a process was given last: another one says that somebody was here, however short.
+/// Returns the last process id given out: if it changes, somebody was here, however briefly.
 fn newest() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().last().unwrap_or_default().to_owned()
 }
 
-/// The next signal, and whether it came from outside of the container: who is inside has no say in this. From
-/// outside there is no number, and the kernel itself says that it was sent the plain way.
+/// Returns the next signal, and whether it came from outside the container: signals from inside are ignored.
+/// The sender's id is 0 from outside, and the kernel marks it as sent by plain `kill`.
 fn next(signals: &OwnedFd) -> Option<(i32, bool)> {
     let mut bytes = [0; 128];
     let whole = rustix::io::read(signals, &mut bytes).is_ok_and(|count| count == bytes.len());

@@ -1,4 +1,5 @@
-//! The keeper of one command: between it and the program outside, whose pieces come and go on two streams.
+//! The keeper of one command: it stands between the command and the program outside, over two streams of
+//! pieces.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,16 +17,16 @@ use super::super::wire::{self, INPUT, INPUT_END, MORE, Pieces, Running, SIZE, To
 use super::streams::Streams;
 use super::{look, told};
 
-/// What a pipe takes at once, if it takes anything.
+/// The bytes that a writable pipe accepts at once.
 const PIPE: usize = 4096;
-/// How much may wait to be read outside before the command has to.
+/// The bytes that may be queued for the reader outside before the command has to wait.
 const WAITING: usize = 256 << 10;
-/// How much of its input a command takes before that is told, unless it took all.
+/// The bytes of input a command reads before this is reported, unless it read all.
 const FED: usize = 16 << 10;
-/// How long a supervisor may take to end a command. One that the command has stopped never does.
+/// The longest a supervisor may take to kill a command. One that the command has stopped never does.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// Runs a command to its end. What it prints is passed on, and what is said outside heard, until then.
+/// Runs a command to its end. Until then its output is passed on and messages from outside are handled.
 pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::Result<()> {
     if let Some(path) = look::wrong(&running.mounted) {
         let reason = format!("`{}` is not what it was when the container was asked for", path.display());
@@ -48,7 +49,7 @@ pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::R
     let before = memory_kills();
     let mut keeper = Keeper::start(&running, input, output)?;
     let talked = keeper.talk();
-    // Whatever became of its supervisor, nothing stays.
+    // In any state of the supervisor, nothing stays.
     end_descendants();
     talked?;
     let mut ending = keeper.ended.take().unwrap_or(Ok(killed()));
@@ -69,7 +70,7 @@ fn killed() -> Ending {
     Ending { signal: Some(Signal::KILL.as_raw()), ..Ending::default() }
 }
 
-/// How many processes of this container were ended because memory ran out.
+/// Returns the number of processes of this container that the kernel killed because memory ran out.
 fn memory_kills() -> u64 {
     let files = ["/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"];
     let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
@@ -77,7 +78,7 @@ fn memory_kills() -> u64 {
     count.unwrap_or(0)
 }
 
-/// Something that is waited for.
+/// An event that the keeper waits for.
 #[derive(Clone, Copy)]
 enum End {
     /// The program outside reads.
@@ -88,29 +89,29 @@ enum End {
     Feed,
     /// It prints.
     Printed(usize),
-    /// Its supervisor says something.
+    /// The command's supervisor sends a message.
     Supervisor,
 }
 
 struct Keeper {
-    /// From and to the program outside.
+    /// The streams from and to the program outside.
     input: Option<File>,
     output: File,
     pieces: Pieces,
-    /// What waits to be read outside.
+    /// The bytes queued for the reader outside.
     waiting: Vec<u8>,
-    /// To and from the supervisor of the command.
+    /// The socket to the supervisor of the command.
     control: Option<UnixStream>,
     ended: Option<Result<Ending, (String, String)>>,
     /// The command's streams.
     streams: Streams,
-    /// What it is to read.
+    /// The input that the command has not read yet.
     fed: Vec<u8>,
-    /// Whether nothing more comes.
+    /// True if no more input comes.
     closing: bool,
-    /// How much it took that was not told yet.
+    /// The bytes of input read by the command and not reported yet.
     taken: usize,
-    /// When the supervisor must have ended a command that was to be killed.
+    /// The deadline of the supervisor to end a command that is being killed.
     until: Option<Instant>,
 }
 
@@ -176,7 +177,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits until something can be done, and says what, in the order in which it is to be done.
+    /// Waits for events, and returns them in the order in which they are to be handled.
     fn wait(&self) -> io::Result<Vec<(End, PollFlags)>> {
         let full = self.waiting.len() >= WAITING;
         let (none, read, write) = (PollFlags::empty(), PollFlags::IN, PollFlags::OUT);
@@ -214,7 +215,7 @@ impl Keeper {
         Ok(ready.filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
-    /// What the program outside reads.
+    /// Writes queued bytes to the program outside.
     fn write(&mut self) {
         let piece = &self.waiting[..self.waiting.len().min(PIPE)];
         match self.output.write(piece) {
@@ -224,7 +225,7 @@ impl Keeper {
         }
     }
 
-    /// What the program outside says.
+    /// Reads and obeys messages of the program outside.
     fn hear(&mut self) {
         let mut buffer = [0; PIPE];
         let count = self.input.as_mut().map_or(0, |input| input.read(&mut buffer).unwrap_or(0));
@@ -267,7 +268,7 @@ impl Keeper {
         Some(())
     }
 
-    /// There is nobody outside: the command ends.
+    /// Kills the command, because nobody is outside any more.
     fn leave(&mut self) {
         self.input = None;
         self.waiting.clear();
@@ -315,7 +316,7 @@ impl Keeper {
         }
     }
 
-    /// What the command prints.
+    /// Passes on the command's output.
     fn pass_on(&mut self, at: usize) {
         let mut buffer = [0; 4 * PIPE];
         let Some(stream) = self.streams.printed.get_mut(at) else { return };
@@ -328,7 +329,7 @@ impl Keeper {
         }
     }
 
-    /// What the command's supervisor says.
+    /// Reads a message of the command's supervisor.
     fn listen(&mut self) {
         let Some(control) = self.control.as_mut() else { return };
         match inner::receive_frame(control) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::wire::{Mounted, Seen, Target};
 
-/// What a target is now.
+/// Looks at a target: its real path and identity now.
 pub(super) fn look(target: &Target) -> Seen {
     let path = match target {
         Target::File { path } => Some(path.clone()),
@@ -27,7 +27,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&places).map(|place| place.join(name)).find(program)
 }
 
-/// Whether nothing but the image lies under a path: that cannot be changed.
+/// Returns whether a path lies in the image itself, on no mount: such a file cannot be changed.
 fn of_image(path: &Path) -> bool {
     !mounts().iter().any(|mount| mount != Path::new("/") && path.starts_with(mount))
 }
@@ -40,7 +40,7 @@ fn identity(path: &Path) -> String {
     format!("{device}:{inode}:{size}:{changed}:{touched}")
 }
 
-/// Where something is mounted.
+/// Returns the mount points.
 fn mounts() -> Vec<PathBuf> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let at = |line: &str| line.split(' ').nth(4).map(|at| PathBuf::from(unescape(at)));
@@ -60,7 +60,8 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What is not mounted as it was meant: somebody changed the workspace while the container was made.
+/// Returns a path that is not mounted as intended: somebody changed the workspace while the container was
+/// created.
 pub(super) fn wrong(mounted: &[Mounted]) -> Option<&Path> {
     let mounts = mounts();
     let right = |wanted: &&Mounted| {

@@ -1,8 +1,9 @@
 //! This program inside a container: its first process, and one beside each command.
 //!
-//! It is mounted there with its own loader and libraries, so that any image will do. The first process does nothing
-//! but take in orphans and end the container when nobody uses it. Each command has a keeper of its own, which holds
-//! it as the kernel sandbox does, and ends it with all that it started when the program is gone.
+//! It is mounted there with its own loader and libraries, so that any image will do. The first process only
+//! adopts orphans and ends the container when nobody uses it. Each command has a keeper of its own, which
+//! confines it as the kernel sandbox does, and kills it with all its children when the program outside is
+//! gone.
 
 mod file;
 mod first;
@@ -22,14 +23,14 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use super::super::kernel::sys;
 use super::wire::{self, Order, Told};
 
-/// Where this program is mounted.
+/// The path at which this program is mounted.
 pub(crate) const PROGRAM: &str = "/.clawsmith/program";
-/// Makes it the first process of a container; how long it may be idle and how old it may get follow, in seconds.
+/// Makes it the first process of a container; its idle time and its maximum age follow, in seconds.
 pub(crate) const FIRST: &str = "be-the-first-process";
 /// Makes it the keeper of one command.
 pub(crate) const KEEP: &str = "take-an-order-from-standard-input";
 
-/// Does what it was started for, if it was started inside of a container, and then does not return.
+/// Performs its role if this process was started inside a container, and then does not return.
 pub(crate) fn enter_if_asked() {
     let arguments: Vec<_> = std::env::args_os().collect();
     let words: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();

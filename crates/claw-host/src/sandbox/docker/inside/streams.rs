@@ -1,4 +1,4 @@
-//! The streams of one command: pipes, or a terminal that is all of them.
+//! The streams of one command: pipes, or one terminal.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,20 +10,21 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::super::wire::{ERRORS, OUTPUT, Running};
 use crate::shell::Terminal;
 
-/// How much of a stream is read once its command has ended: what a pipe holds at most, unless somebody else fills it.
+/// The bytes of a stream read after its command has ended: the most a pipe holds, unless another process
+/// fills it.
 const LEFT: u64 = 1 << 20;
 
 /// Our ends of a command's streams.
 pub(super) struct Streams {
-    /// What it reads from.
+    /// The pipe to its standard input.
     pub(super) feed: Option<File>,
-    /// What it prints to.
+    /// The output streams.
     pub(super) printed: Vec<Printed>,
     pub(super) terminal: Option<Terminal>,
 }
 
 impl Streams {
-    /// New ones, and the command's ends of them.
+    /// Opens new streams, and returns the command's ends of them.
     pub(super) fn open(running: &Running) -> io::Result<(Self, [OwnedFd; 3])> {
         let printed = |kind, end: OwnedFd| Printed { kind, file: File::from(end), window: running.window };
         if let Some(size) = running.terminal {
@@ -50,16 +51,16 @@ impl Streams {
     }
 }
 
-/// What a command prints to.
+/// An output stream of a command.
 pub(super) struct Printed {
     pub(super) kind: u8,
     pub(super) file: File,
-    /// How much of it may still be passed on; `None` where that is not counted.
+    /// The bytes that may still be passed on; `None` means no limit.
     pub(super) window: Option<usize>,
 }
 
 impl Printed {
-    /// Something of it; an error once there is no more.
+    /// Reads some bytes; an error at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = self.window.unwrap_or(usize::MAX).min(buffer.len());
         match self.file.read(&mut buffer[..most]) {
@@ -74,7 +75,7 @@ impl Printed {
         }
     }
 
-    /// All that is in it, without waiting for more.
+    /// Reads everything in it, without waiting for more.
     pub(super) fn drain(self) -> Vec<u8> {
         let mut rest = Vec::new();
         let waits =

@@ -1,4 +1,4 @@
-//! Ending what was left by a command whose keeper is gone.
+//! Kills the processes of a command whose keeper is gone.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,8 +7,9 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::super::super::helper::processes;
 
-/// Ends every process that no keeper stands above, and says how many were found. A keeper takes in the orphans of
-/// its command, and comes from outside; so what has come below the first process has no keeper any more.
+/// Kills every process without a keeper above it, and returns how many were found. A keeper adopts the
+/// orphans of its command and comes from outside; so a process that was adopted by the first process has no
+/// keeper any more.
 pub(super) fn sweep() -> u32 {
     let mut found = 0;
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! The filter, run by a small machine of our own: what no attack program can easily ask of the kernel.
+//! The filter, run by a small interpreter of our own: cases that no attack program can easily provoke.
 
 use super::*;
 
