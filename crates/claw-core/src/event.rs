@@ -31,6 +31,8 @@ pub enum What {
         step: &'static str,
         /// Which rule, in words.
         reason: String,
+        /// The setting by which a person would allow it; `None` where no setting does.
+        setting: Option<String>,
     },
     /// A person is asked.
     ApprovalRequested {

@@ -57,6 +57,8 @@ pub struct Refusal {
     pub reason: String,
     /// What to try.
     pub advice: Option<String>,
+    /// The setting by which a person would allow it; `None` where no setting does. People read this, the model does not.
+    pub setting: Option<String>,
     /// When to try again, where waiting helps.
     pub retry_after: Option<Duration>,
     /// The same as data, for programs: which fields do not fit, what was expected and what came.
@@ -100,7 +102,7 @@ impl Step {
 impl Refusal {
     /// Turned away at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
-        Self { step, reason: reason.into(), advice: None, retry_after: None, details: None, waiting: None }
+        Self { step, reason: reason.into(), advice: None, setting: None, retry_after: None, details: None, waiting: None }
     }
 
     /// Says what to try.
@@ -155,6 +157,15 @@ impl Reply {
         match &self.outcome {
             Err(CallError::Waiting(waiting)) => Some(*waiting),
             _ => None,
+        }
+    }
+
+    /// The setting by which a person would allow what was refused; `None` where no setting does.
+    pub fn setting(&self) -> Option<&str> {
+        match &self.outcome {
+            Err(CallError::Refused(refusal)) => refusal.setting.as_deref(),
+            Err(CallError::Failed(error)) => error.setting.as_deref(),
+            Ok(_) | Err(CallError::Waiting(_)) => None,
         }
     }
 

@@ -3,12 +3,23 @@
 #[path = "../examples/agent_loop.rs"]
 mod agent_loop;
 #[cfg(feature = "app")]
+#[path = "../examples/agent_with_model.rs"]
+mod agent_with_model;
+#[path = "../examples/approvals.rs"]
+mod approvals;
+#[path = "../examples/commands.rs"]
+mod commands;
+#[cfg(feature = "app")]
 #[path = "../examples/front_end.rs"]
 mod front_end;
 #[path = "../examples/lazy_factory.rs"]
 mod lazy_factory;
+#[path = "../examples/plans.rs"]
+mod plans;
 #[path = "../examples/policy_explained.rs"]
 mod policy_explained;
+#[path = "../examples/progress.rs"]
+mod progress;
 #[path = "../examples/register_tool.rs"]
 mod register_tool;
 #[path = "../examples/schemas.rs"]
@@ -19,6 +30,32 @@ mod store_files;
 #[test]
 fn agent_loop_runs() {
     agent_loop::main().unwrap();
+}
+
+#[cfg(feature = "app")]
+#[test]
+fn agent_with_model_runs() {
+    agent_with_model::main().unwrap();
+}
+
+#[test]
+fn approvals_runs() {
+    approvals::main().unwrap();
+}
+
+#[test]
+fn commands_runs() {
+    commands::main().unwrap();
+}
+
+#[test]
+fn plans_runs() {
+    plans::main().unwrap();
+}
+
+#[test]
+fn progress_runs() {
+    progress::main().unwrap();
 }
 
 #[cfg(feature = "app")]

@@ -63,9 +63,14 @@ pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, 
 }
 
 fn asked(runtime: &Runtime, what: &str) -> Result<Option<Zeroizing<String>>, Failure> {
+    hidden(runtime, &format!("{what}, which does not show: "))
+}
+
+/// A line that a person types, which does not show; `None` where they gave up with Ctrl-C.
+pub(super) fn hidden(runtime: &Runtime, question: &str) -> Result<Option<Zeroizing<String>>, Failure> {
     let hidden = Hidden::new()
         .map_err(|error| Failure::failed("the terminal cannot be kept from showing it").because(error))?;
-    let _ = write!(io::stderr(), "{what}, which does not show: ");
+    let _ = write!(io::stderr(), "{question}");
     let line = typed(runtime);
     drop(hidden);
     let _ = writeln!(io::stderr());

@@ -29,6 +29,7 @@ mod mcp;
 mod mcp_conformance;
 mod memory;
 mod onboard;
+mod outside;
 mod policy;
 mod processes;
 mod routing;

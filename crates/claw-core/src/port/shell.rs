@@ -142,6 +142,15 @@ pub struct Ended {
     pub stopped: Option<Stopped>,
 }
 
+/// The home directory of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandHome {
+    /// The directory's key: commands with the same key share it.
+    pub key: SmolStr,
+    /// The command may change it.
+    pub write: bool,
+}
+
 /// For whom and within what a command runs.
 #[derive(Debug, Clone)]
 pub struct RunContext {
@@ -162,8 +171,8 @@ pub struct RunContext {
     /// Directories that the deployment grants beside the workspace. Files in them that hold secrets by their names are
     /// not shown.
     pub granted: Vec<Allowed>,
-    /// Key of the command's home directory, which outlives it; `None` makes the workspace its home.
-    pub home: Option<SmolStr>,
+    /// The command's home directory, which outlives it; `None` makes the workspace its home.
+    pub home: Option<CommandHome>,
     /// Paths that do not exist for it, as far as they are there.
     pub hidden: Vec<PathBuf>,
     /// Paths beside the workspace that it reaches in a sandbox, where they are not hidden.

@@ -30,7 +30,7 @@ pub struct Facts {
 
 /// What one call would do: its effects, and what it asks of the world.
 ///
-/// Reads are bounded by the scope and not named here.
+/// Reads within the scope need no ask; a path that may be outside it is named by [`Ask::Reach`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The effects of this call, never more than the tool's ceiling.
@@ -123,6 +123,13 @@ pub enum Ask {
         /// As the tool will give it to the files port.
         path: String,
     },
+    /// Reach this path, which may be outside the workspace: a file tool that reads it, or a command that needs it.
+    Reach {
+        /// As the tool will give it to the files port; for a command, where it is.
+        path: String,
+        /// Whether it is changed, too.
+        write: bool,
+    },
     /// Talk to this server.
     Host {
         /// Which one.
@@ -158,7 +165,10 @@ impl Ask {
             // Its login is to another machine.
             Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
-            Self::Write { .. } | Self::Publish { .. } => Effects::of(&[Effect::Write]),
+            Self::Write { .. } | Self::Publish { .. } | Self::Reach { write: true, .. } => {
+                Effects::of(&[Effect::Write])
+            }
+            Self::Reach { write: false, .. } => Effects::of(&[Effect::Read]),
             Self::Host { .. } | Self::Fetch { .. } => Effects::of(&[Effect::Network]),
             Self::Session { sends: true, .. } => Effects::of(&[Effect::Message, Effect::Spawn]),
             Self::Session { sends: false, .. } => Effects::of(&[Effect::Read]),
@@ -245,6 +255,11 @@ impl Plan {
         Self { effects: Effects::of(&[Effect::Read]), asks: Vec::new(), given: None }
     }
 
+    /// Reads this path, which may be outside the workspace.
+    pub fn reading(path: impl Into<String>) -> Self {
+        Self::read().asking(Ask::Reach { path: path.into(), write: false })
+    }
+
     /// The plan of a tool whose doing cannot be told beforehand.
     pub fn opaque(effects: Effects) -> Self {
         Self { effects, asks: vec![Ask::Opaque], given: None }
@@ -313,6 +328,11 @@ pub enum Target {
         /// As the plan names it.
         path: String,
     },
+    /// A directory outside the caller's scope.
+    Outside {
+        /// Its real path.
+        path: String,
+    },
     /// A server that a session may have fetched pages from.
     Host {
         /// A name or a literal address.
@@ -350,6 +370,17 @@ pub struct Sight {
     pub credential: Option<SmolStr>,
     /// Commands of the agent can change it, or change where its name leads: it may be another thing a moment later.
     pub writable: bool,
+}
+
+impl Sight {
+    /// Identity of a directory outside the scope: which one it is, its path says.
+    pub const DIRECTORY: &str = "directory";
+
+    /// A directory outside the scope, by its real path.
+    pub fn outside(path: String) -> Self {
+        let (target, identity) = (Target::Outside { path: path.clone() }, Some(Self::DIRECTORY.to_owned()));
+        Self { target, path: Some(path), identity, credential: None, writable: false }
+    }
 }
 
 /// Everything that decides what a call would do, and for whom: what an approval binds.
