@@ -163,7 +163,7 @@ async fn what_the_file_says_stays_to_the_last_comment() {
     assert!(chat.stdout.contains("ready"), "{}", chat.shown());
 
     // One that cannot be changed line by line is left alone, and no key is replaced.
-    let inline = "models = { provider = \"own\", model = \"small\" }\n";
+    let inline = "models = { provider = \"ollama\", model = \"small\" }\n";
     put(&home, inline);
     let other = piped(&home, KEY, &[&flags[..], &["--provider", "far", "--yes"]].concat());
     assert_eq!(other.code, 1, "{}", other.shown());

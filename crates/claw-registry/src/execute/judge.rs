@@ -163,9 +163,10 @@ impl Trip<'_> {
     pub(super) fn scope(&self, place: &Place) -> Scope {
         let rules = self.executor.0.files.load();
         let name = &self.tool.entry.meta.name;
-        // Of two at one place the first counts, and a person may be asked for more than was granted.
-        let directories: Vec<Root> =
-            self.asked.iter().cloned().chain(self.granted.iter().map(|(_, root)| root.clone())).collect();
+        // A person may be asked for more than was granted.
+        let is_asked = |root: &&Root| self.asked.iter().any(|asked| asked.path == root.path);
+        let granted = self.granted.iter().map(|(_, root)| root).filter(|root| !is_asked(root));
+        let directories: Vec<Root> = self.asked.iter().chain(granted).cloned().collect();
         let beside = guard::Beside { skills: &self.skills.directories, directories: &directories };
         guard::scope(&rules, self.offer.caller(), name, &place.facts, beside)
     }
