@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use claw_core::RuleId;
-use clawsmith::app::{RuleFor, Verdict};
 use clawsmith::app::access::{Permission, Visitor};
+use clawsmith::app::{RuleFor, Verdict};
 use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule, RuleWidth};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;

@@ -175,8 +175,7 @@ fn is_secret(path: &Path) -> bool {
     let Some(name) = text(path.file_name()) else { return false };
     let within = text(path.parent().and_then(Path::file_name)).unwrap_or_default();
     let extension = Path::new(&name).extension().and_then(OsStr::to_str).unwrap_or_default();
-    let is_environment =
-        name == ".env" || (name.starts_with(".env.") && !EXAMPLES.contains(&extension));
+    let is_environment = name == ".env" || (name.starts_with(".env.") && !EXAMPLES.contains(&extension));
     let is_key = extension != "pub" && KEYS.iter().any(|key| name.starts_with(key));
     is_environment
         || is_key
@@ -223,7 +222,8 @@ mod tests {
             "app/.env.production",
         ];
         secret.iter().for_each(|path| write(path, "-----BEGIN PRIVATE KEY-----\n"));
-        let plain = ["keys/id_ed25519.pub", "keys/id_rsa_work.pub", "app/.env.example", "ca.pem", "keyring.rs"];
+        let plain =
+            ["keys/id_ed25519.pub", "keys/id_rsa_work.pub", "app/.env.example", "ca.pem", "keyring.rs"];
         for path in plain.into_iter().chain([".ssh/config", ".cargo/bin/cargo"]) {
             write(path, "-----BEGIN CERTIFICATE-----\n");
         }

@@ -65,10 +65,13 @@ impl ApprovalConfig {
         });
         // Of two that are as strict, the configured one is named.
         let (rule, mode) = narrowed.chain(configured).max_by_key(|(rule, _)| *rule)?;
-        Some((rule, match mode {
-            Some(mode) => format!("the mode `{mode}`"),
-            None => format!("`approvals.effects.{effect}`"),
-        }))
+        Some((
+            rule,
+            match mode {
+                Some(mode) => format!("the mode `{mode}`"),
+                None => format!("`approvals.effects.{effect}`"),
+            },
+        ))
     }
 
     /// The same, narrowed by one mode more.

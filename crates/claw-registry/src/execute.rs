@@ -440,8 +440,7 @@ impl Trip<'_> {
         };
         let scrubbed = |text: String| scrubber.text(&text);
         let plan = scrubber.json(&serde_json::to_value(&judged.plan).unwrap_or_default());
-        let (reason, advice, setting) =
-            (reason.map(scrubbed), advice.map(scrubbed), setting.map(scrubbed));
+        let (reason, advice, setting) = (reason.map(scrubbed), advice.map(scrubbed), setting.map(scrubbed));
         Ok(Rehearsal { verdict, reason, advice, setting, effects: judged.effects, plan, notes })
     }
 

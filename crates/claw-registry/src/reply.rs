@@ -102,7 +102,15 @@ impl Step {
 impl Refusal {
     /// Turned away at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
-        Self { step, reason: reason.into(), advice: None, setting: None, retry_after: None, details: None, waiting: None }
+        Self {
+            step,
+            reason: reason.into(),
+            advice: None,
+            setting: None,
+            retry_after: None,
+            details: None,
+            waiting: None,
+        }
     }
 
     /// Says what to try.

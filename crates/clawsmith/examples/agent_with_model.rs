@@ -22,13 +22,15 @@ async fn answer(stream: &mut TcpStream) -> anyhow::Result<()> {
         request.extend_from_slice(&piece[..count]);
         let text = String::from_utf8_lossy(&request);
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
         if count == 0 || length.is_none_or(|length: usize| body.len() >= length) {
             break body.to_owned();
         }
     };
     let asked: Value = serde_json::from_str(&body)?;
-    let has_result = asked["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
+    let has_result =
+        asked["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
     let (delta, reason) = match has_result {
         false => {
             let function = json!({ "name": "workspace_dir", "arguments": "{}" });
@@ -93,7 +95,10 @@ pub(crate) async fn main() -> anyhow::Result<()> {
             },
         }
     }
-    anyhow::ensure!(said.contains("I looked.") && called.iter().any(|tool| tool == "workspace_dir"), "{said}");
+    anyhow::ensure!(
+        said.contains("I looked.") && called.iter().any(|tool| tool == "workspace_dir"),
+        "{said}"
+    );
     sessions.end().await?;
     app.close().await;
     Ok(())

@@ -53,7 +53,8 @@ pub(crate) async fn main() -> anyhow::Result<()> {
     let offer = toolbox.offer(caller).await;
     for (path, expected) in [("hello.txt", RehearsedVerdict::Allow), ("/etc/motd", RehearsedVerdict::Deny)] {
         let request = Request::new("greet", json!({ "name": "Ann", "path": path }));
-        let rehearsal = toolbox.rehearse(&offer, request).await.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+        let rehearsal =
+            toolbox.rehearse(&offer, request).await.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
         println!("{path}: {:?} {} {}", rehearsal.verdict, rehearsal.effects, rehearsal.plan);
         assert_eq!(rehearsal.verdict, expected);
     }

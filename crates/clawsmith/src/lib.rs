@@ -101,11 +101,11 @@ pub use claw_policy::rate::RateConfig;
 pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::limit::Limiter;
 pub use claw_registry::{
-    AgentCommands, AgentFiles, ApprovalAnswer, Approver, Arguments, Asking, BoundTool, CallError, CallScrubber, CallerTools,
-    CommandRules, Context, Discovery, Executor, Factory, FileRules, Keeping, Limits, Listing, Offer,
-    OfferOptions, Operation, OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry,
-    Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError, Status, Step, ToolLayer,
-    Version, Waiting,
+    AgentCommands, AgentFiles, ApprovalAnswer, Approver, Arguments, Asking, BoundTool, CallError,
+    CallScrubber, CallerTools, CommandRules, Context, Discovery, Executor, Factory, FileRules, Keeping,
+    Limits, Listing, Offer, OfferOptions, Operation, OverlayScope, ProcessLimits, Recorder, Refusal,
+    RegisterError, Registry, Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError,
+    Status, Step, ToolLayer, Version, Waiting,
 };
 #[cfg(feature = "store")]
 pub use claw_store;

@@ -17,8 +17,8 @@ use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_registry::limit::Limiter;
 use claw_registry::{
-    Approver, CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits, RegisterError,
-    Registry, Scrubbers,
+    Approver, CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits,
+    RegisterError, Registry, Scrubbers,
 };
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.

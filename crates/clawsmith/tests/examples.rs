@@ -27,6 +27,17 @@ mod schemas;
 #[path = "../examples/store_files.rs"]
 mod store_files;
 
+/// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
+#[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIRST: extern "C" fn() = {
+    extern "C" fn first() {
+        clawsmith::sandbox::enter_if_asked();
+    }
+    first
+};
+
 #[test]
 fn agent_loop_runs() {
     agent_loop::main().unwrap();

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_policy::shell::ShellConfig;
 use clawsmith::app::Setup;
 use clawsmith::app::grants::{Toolchain, read_setting};
 use clawsmith::app::onboard::{self, ModelTest, ModelTestState, NewKey, NewModel, Target, TargetChange};
-use claw_policy::shell::ShellConfig;
 use clawsmith::config::{FoundBy, NAME, Surroundings, find};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -241,20 +241,18 @@ impl Onboard {
     }
 
     /// The text by which a person is asked before a command deletes whole directories, where somebody wants that.
-    fn deletes(
-        &self,
-        ask: &Questions<'_>,
-        setup: &Setup,
-        target: &Target,
-    ) -> Result<Option<String>, Stop> {
+    fn deletes(&self, ask: &Questions<'_>, setup: &Setup, target: &Target) -> Result<Option<String>, Stop> {
         let is_set = target.has("shell") || setup.config().shell != ShellConfig::default();
         if is_set || !(self.ask_deletes || ask.terminal && !self.yes) {
             return Ok(None);
         }
         if !self.ask_deletes {
-            tell("Commands such as `rm -rf build` are refused; on a machine of your own you can be asked instead.");
+            tell(
+                "Commands such as `rm -rf build` are refused; on a machine of your own you can be asked instead.",
+            );
         }
-        let is_wanted = self.ask_deletes || ask.confirm("Ask before whole directories are deleted?", false)?;
+        let is_wanted =
+            self.ask_deletes || ask.confirm("Ask before whole directories are deleted?", false)?;
         Ok(is_wanted.then(|| format!("[shell.ask]\n\"{DELETES}\" = \"a machine of my own\"\n")))
     }
 }

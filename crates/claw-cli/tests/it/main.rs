@@ -38,6 +38,7 @@ mod runs;
 mod sandbox;
 mod scrub;
 mod secrets;
+mod session_routes;
 mod sessions;
 mod shell;
 mod skills;

@@ -154,9 +154,15 @@ async fn what_the_file_says_stays_to_the_last_comment() {
     assert_eq!(other.code, 0, "{}", other.shown());
     assert!(other.stdout.contains("changed provider, model and key in"), "{}", other.stdout);
     let text = fs::read_to_string(file(&home)).unwrap();
-    assert!(text.starts_with(mine) && text.contains("[models]\nmodel = \"small\"\nprovider = \"near\"\n"), "{text}");
+    assert!(
+        text.starts_with(mine) && text.contains("[models]\nmodel = \"small\"\nprovider = \"near\"\n"),
+        "{text}"
+    );
     assert!(text.contains("[models.providers.own]") && text.contains("[models.providers.near]"), "{text}");
-    assert!(text.ends_with("[shell.ask]\n\"destructive.rm-recursive\" = \"a machine of my own\"\n"), "{text}");
+    assert!(
+        text.ends_with("[shell.ask]\n\"destructive.rm-recursive\" = \"a machine of my own\"\n"),
+        "{text}"
+    );
     let secrets = tokio::task::block_in_place(|| home.run(&["secrets", "list"])).stdout;
     assert!(secrets.contains("own") && secrets.contains("near"), "{secrets}");
     let chat = tokio::task::block_in_place(|| home.run(&["chat", "-m", "hello"]));

@@ -85,10 +85,16 @@ fn a_command_asks_for_the_paths_that_it_needs() {
     let plain = exec(format!("cat {shown}"), json!({}));
     let without = call(&home, "exec", &plain);
     assert!(without.stdout.contains("No such file"), "{}", without.shown());
-    let waiting =
-        Waiting::start(&home, &["exec", &exec(format!("cat {shown}"), json!({ "read_paths": [other] })).to_string()]);
+    let waiting = Waiting::start(
+        &home,
+        &["exec", &exec(format!("cat {shown}"), json!({ "read_paths": [other] })).to_string()],
+    );
     let question = home.run(&["approvals", "show", &waiting.id]);
-    assert!(question.stdout.contains("--width directory would cover reading `~/other`"), "{}", question.shown());
+    assert!(
+        question.stdout.contains("--width directory would cover reading `~/other`"),
+        "{}",
+        question.shown()
+    );
     let given = home.run(&["approvals", "approve", &waiting.id, "--always", "--scope", "agent"]);
     assert_eq!(given.code, 0, "{}", given.shown());
     let ran = waiting.end();
@@ -123,7 +129,14 @@ fn refuses_to_ask_for_the_home_our_own_files_and_secrets() {
     fs::write(real.join(".ssh/config"), "Host x\n").unwrap();
     std::os::unix::fs::symlink(real.join(".ssh"), real.join("other/link")).unwrap();
     home.run(&["sessions", "list"]);
-    for path in ["", ".ssh/config", ".local/share/clawsmith", ".config/clawsmith", "other/link/config", "other/sub/.env"] {
+    for path in [
+        "",
+        ".ssh/config",
+        ".local/share/clawsmith",
+        ".config/clawsmith",
+        "other/link/config",
+        "other/sub/.env",
+    ] {
         let args = json!({ "path": real.join(path) }).to_string();
         let ran = home.run(&["tools", "call", "--wait", "read_file", &args]);
         assert_eq!(ran.code, 1, "{path}: {}", ran.shown());

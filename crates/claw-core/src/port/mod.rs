@@ -59,8 +59,8 @@ pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{
-    Allowed, Child, CommandHome, Control, Ended, HostRan, Program, Ran, RunContext, Shell, ShellHost, Size, Start,
-    Stopped, gap, gaps,
+    Allowed, Child, CommandHome, Control, Ended, HostRan, Program, Ran, RunContext, Shell, ShellHost, Size,
+    Start, Stopped, gap, gaps,
 };
 pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};

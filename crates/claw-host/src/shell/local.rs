@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Allowed, Child, CommandHome, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
+    Allowed, Child, CommandHome, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start,
+    WorkspaceAccess,
 };
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::OnceCell;

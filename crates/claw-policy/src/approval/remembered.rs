@@ -340,10 +340,8 @@ fn suggested(judged: &Judged<'_>, width: RuleWidth) -> Result<Remembered, &'stat
         let (path, identity) =
             found(program, judged, sights).ok_or("it is not certain which program it would run")?;
         let plain = waives.is_empty() && !whole && judged.credential.is_none();
-        let loose = width == RuleWidth::Paths
-            && plain
-            && simple.effects.within(in_workspace)
-            && !is_runner(program);
+        let loose =
+            width == RuleWidth::Paths && plain && simple.effects.within(in_workspace) && !is_runner(program);
         let shape = |argument: &&str| match loose && is_path(argument) {
             true => Shape::Path,
             false => Shape::Is((*argument).to_owned()),

@@ -69,7 +69,11 @@ impl Trip<'_> {
     }
 
     /// What would it do, and what do the rules say of that? Nobody is asked yet.
-    pub(super) async fn weigh(&mut self, args: &Value, left: Effects) -> Result<(Judged, Judgement), Refusal> {
+    pub(super) async fn weigh(
+        &mut self,
+        args: &Value,
+        left: Effects,
+    ) -> Result<(Judged, Judgement), Refusal> {
         let meta = &self.tool.entry.meta;
         let place = self.place().await?;
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
@@ -193,9 +197,7 @@ impl Trip<'_> {
         }
         match self.verdict(judged, &analysis) {
             Judgement::Allow | Judgement::Ask { .. } => Ok(built),
-            Judgement::Deny { reason, advice, setting } => {
-                Err(Refusal { setting, ..denied(reason, advice) })
-            }
+            Judgement::Deny { reason, advice, setting } => Err(Refusal { setting, ..denied(reason, advice) }),
         }
     }
 
@@ -262,7 +264,11 @@ impl Trip<'_> {
                 return Err(Refusal::at(Step::Judge, reason).try_instead("try again later"));
             }
         };
-        seen.map_err(|error| Refusal { advice: error.advice, setting: error.setting, ..Refusal::at(Step::Judge, error.message) })
+        seen.map_err(|error| Refusal {
+            advice: error.advice,
+            setting: error.setting,
+            ..Refusal::at(Step::Judge, error.message)
+        })
     }
 
     fn question(

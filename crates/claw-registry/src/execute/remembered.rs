@@ -154,7 +154,9 @@ fn contents(judged: &Judged) -> Option<Result<Vec<(RuleWidth, RuleContent)>, &'s
     }
     let script = policy::command(&only.ask)?;
     let rules = remembered::suggest(&commands(only, &script, &judged.sights)?);
-    Some(rules.map(|rules| {
-        rules.into_iter().map(|(width, rule)| (width, RuleContent::Commands(rule))).collect()
-    }))
+    Some(
+        rules.map(|rules| {
+            rules.into_iter().map(|(width, rule)| (width, RuleContent::Commands(rule))).collect()
+        }),
+    )
 }

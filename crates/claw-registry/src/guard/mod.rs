@@ -38,8 +38,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
-pub(crate) use self::scope::{Beside, scope};
 pub use self::scope::{AgentFiles, FileRules};
+pub(crate) use self::scope::{Beside, scope};
 pub(crate) use self::skills::look_at_skills;
 pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::TenantId;
 use claw_core::port::{
-    Access, Allowed, CommandHome, HostRan, ProgramHost, ProgramRun, Ran, Root, RunContext, Scope, Shell, ShellHost,
+    Access, Allowed, CommandHome, HostRan, ProgramHost, ProgramRun, Ran, Root, RunContext, Scope, Shell,
+    ShellHost,
 };
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 use smol_str::{SmolStr, format_smolstr};

@@ -239,7 +239,9 @@ impl App {
             its && rule.state(now) == "live"
         });
         let read = |rule: &Rule| {
-            serde_json::from_value::<RuleContent>(rule.new.rule.clone()).ok().and_then(RuleContent::into_commands)
+            serde_json::from_value::<RuleContent>(rule.new.rule.clone())
+                .ok()
+                .and_then(RuleContent::into_commands)
         };
         let rules: Vec<(Rule, Remembered)> =
             rules.into_iter().filter_map(|rule| read(&rule).map(|read| (rule, read))).collect();

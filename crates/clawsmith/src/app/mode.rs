@@ -59,7 +59,10 @@ impl Mode {
             Self::Edits => (EffectRule::Ask, &[Execute, Message, Spawn, Admin]),
             Self::Configured => return None,
         };
-        Some(Narrowing { mode: self.name().into(), effects: effects.iter().map(|effect| (*effect, rule)).collect() })
+        Some(Narrowing {
+            mode: self.name().into(),
+            effects: effects.iter().map(|effect| (*effect, rule)).collect(),
+        })
     }
 }
 

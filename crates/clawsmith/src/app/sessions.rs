@@ -80,7 +80,8 @@ impl App {
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
         let hooks = Hooks {
-            listener: Some(Arc::clone(&chronicle) as _), keeping: Some(keeping),
+            listener: Some(Arc::clone(&chronicle) as _),
+            keeping: Some(keeping),
             owner_answers: options.owner_answers,
         };
         let executor = self.toolbox(hooks).await?.executor().clone();

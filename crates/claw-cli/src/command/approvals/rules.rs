@@ -113,7 +113,9 @@ pub(super) fn preview_lines(preview: &RulePreview) -> Vec<(&'static str, String)
         lines.push((name, format!("--width {width} would cover {covers}")));
         let Some(past) = past else { continue };
         let shown = past.iter().take(SHOWN);
-        lines.extend(shown.map(|command| ("", format!("  it would have covered `{command}`, which ran before"))));
+        lines.extend(
+            shown.map(|command| ("", format!("  it would have covered `{command}`, which ran before"))),
+        );
         match past.len().saturating_sub(SHOWN) {
             0 if past.is_empty() => {
                 lines.push(("", "  it would have covered none of the commands that ran before".to_owned()));

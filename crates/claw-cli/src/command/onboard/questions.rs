@@ -209,7 +209,9 @@ impl Questions<'_> {
             match text {
                 "" if known.is_some() => return Err(Stop::Demo),
                 "" => return Ok(NewKey::None),
-                key if key.len() < SHORTEST_KEY || key.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+                key if key.len() < SHORTEST_KEY
+                    || key.contains(|c: char| c.is_whitespace() || c.is_control()) =>
+                {
                     complain("no", "this is no key: one has no spaces, is one line and not as short");
                 }
                 key => return Ok(NewKey::Given(SecretString::from(key))),

@@ -184,7 +184,10 @@ enum Said {
     No(Option<String>),
     Once,
     /// Yes, and without asking from now on.
-    Always { scope: RuleFor, width: RuleWidth },
+    Always {
+        scope: RuleFor,
+        width: RuleWidth,
+    },
 }
 
 /// The rule in an answer such as `a` or `s2`: the letter says for whom, the number which of the rules that are offered.
@@ -231,7 +234,8 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
             writeln!(output, "           {line}")?;
         }
     }
-    let offered = request.remember.as_ref().map(|suggestions| suggestions.rules.as_slice()).unwrap_or_default();
+    let offered =
+        request.remember.as_ref().map(|suggestions| suggestions.rules.as_slice()).unwrap_or_default();
     for (i, suggestion) in offered.iter().enumerate() {
         let name = if i == 0 { "  always   " } else { "           " };
         let number = if offered.len() > 1 { format!("{}  ", i + 1) } else { String::new() };
@@ -241,7 +245,9 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
     match offered.len() {
         0 => {}
         1 => choice.push_str(" / yes in this [s]ession / [a]lways"),
-        count => choice.push_str(&format!(" / yes in this [s]ession / [a]lways, with 1 to {count}: s1, a{count}")),
+        count => {
+            choice.push_str(&format!(" / yes in this [s]ession / [a]lways, with 1 to {count}: s1, a{count}"))
+        }
     }
     choice.push_str(" / [n]o, or no and why");
     if is_long {

@@ -5,6 +5,7 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{Approval, ApprovalState, NewApproval, RuleWidth, Suggestion, Suggestions};
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
+use clawsmith::app::RuleFor;
 
 use super::{Said, ask, how_ended};
 
@@ -97,7 +98,9 @@ fn always_offers_its_widths_as_a_list() {
     let (answer, shown) = said(&both, "s2\n");
     assert_eq!(answer, Said::Always { scope: RuleFor::Session, width: RuleWidth::Paths });
     assert!(
-        shown.contains("  always   1  `/usr/bin/cat a.txt`\n           2  `/usr/bin/cat <any path of the workspace>`\n"),
+        shown.contains(
+            "  always   1  `/usr/bin/cat a.txt`\n           2  `/usr/bin/cat <any path of the workspace>`\n"
+        ),
         "{shown}"
     );
     assert_eq!(said(&both, "s\n").0, Said::Always { scope: RuleFor::Session, width: RuleWidth::Exact });
