@@ -288,6 +288,7 @@ fn order() -> Order {
         thread: None,
         asking: Asking::Impossible,
         budget: Budget::default(),
+        narrowing: None,
         hops: 0,
     }
 }

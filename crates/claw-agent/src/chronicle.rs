@@ -105,9 +105,9 @@ fn told(event: &Event) -> Option<SessionEventBody> {
         What::CallFinished { tool, outcome, micros } => {
             of_tool(tool.to_string(), ToolEvent::Finished { outcome: *outcome, micros: *micros })
         }
-        What::CallRefused { tool, step, reason } => {
-            let (step, reason) = ((*step).into(), reason.clone());
-            of_tool(tool.clone(), ToolEvent::Refused { step, reason })
+        What::CallRefused { tool, step, reason, setting } => {
+            let (step, reason, setting) = ((*step).into(), reason.clone(), setting.clone());
+            of_tool(tool.clone(), ToolEvent::Refused { step, reason, setting })
         }
         What::ApprovalRequested { approval } => {
             let asked = &approval.request;

@@ -10,6 +10,7 @@ use claw_core::store::{
 };
 use claw_core::tool::{Caller, PeerKind};
 use claw_core::{AgentId, JobId, MessageId, SessionKey, TenantId, UserId};
+use claw_policy::approval::Narrowing;
 use claw_registry::Asking;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,6 +50,9 @@ pub struct Order {
     /// The budget of the run and all runs that it starts.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
+    /// The mode that the message was sent in: it holds for all calls of the run, whichever process carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrowing: Option<Narrowing>,
 }
 
 /// The budget that a run and all runs below it share; `None` for no limit.

@@ -31,6 +31,8 @@ pub enum What {
         step: &'static str,
         /// The rule that refused it, in words.
         reason: String,
+        /// The setting by which a person would allow it; `None` where no setting does.
+        setting: Option<String>,
     },
     /// A person is asked for approval.
     ApprovalRequested {

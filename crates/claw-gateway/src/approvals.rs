@@ -1,10 +1,12 @@
 //! Approvals that calls wait for: a visitor sees and answers their own, an administrator all of the tenant.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use claw_core::RuleId;
-use clawsmith::app::Verdict;
 use clawsmith::app::access::{Permission, Visitor};
-use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule};
+use clawsmith::app::{RuleFor, Verdict};
+use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule, RuleWidth};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,43 @@ pub(crate) struct Given {
     /// The reason for a denial; the model is told.
     #[serde(default)]
     pub(crate) reason: Option<String>,
+    /// With a yes: do not ask about such calls again.
+    #[serde(default)]
+    pub(crate) always: Option<AlwaysGiven>,
+}
+
+/// A rule that is given with a yes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AlwaysGiven {
+    /// One of the approval's `widths`; the first where it is left out.
+    pub(crate) width: Option<RuleWidth>,
+    /// The callers that the rule covers. More than the session takes an administrator.
+    pub(crate) scope: AlwaysScope,
+    /// For how many seconds it holds; until it is revoked where it is left out.
+    #[schemars(range(min = 1, max = 315_360_000))]
+    pub(crate) seconds: Option<u32>,
+}
+
+/// The callers that a rule covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AlwaysScope {
+    /// The agent that asks, in this session.
+    #[default]
+    Session,
+    /// The agent that asks, in all its sessions.
+    Agent,
+    /// Every agent of the tenant.
+    Tenant,
+}
+
+/// A rule that could be given with a yes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WidthView {
+    width: RuleWidth,
+    /// The calls that it would cover, as a person reads it.
+    covers: String,
 }
 
 /// Approvals, oldest first.
@@ -52,6 +91,10 @@ pub(crate) struct ApprovalView {
     run_id: Option<JobId>,
     asked: UnixMillis,
     expires: UnixMillis,
+    /// Rules that could be given with a yes (`always`), the narrowest first.
+    widths: Vec<WidthView>,
+    /// Directories outside the workspace that a yes grants. Only an administrator answers then.
+    directories: Vec<String>,
 }
 
 /// Remembered rules.
@@ -138,9 +181,37 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
         let what = format!("approval `{id}` is {} already, and that stands", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
-    let verdict = if given.approve { Verdict::Once } else { Verdict::Deny { reason: given.reason } };
+    let verdict = verdict(visit, &found, given)?;
     let answered = app.answer_found(&found, verdict, &visit.visitor().name()).await?;
     Ok(shown(&answered.approval))
+}
+
+fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, ApiError> {
+    let is_admin = visit.visitor().role >= AccessRole::Admin;
+    let forbidden = |what: &str| ApiError::new(StatusCode::FORBIDDEN, "forbidden", what);
+    let Given { approve, reason, always } = given;
+    if !approve {
+        return match always {
+            None => Ok(Verdict::Deny { reason }),
+            Some(_) => Err(ApiError::invalid("`always` goes with a yes").hint("leave `always` out")),
+        };
+    }
+    if !found.request.directories.is_empty() && !is_admin {
+        let what = "a yes grants directories of this machine, which only an administrator may do";
+        return Err(forbidden(what));
+    }
+    let Some(AlwaysGiven { width, scope, seconds }) = always else { return Ok(Verdict::Once) };
+    if scope != AlwaysScope::Session && !is_admin {
+        return Err(forbidden("a rule for more than this session takes an administrator")
+            .hint("leave `scope` out, or set it to `session`"));
+    }
+    let scope = match scope {
+        AlwaysScope::Session => RuleFor::Session,
+        AlwaysScope::Agent => RuleFor::Agent,
+        AlwaysScope::Tenant => RuleFor::Tenant,
+    };
+    let lasts = seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    Ok(Verdict::Always { scope, lasts, width })
 }
 
 fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {
@@ -166,5 +237,13 @@ fn shown(approval: &Approval) -> ApprovalView {
         run_id: request.run,
         asked: request.asked,
         expires: request.expires,
+        widths: request
+            .remember
+            .map(|suggestions| suggestions.rules)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|rule| WidthView { width: rule.width, covers: rule.text })
+            .collect(),
+        directories: request.directories.iter().map(|root| root.path.display().to_string()).collect(),
     }
 }

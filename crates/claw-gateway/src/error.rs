@@ -32,6 +32,9 @@ pub(crate) struct Problem {
     /// The advice: what to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// The setting by which an operator would allow it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setting: Option<String>,
     /// More for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
@@ -62,6 +65,7 @@ pub(crate) struct ApiError {
     code: &'static str,
     what: String,
     hint: Option<String>,
+    setting: Option<String>,
     retry_after: Option<Duration>,
     /// Further details for programs.
     details: Option<Value>,
@@ -70,7 +74,7 @@ pub(crate) struct ApiError {
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
-        Self { status, code, what, hint: None, retry_after: None, details: None }
+        Self { status, code, what, hint: None, setting: None, retry_after: None, details: None }
     }
 
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
@@ -103,7 +107,12 @@ impl ApiError {
 
     /// Returns the error as a WebSocket frame.
     pub(crate) fn frame(&self) -> Value {
-        json!({ "code": self.code, "detail": self.what, "hint": self.hint, "details": self.details })
+        let mut frame =
+            json!({ "code": self.code, "detail": self.what, "hint": self.hint, "details": self.details });
+        if let Some(setting) = &self.setting {
+            frame["setting"] = json!(setting);
+        }
+        frame
     }
 
     /// The answer in OpenAI's shape.
@@ -168,6 +177,7 @@ impl From<&Refusal> for ApiError {
         };
         Self {
             hint: refusal.advice.clone(),
+            setting: refusal.setting.clone(),
             retry_after: refusal.retry_after,
             details: refusal.details.as_deref().cloned(),
             ..Self::new(status, code, refusal.reason.clone())
@@ -202,6 +212,7 @@ impl IntoResponse for ApiError {
             code: self.code,
             detail: self.what.clone(),
             hint: self.hint.clone(),
+            setting: self.setting.clone(),
             details: self.details.clone(),
         };
         let mut response = self.head((self.status, Json(problem)).into_response());

@@ -146,6 +146,7 @@ pub async fn serve(
         script: options.script,
         instead: None,
         slots: Some(SLOTS),
+        owner_answers: false,
     };
     let sessions = app.sessions(sessions).await?;
     let address =

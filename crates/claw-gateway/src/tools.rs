@@ -110,6 +110,9 @@ pub(crate) struct CallResult {
 pub(crate) struct CallFault {
     kind: String,
     message: String,
+    /// The setting by which an operator would allow it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setting: Option<String>,
     details: Option<Value>,
 }
 
@@ -283,6 +286,7 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
             let fault = CallFault {
                 kind: kind_name(error.kind),
                 message: error.for_model(),
+                setting: error.setting.clone(),
                 details: error.details.as_deref().cloned(),
             };
             Ok(Json(Called { error: Some(fault), ..called(false) }).into_response())

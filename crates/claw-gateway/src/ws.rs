@@ -135,6 +135,7 @@ struct Answer {
     approval_id: String,
     approve: bool,
     reason: Option<String>,
+    always: Option<approvals::AlwaysGiven>,
 }
 
 /// The answer to a request of a client.
@@ -331,7 +332,11 @@ impl Connection {
                 let id = answer.approval_id.parse().map_err(|_| {
                     ApiError::not_found(format!("there is no approval `{}`", shown(&answer.approval_id)))
                 })?;
-                let given = approvals::Given { approve: answer.approve, reason: answer.reason };
+                let given = approvals::Given {
+                    approve: answer.approve,
+                    reason: answer.reason,
+                    always: answer.always,
+                };
                 Ok(json!(approvals::give(visit, id, given).await?))
             }
             Command::Subscribe(of) => self.subscribe(of).await,

@@ -5,18 +5,21 @@
 
 mod address;
 mod command;
+mod grantable;
 pub mod remembered;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use claw_core::port::{Access, Scope};
-use claw_core::tool::{Ask, Effect, Effects, Sight, Target};
+use claw_core::port::{Access, Root, Scope};
+use claw_core::tool::{Ask, Effect, Effects, Sight, Target, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 pub use self::address::WebApprovals;
 pub use self::command::{AnalysedAsk, Analysis, Security, command, programs};
+pub use self::grantable::Grantable;
 
 /// Settings that decide whether a person is asked before a call runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,22 +36,23 @@ pub struct ApprovalConfig {
     pub web: WebApprovals,
     /// Rule for agents that publish a skill: `allow`, `ask` or `deny`.
     pub publish: EffectRule,
+    /// What to do with a path outside the workspace that no setting grants: `ask` the person at the terminal, or `deny`.
+    pub outside: OutsideRule,
     /// Time to wait for an answer, in seconds.
     pub wait_secs: u32,
     /// Hours that an approval stays open if nobody watches; its run is parked meanwhile and blocks nobody.
     #[schemars(range(min = 1, max = 8760))]
     pub park_hours: u32,
-    /// Set by a front end for its own calls; not part of the configuration file.
+    /// Modes of the process and of a run; no file has them.
     #[serde(skip)]
-    pub narrowing: Option<Narrowing>,
+    pub narrowing: Vec<Narrowing>,
 }
 
-/// Stricter rules of a mode that a person chose. The stricter of the mode's rule and the configured one
-/// applies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Stricter rules of a mode that a person chose. The strictest of all modes' rules and the configured one holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Narrowing {
     /// The mode's name.
-    pub mode: &'static str,
+    pub mode: SmolStr,
     /// The mode's rules.
     pub effects: BTreeMap<Effect, EffectRule>,
 }
@@ -56,15 +60,31 @@ pub struct Narrowing {
 impl ApprovalConfig {
     /// The rule of an effect, and where it comes from; `None` if there is none.
     pub fn of_effect(&self, effect: Effect) -> Option<(EffectRule, String)> {
-        let configured = self.effects.get(&effect).copied();
-        let narrowed = self.narrowing.as_ref().and_then(|narrowing| narrowing.effects.get(&effect).copied());
-        match (configured, narrowed, &self.narrowing) {
-            (configured, Some(rule), Some(narrowing)) if configured.is_none_or(|other| other < rule) => {
-                Some((rule, format!("the mode `{}`", narrowing.mode)))
-            }
-            (Some(rule), ..) => Some((rule, format!("`approvals.effects.{effect}`"))),
-            (None, ..) => None,
-        }
+        let configured = self.effects.get(&effect).map(|rule| (*rule, None));
+        let narrowed = self.narrowing.iter().filter_map(|narrowing| {
+            narrowing.effects.get(&effect).map(|rule| (*rule, Some(narrowing.mode.as_str())))
+        });
+        // Of two that are as strict, the configured one is named.
+        let (rule, mode) = narrowed.chain(configured).max_by_key(|(rule, _)| *rule)?;
+        Some((
+            rule,
+            match mode {
+                Some(mode) => format!("the mode `{mode}`"),
+                None => format!("`approvals.effects.{effect}`"),
+            },
+        ))
+    }
+
+    /// The same, narrowed by one mode more.
+    #[must_use]
+    pub fn narrowed(mut self, narrowing: Narrowing) -> Self {
+        self.narrowing.push(narrowing);
+        self
+    }
+
+    /// Whether a rule denies that anything is written.
+    pub fn denies_writing(&self) -> bool {
+        self.of_effect(Effect::Write).is_some_and(|(rule, _)| rule == EffectRule::Deny)
     }
 }
 
@@ -76,9 +96,10 @@ impl Default for ApprovalConfig {
             effects: BTreeMap::new(),
             web: WebApprovals::default(),
             publish: EffectRule::Ask,
+            outside: OutsideRule::default(),
             wait_secs: 120,
             park_hours: 24,
-            narrowing: None,
+            narrowing: Vec::new(),
         }
     }
 }
@@ -94,6 +115,17 @@ pub enum AskMode {
     OnMiss,
     /// Before every call that does more than read.
     Always,
+}
+
+/// What to do with a path outside the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutsideRule {
+    /// Ask the person at the terminal, where there is one.
+    #[default]
+    Ask,
+    /// Refuse it.
+    Deny,
 }
 
 /// The rule for calls with an effect, in the order of strictness.
@@ -124,12 +156,35 @@ pub enum Judgement {
         reason: String,
         /// Advice on what to try instead.
         advice: Option<String>,
+        /// The setting by which a person would allow it; `None` where no setting does.
+        setting: Option<String>,
     },
 }
 
 impl Judgement {
     fn deny(reason: String) -> Self {
-        Self::Deny { reason, advice: None }
+        Self::Deny { reason, advice: None, setting: None }
+    }
+
+    /// Denied as the port would refuse it.
+    fn refused(error: ToolError) -> Self {
+        Self::Deny { reason: error.message, advice: error.advice, setting: error.setting }
+    }
+
+    /// Says what to try instead.
+    fn try_instead(mut self, text: &str) -> Self {
+        if let Self::Deny { advice, .. } = &mut self {
+            *advice = Some(text.to_owned());
+        }
+        self
+    }
+
+    /// Names the setting by which a person would allow it.
+    fn allowed_by(mut self, text: impl Into<String>) -> Self {
+        if let Self::Deny { setting, .. } = &mut self {
+            *setting = Some(text.into());
+        }
+        self
     }
 }
 
@@ -142,8 +197,10 @@ pub struct Circumstances<'a> {
     pub left: Effects,
     /// The directory that the plan's paths start from.
     pub directory: &'a Path,
-    /// The files that the caller may reach.
+    /// What files the caller may reach, the directories that a person is asked about included.
     pub scope: &'a Scope,
+    /// Roots of the scope that a person has yet to grant.
+    pub asked: &'a [Root],
     /// Commands of this caller run in a sandbox.
     pub sandboxed: bool,
     /// The plan's asks, each with its analysis.
@@ -194,7 +251,7 @@ pub fn targets(analysis: &Analysis) -> Vec<Target> {
             Ask::Fetch { origin, .. } => targets.push(Target::Host { host: origin.host.to_string() }),
             Ask::Publish { path } => targets.push(Target::Skill { path: path.clone() }),
             Ask::Session { session, .. } => targets.push(Target::Session { session: session.clone() }),
-            Ask::Host { .. } | Ask::Opaque => {}
+            Ask::Reach { .. } | Ask::Host { .. } | Ask::Opaque => {}
         }
     }
     targets
@@ -217,12 +274,13 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
             }
             EffectRule::Deny if by.starts_with("the mode") => {
                 let advice = "say what you would do; the person decides about the mode";
-                return Judgement::Deny {
-                    reason: format!("{by} says deny"),
-                    advice: Some(advice.to_owned()),
-                };
+                let denied = Judgement::deny(format!("{by} says deny")).try_instead(advice);
+                return denied.allowed_by("`/mode configured`, or `--mode configured`, leaves the mode");
             }
-            EffectRule::Deny => return Judgement::deny(format!("{by} says deny")),
+            EffectRule::Deny => {
+                let denied = Judgement::deny(format!("{by} says deny"));
+                return denied.allowed_by(format!("{by} = \"ask\" asks you instead"));
+            }
         }
     }
     for analysed in &analysis.asks {
@@ -230,7 +288,10 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
             (Ask::Input(_), _) => command::judge_input(config, analysed, circumstances),
             (_, Some(script)) => command::judge(config, &script, analysed, circumstances),
             (Ask::Fetch { origin, url }, None) => {
-                address::judge(&config.web, (&origin.host, url), circumstances.sights)
+                match address::judge(&config.web, (&origin.host, url), circumstances.sights) {
+                    Judgement::Ask { .. } if analysed.covered => Judgement::Allow,
+                    judgement => judgement,
+                }
             }
             (ask, None) => judge_ask(ask, config.publish, circumstances),
         };
@@ -246,7 +307,8 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
     match asked {
         None => Judgement::Allow,
         Some(reason) if config.ask == AskMode::Off => {
-            Judgement::deny(format!("{reason}, and `approvals.ask` is `off`"))
+            let denied = Judgement::deny(format!("{reason}, and `approvals.ask` is `off`"));
+            denied.allowed_by("`approvals.ask = \"on-miss\"` asks you instead")
         }
         Some(reason) => Judgement::Ask { reason },
     }
@@ -271,20 +333,31 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
                 Ok(_) if is_of_git(leads_to(path, circumstances.sights).unwrap_or(path)) => Judgement::Ask {
                     reason: format!("`{path}` is git's own, and git runs programs that its files name"),
                 },
-                Ok(_) => Judgement::Allow,
-                Err(error) => Judgement::Deny { reason: error.message, advice: error.advice },
+                Ok(target) => judge_reach(path, (&target, Access::Write), circumstances),
+                Err(error) => Judgement::refused(error),
+            }
+        }
+        Ask::Reach { path, write } => {
+            let access = if *write { Access::Write } else { Access::Read };
+            match circumstances.scope.resolve_text(circumstances.directory, path, access) {
+                Ok(target) => judge_reach(path, (&target, access), circumstances),
+                // A command would run without the path that it needs.
+                Err(error) if circumstances.analysis.has_commands() => Judgement::refused(error),
+                // The files port refuses it, as it does what is missing.
+                Err(_) => Judgement::Allow,
             }
         }
         Ask::Publish { path } => {
             let reached = circumstances.scope.resolve_text(circumstances.directory, path, Access::Read);
             match (reached, publishing) {
-                (Err(error), _) => Judgement::Deny { reason: error.message, advice: error.advice },
+                (Err(error), _) => Judgement::refused(error),
                 (Ok(_), EffectRule::Allow) => Judgement::Allow,
                 (Ok(_), EffectRule::Ask) => Judgement::Ask {
                     reason: "other agents follow a published skill, and `approvals.publish` says ask"
                         .to_owned(),
                 },
-                (Ok(_), EffectRule::Deny) => Judgement::deny("`approvals.publish` says deny".to_owned()),
+                (Ok(_), EffectRule::Deny) => Judgement::deny("`approvals.publish` says deny".to_owned())
+                    .allowed_by("`approvals.publish = \"ask\"` asks you instead"),
             }
         }
         Ask::Session { session, .. } => {
@@ -297,6 +370,25 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
             }
         }
         Ask::Host { .. } | Ask::Fetch { .. } | Ask::Opaque => Judgement::Allow,
+    }
+}
+
+/// Judges a path within the scope: one in a directory that a person has yet to grant is asked about.
+fn judge_reach(
+    path: &str,
+    (target, access): (&Path, Access),
+    circumstances: &Circumstances<'_>,
+) -> Judgement {
+    let root = circumstances.scope.root_around(target);
+    match root.filter(|root| circumstances.asked.contains(root)) {
+        Some(root) => {
+            let what = if access == Access::Write { "change" } else { "read" };
+            let directory = root.path.display();
+            let reason =
+                format!("`{path}` is outside the workspace: a yes lets the call {what} `{directory}`");
+            Judgement::Ask { reason }
+        }
+        None => Judgement::Allow,
     }
 }
 

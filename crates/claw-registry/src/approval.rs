@@ -4,15 +4,17 @@
 //! remains, and the same call with the same digest finds it again. Waiting does not count as the tool's run
 //! time.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use claw_core::event::What;
 use claw_core::store::{Approval, ApprovalState, NewApproval, StoreError, Topic};
 use claw_core::{ApprovalId, CallId};
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::reply::{Refusal, Step, Waiting};
-use crate::{Executor, Offer};
+use crate::{Executor, Offer, approver};
 
 /// Requests the approval, or finds it again, and waits until it is decided. Only an approved call is `Ok`.
 pub(crate) async fn ask(
@@ -31,12 +33,17 @@ pub(crate) async fn ask(
         let shown = Box::new(row.clone());
         executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
     }
+    let asked = row.clone();
+    let answering = approver::answer(executor, offer, &asked).fuse();
+    let mut answering = pin!(answering);
     while row.state == ApprovalState::Pending {
         let left = row.request.expires.since(offer.0.registry.world().clock.now());
         let ended = tokio::select! {
             biased;
             () = cancel.cancelled() => Some(ApprovalState::Cancelled),
             changed = changes.changed() => changed.is_err().then_some(ApprovalState::Cancelled),
+            // Stored by then: the row says it.
+            () = &mut answering => None,
             () = tokio::time::sleep(left) => Some(ApprovalState::Expired),
         };
         row = match ended {

@@ -10,6 +10,7 @@
 mod abandoned;
 mod bounded;
 mod judge;
+mod outside;
 mod programs;
 pub(crate) mod question;
 mod remembered;
@@ -23,11 +24,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
-use claw_core::port::ActiveSkills;
+use claw_core::port::{ActiveSkills, Root};
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
-use claw_core::{CallId, JobId, ToolName};
-use claw_policy::approval::Judgement;
+use claw_core::{CallId, JobId, RuleId, ToolName};
+use claw_policy::approval::{Judgement, Narrowing};
 use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use futures_util::FutureExt as _;
@@ -70,6 +71,8 @@ pub struct Request {
     pub within: Option<Duration>,
     /// The way to get an approval, if the call needs one.
     pub asking: Asking,
+    /// The mode of the run that the call is part of: it narrows the call, and nothing else does away with it.
+    pub narrowing: Option<Arc<Narrowing>>,
 }
 
 /// Arguments as a front end has them.
@@ -127,7 +130,64 @@ impl Request {
             timeout: None,
             within: None,
             asking: Asking::default(),
+            narrowing: None,
         }
+    }
+
+    /// The call's id: the same id is given again to attach to an approval that was asked for before a restart.
+    #[must_use]
+    pub fn with_id(mut self, call: CallId) -> Self {
+        self.call = call;
+        self
+    }
+
+    /// The model's id of the call.
+    #[must_use]
+    pub fn with_model_id(mut self, id: impl Into<SmolStr>) -> Self {
+        self.model_id = Some(id.into());
+        self
+    }
+
+    /// The arguments as the model wrote them, in place of those that were given.
+    #[must_use]
+    pub fn with_text(mut self, args: impl Into<String>) -> Self {
+        self.args = Arguments::Text(args.into());
+        self
+    }
+
+    /// The run that the call is part of: its changes are undone with the rest of the run.
+    #[must_use]
+    pub const fn in_run(mut self, run: JobId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
+    /// Stops the call when the token is cancelled.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Hears what the tool tells while it runs.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// How long the tool may run.
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How the call gets the approval that it may need.
+    #[must_use]
+    pub const fn asking(mut self, asking: Asking) -> Self {
+        self.asking = asking;
+        self
     }
 }
 
@@ -195,7 +255,16 @@ impl Executor {
         match find(offer, name, scrubber) {
             Ok((tool, built)) => {
                 tool.entry.meta.name.as_str().clone_into(name);
-                Ok(Trip { executor: self, offer, tool, built, request, skills: Arc::default() })
+                Ok(Trip {
+                    executor: self,
+                    offer,
+                    tool,
+                    built,
+                    request,
+                    skills: Arc::default(),
+                    granted: Vec::new(),
+                    asked: Vec::new(),
+                })
             }
             Err(refusal) => {
                 self.limit(offer, Cost::Light)?;
@@ -217,11 +286,17 @@ impl Executor {
     /// Records a refusal and tells the listener.
     async fn note_refusal(&self, offer: &Offer, call: CallId, tool: &str, refusal: &Refusal) {
         let (step, reason) = (refusal.step.name(), refusal.reason.clone());
+        let setting = refusal.setting.clone();
         let event = EntryEvent::Refused { step: step.to_owned(), reason: reason.clone() };
         if let Err(error) = self.0.store.refuse(self.line(offer, call, tool, event)).await {
             tracing::error!(%error, "a refusal could not be written");
         }
-        self.emit(offer.caller(), call, || What::CallRefused { tool: tool.to_owned(), step, reason });
+        self.emit(offer.caller(), call, || What::CallRefused {
+            tool: tool.to_owned(),
+            step,
+            reason,
+            setting,
+        });
     }
 
     pub(crate) fn line(&self, offer: &Offer, call: CallId, tool: &str, event: EntryEvent) -> Record {
@@ -286,6 +361,10 @@ struct Trip<'a> {
     request: Request,
     /// The skills in use.
     skills: Arc<ActiveSkills>,
+    /// Directories outside the workspace that remembered rules grant.
+    granted: Vec<(RuleId, Root)>,
+    /// Directories outside the workspace that a person is asked about, or has granted to this call.
+    asked: Vec<Root>,
 }
 
 /// A tool that the caller may use now.
@@ -308,6 +387,8 @@ pub struct Rehearsal {
     pub reason: Option<String>,
     /// Advice, if the call is denied.
     pub advice: Option<String>,
+    /// The setting by which a person would allow a denied call; `None` where no setting does.
+    pub setting: Option<String>,
     /// Effects of the call.
     pub effects: Effects,
     /// The plan: commands, programs, files, hosts; scrubbed.
@@ -350,15 +431,17 @@ impl Trip<'_> {
         let Checked { args, notes } = self.validate(args, scrubber)?;
         let notes = notes.iter().map(|note| output::note(note, scrubber)).collect();
         let (judged, judgement) = self.weigh(&args, left).await?;
-        let (verdict, reason, advice) = match judgement {
-            Judgement::Allow => (RehearsedVerdict::Allow, None, None),
-            Judgement::Ask { reason } => (RehearsedVerdict::Ask, Some(reason), None),
-            Judgement::Deny { reason, advice } => (RehearsedVerdict::Deny, Some(reason), advice),
+        let (verdict, reason, advice, setting) = match judgement {
+            Judgement::Allow => (RehearsedVerdict::Allow, None, None, None),
+            Judgement::Ask { reason } => (RehearsedVerdict::Ask, Some(reason), None, None),
+            Judgement::Deny { reason, advice, setting } => {
+                (RehearsedVerdict::Deny, Some(reason), advice, setting)
+            }
         };
         let scrubbed = |text: String| scrubber.text(&text);
         let plan = scrubber.json(&serde_json::to_value(&judged.plan).unwrap_or_default());
-        let (reason, advice) = (reason.map(scrubbed), advice.map(scrubbed));
-        Ok(Rehearsal { verdict, reason, advice, effects: judged.effects, plan, notes })
+        let (reason, advice, setting) = (reason.map(scrubbed), advice.map(scrubbed), setting.map(scrubbed));
+        Ok(Rehearsal { verdict, reason, advice, setting, effects: judged.effects, plan, notes })
     }
 
     /// Steps 2 to 8.
@@ -444,7 +527,8 @@ impl Trip<'_> {
         let verdict = self.executor.policy().judge(&registry.tool_set(), &subject, meta);
         if !verdict.allowed {
             let refusal = refuse(format!("`{name}` is not allowed here: {}", verdict.trace));
-            return Err(refusal.try_instead("use another tool"));
+            let setting = format!("the rule that takes `{name}` away: `clawsmith policy explain` names it");
+            return Err(Refusal { setting: Some(setting), ..refusal.try_instead("use another tool") });
         }
         Ok(Authorised { left: verdict.effects, built })
     }
@@ -467,8 +551,8 @@ impl Trip<'_> {
             shown::translate(self.offer.caller(), checked);
         }
         checked.map_err(|error| {
-            let ToolError { message, advice, details, .. } = error.into();
-            Refusal { advice, details, ..Refusal::at(Step::Validate, message) }
+            let ToolError { message, advice, setting, details, .. } = error.into();
+            Refusal { advice, setting, details, ..Refusal::at(Step::Validate, message) }
         })
     }
 
@@ -511,7 +595,9 @@ impl Trip<'_> {
             logins: programs::logins(&judged),
             access: self.access(&judged.analysis),
             writes: judged.effects.has(Effect::Write),
+            reads_only: self.approvals().denies_writing(),
             asking: self.request.asking,
+            narrowing: self.request.narrowing.clone(),
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,

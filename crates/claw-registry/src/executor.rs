@@ -14,11 +14,12 @@ use claw_core::event::{Event, Listener, What};
 use claw_core::store::{CallStore, Rules, SettingsStore};
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
 use claw_core::{CallId, ToolName};
-use claw_policy::approval::ApprovalConfig;
+use claw_policy::approval::{ApprovalConfig, Narrowing};
 use claw_policy::pipeline::{Policy, Subject};
 use claw_policy::profile;
 use claw_policy::rate::RateConfig;
 
+use crate::approver::Approver;
 use crate::bound::BoundTool;
 use crate::commands::CommandRules;
 use crate::guard::{FileRules, SeenTable};
@@ -75,6 +76,7 @@ pub(crate) struct Parts {
     pub(crate) rules: Option<Arc<dyn Rules>>,
     pub(crate) settings: StoredLayers,
     listener: Option<Arc<dyn Listener>>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: Limits,
     pub(crate) files: ArcSwap<FileRules>,
     pub(crate) commands: ArcSwap<CommandRules>,
@@ -93,6 +95,7 @@ pub struct ExecutorBuilder {
     settings: Option<Arc<dyn SettingsStore>>,
     rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
+    approver: Option<Arc<dyn Approver>>,
     limits: Limits,
     files: FileRules,
     commands: CommandRules,
@@ -141,6 +144,13 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Answers the approvals of calls that wait. Without it answers come by the store alone.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
         self
     }
 
@@ -195,6 +205,7 @@ impl ExecutorBuilder {
             rules: self.rules,
             settings: StoredLayers::new(self.settings),
             listener: self.listener,
+            approver: self.approver,
             limits: self.limits,
             files: ArcSwap::from_pointee(self.files),
             commands: ArcSwap::from_pointee(self.commands),
@@ -217,6 +228,7 @@ impl Executor {
             settings: None,
             rules: None,
             listener: None,
+            approver: None,
             limits: Limits::default(),
             files: FileRules::default(),
             commands: CommandRules::default(),
@@ -238,6 +250,15 @@ impl Executor {
     /// The store of calls and approvals; front ends answer approvals here.
     pub fn store(&self) -> &Arc<dyn CallStore> {
         &self.0.store
+    }
+
+    /// When a person is asked, in this mode of a run.
+    pub(crate) fn approvals_in(&self, narrowing: Option<&Arc<Narrowing>>) -> Arc<ApprovalConfig> {
+        let approvals = self.0.approvals.load_full();
+        match narrowing {
+            Some(narrowing) => Arc::new(approvals.as_ref().clone().narrowed(narrowing.as_ref().clone())),
+            None => approvals,
+        }
     }
 
     /// The store of remembered rules, if there is one.

@@ -8,6 +8,7 @@
 //! caller may call; a [`Request`] against it gives a [`Reply`].
 
 mod approval;
+mod approver;
 mod batch;
 mod bound;
 mod commands;
@@ -28,6 +29,7 @@ mod settings;
 pub mod skills;
 pub mod validate;
 
+pub use approver::{ApprovalAnswer, Approver};
 pub use bound::BoundTool;
 pub use commands::{AgentCommands, CommandRules};
 pub use execute::{Arguments, Asking, Rehearsal, RehearsedVerdict, Request};

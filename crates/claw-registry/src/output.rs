@@ -35,6 +35,7 @@ pub(crate) fn refusal(refusal: Refusal, scrubber: &CallScrubber) -> Refusal {
     Refusal {
         reason: shorten(&scrubber.text(&refusal.reason), REASON),
         advice: refusal.advice.map(|advice| shorten(&scrubber.text(&advice), ADVICE)),
+        setting: refusal.setting.map(|setting| shorten(&scrubber.text(&setting), ADVICE)),
         details: refusal.details.map(|details| Box::new(ledger_args(&details, scrubber))),
         ..refusal
     }

@@ -57,6 +57,8 @@ pub struct Refusal {
     pub reason: String,
     /// Advice on what to try.
     pub advice: Option<String>,
+    /// The setting by which a person would allow it; `None` where no setting does. People read this, the model does not.
+    pub setting: Option<String>,
     /// Time after which to try again, if waiting helps.
     pub retry_after: Option<Duration>,
     /// The same as data, for programs: the invalid fields, expected and given values.
@@ -100,7 +102,15 @@ impl Step {
 impl Refusal {
     /// A refusal at this step for this reason.
     pub fn at(step: Step, reason: impl Into<String>) -> Self {
-        Self { step, reason: reason.into(), advice: None, retry_after: None, details: None, waiting: None }
+        Self {
+            step,
+            reason: reason.into(),
+            advice: None,
+            setting: None,
+            retry_after: None,
+            details: None,
+            waiting: None,
+        }
     }
 
     /// Sets the advice.
@@ -155,6 +165,15 @@ impl Reply {
         match &self.outcome {
             Err(CallError::Waiting(waiting)) => Some(*waiting),
             _ => None,
+        }
+    }
+
+    /// The setting by which a person would allow what was refused; `None` where no setting does.
+    pub fn setting(&self) -> Option<&str> {
+        match &self.outcome {
+            Err(CallError::Refused(refusal)) => refusal.setting.as_deref(),
+            Err(CallError::Failed(error)) => error.setting.as_deref(),
+            Ok(_) | Err(CallError::Waiting(_)) => None,
         }
     }
 

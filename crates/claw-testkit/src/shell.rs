@@ -91,6 +91,7 @@ impl FakeShell {
             Target::Skill { path } => (None, format!("skill:{path}")),
             Target::Sandbox => (None, "fake".to_owned()),
             Target::Process { process } => (None, format!("process:{process}")),
+            Target::Outside { path } => (Some(path.clone()), Sight::DIRECTORY.to_owned()),
             Target::Host { host } => (None, format!("host:{host}")),
             Target::Session { session } => (None, format!("session:{session}")),
         };

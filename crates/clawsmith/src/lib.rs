@@ -33,6 +33,7 @@
 //!   `process` with them, need a [`Keeping`].
 //! - **The known tools**, in this build and beyond it, are the [`catalogue`], by [`Section`]s in
 //!   [`Registry::list_by_section`].
+//! - **Who is asked** where a rule says ask is your [`Approver`], or whoever answers by the store.
 //! - **The result of a call** is a [`Reply`]: an [`Output`], or why there is none.
 //! - **The world** is a [`World`]: the files, commands and clocks that tools reach. Tools that need a
 //!   missing part are listed as unavailable with the reason. Files are those of this machine
@@ -50,8 +51,19 @@
 //! PostgreSQL, `models` the model providers, `agent` an agent that runs, `docker` containers as a sandbox. `app` is all of
 //! it, and the application that front ends share: configuration, sessions, approvals, undo.
 //!
-//! The examples show each: `register_tool`, `lazy_factory`, `policy_explained`, `schemas`, `agent_loop`,
-//! `store_files`, `front_end`.
+//! # Examples
+//!
+//! | example | shows |
+//! |---|---|
+//! | `register_tool`, `lazy_factory` | [`Tool`], [`Meta`], [`AnyTool`], [`Registry`] |
+//! | `policy_explained` | [`PolicyConfig`], [`Policy`] |
+//! | `schemas` | [`Offer`], [`Dialect`], [`catalogue`] |
+//! | `approvals` | [`Approver`], [`ApprovalConfig`] |
+//! | `progress` | [`Progress`], [`Request`], [`Caller`] |
+//! | `commands` | [`World`], [`CommandRules`], [`Reply`], [`Output`] |
+//! | `plans` | [`Plan`], [`Ask`], [`Rehearsal`] |
+//! | `agent_loop`, `agent_with_model` | an agent by hand, and one with a model of a server |
+//! | `store_files`, `front_end` | [`StoreFiles`], and the application behind a front end |
 
 #[cfg(feature = "app")]
 pub mod app;
@@ -89,11 +101,11 @@ pub use claw_policy::rate::RateConfig;
 pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::limit::Limiter;
 pub use claw_registry::{
-    AgentCommands, AgentFiles, Arguments, Asking, BoundTool, CallError, CallScrubber, CallerTools,
-    CommandRules, Context, Discovery, Executor, Factory, FileRules, Keeping, Limits, Listing, Offer,
-    OfferOptions, Operation, OverlayScope, ProcessLimits, Recorder, Refusal, RegisterError, Registry,
-    Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError, Status, Step, ToolLayer,
-    Version, Waiting,
+    AgentCommands, AgentFiles, ApprovalAnswer, Approver, Arguments, Asking, BoundTool, CallError,
+    CallScrubber, CallerTools, CommandRules, Context, Discovery, Executor, Factory, FileRules, Keeping,
+    Limits, Listing, Offer, OfferOptions, Operation, OverlayScope, ProcessLimits, Recorder, Refusal,
+    RegisterError, Registry, Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError,
+    Status, Step, ToolLayer, Version, Waiting,
 };
 #[cfg(feature = "store")]
 pub use claw_store;

@@ -17,8 +17,8 @@ use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_registry::limit::Limiter;
 use claw_registry::{
-    CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits, RegisterError,
-    Registry, Scrubbers,
+    Approver, CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits,
+    RegisterError, Registry, Scrubbers,
 };
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
@@ -61,6 +61,7 @@ pub struct ToolboxBuilder {
     commands: CommandRules,
     rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
+    approver: Option<Arc<dyn Approver>>,
     scrubbers: Scrubbers,
     limiter: Option<Limiter>,
     keeping: Option<Keeping>,
@@ -96,6 +97,13 @@ impl ToolboxBuilder {
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Answers the approvals of calls that wait, inside this program.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
         self
     }
 
@@ -257,6 +265,9 @@ impl ToolboxBuilder {
         }
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
+        }
+        if let Some(approver) = self.approver {
+            builder = builder.approver(approver);
         }
         if let Some(limiter) = self.limiter {
             builder = builder.limiter(limiter);

@@ -3,12 +3,23 @@
 #[path = "../examples/agent_loop.rs"]
 mod agent_loop;
 #[cfg(feature = "app")]
+#[path = "../examples/agent_with_model.rs"]
+mod agent_with_model;
+#[path = "../examples/approvals.rs"]
+mod approvals;
+#[path = "../examples/commands.rs"]
+mod commands;
+#[cfg(feature = "app")]
 #[path = "../examples/front_end.rs"]
 mod front_end;
 #[path = "../examples/lazy_factory.rs"]
 mod lazy_factory;
+#[path = "../examples/plans.rs"]
+mod plans;
 #[path = "../examples/policy_explained.rs"]
 mod policy_explained;
+#[path = "../examples/progress.rs"]
+mod progress;
 #[path = "../examples/register_tool.rs"]
 mod register_tool;
 #[path = "../examples/schemas.rs"]
@@ -16,9 +27,46 @@ mod schemas;
 #[path = "../examples/store_files.rs"]
 mod store_files;
 
+/// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
+#[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIRST: extern "C" fn() = {
+    extern "C" fn first() {
+        clawsmith::sandbox::enter_if_asked();
+    }
+    first
+};
+
 #[test]
 fn agent_loop_runs() {
     agent_loop::main().unwrap();
+}
+
+#[cfg(feature = "app")]
+#[test]
+fn agent_with_model_runs() {
+    agent_with_model::main().unwrap();
+}
+
+#[test]
+fn approvals_runs() {
+    approvals::main().unwrap();
+}
+
+#[test]
+fn commands_runs() {
+    commands::main().unwrap();
+}
+
+#[test]
+fn plans_runs() {
+    plans::main().unwrap();
+}
+
+#[test]
+fn progress_runs() {
+    progress::main().unwrap();
 }
 
 #[cfg(feature = "app")]

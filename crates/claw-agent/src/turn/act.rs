@@ -4,6 +4,7 @@
 //! a crash loses as few of them as possible.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::message::{Args, Part, Told, Turn, Wanted};
@@ -151,6 +152,7 @@ impl Run<'_> {
             timeout: None,
             within: Some(self.time_left().max(SHORTEST_CALL)),
             asking: self.order.asking,
+            narrowing: self.order.narrowing.clone().map(Arc::new),
         }
     }
 

@@ -219,6 +219,7 @@ pub(crate) fn order() -> Order {
         thread: None,
         asking: Asking::Impossible,
         budget: Budget::default(),
+        narrowing: None,
         hops: 0,
     }
 }

@@ -88,6 +88,7 @@ fn of(user: &str) -> Order {
         thread: None,
         asking: Asking::Watched,
         budget: Budget::default(),
+        narrowing: None,
         hops: 0,
     }
 }

@@ -45,6 +45,7 @@ Exit code 1 where the question is over already: the first answer stands.
 Examples:
   clawsmith approvals approve 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8
   clawsmith approvals approve 019b7611-3c00 --always
+  clawsmith approvals approve 019b7611-3c00 --always --width paths
   clawsmith approvals approve 019b7611-3c00 --always --scope agent --expires 7d"
     )]
     Approve(Yes),

@@ -289,6 +289,7 @@ impl Talk {
             lanes: vec![private_lane(&caller.session)],
             script: chat.script.clone(),
             instead: instead.map(|choice| (caller.agent.clone(), choice.clone())),
+            owner_answers: true,
             ..SessionsOptions::default()
         };
         let sessions = app.sessions(options).await?;

@@ -213,7 +213,7 @@ fn trust(session: &mut Session) -> Outcome {
     };
     // Nothing is scrubbed: what is accepted must be seen.
     let mut settings = setup.loaded.settings()?;
-    settings.retain(|setting| matches!(setting.origin, Origin::File { .. }));
+    settings.retain(|setting| matches!(setting.origin, Origin::File { .. } | Origin::Both { .. }));
     let beside = session.around.clone();
     let accept = || {
         setup.loaded.accept(&beside).map_err(|error| {
@@ -277,6 +277,9 @@ fn table(session: &mut Session, settings: &[Setting]) -> Result<(), Failure> {
         let origin = match &setting.origin {
             Origin::Default => Cell::quiet("default"),
             Origin::File { line } => Cell::good(format!("file, line {line}")),
+            Origin::Both { line, user_line } => {
+                Cell::good(format!("file, line {line}, and your file, line {user_line}"))
+            }
             Origin::User { line } => Cell::good(format!("your file, line {line}")),
             Origin::Env { variable } => Cell::warning(format!("${variable}")),
         };

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_policy::shell::ShellConfig;
 use clawsmith::app::Setup;
 use clawsmith::app::grants::{Toolchain, read_setting};
 use clawsmith::app::onboard::{self, ModelTest, ModelTestState, NewKey, NewModel, Target, TargetChange};
@@ -31,7 +32,8 @@ without being shown or read from standard input, and kept sealed in the store (`
 of the environment holds it. One small request tells whether it works. Where it does not, nothing is written, unless you \
 say so.
 
-What the file says already stays as it is. Where it says something else of models, it is not touched, and what to write \
+Run it again to change provider, model or key: they are replaced in the file, and everything else in it stays, to the \
+last comment. If the file is written such that they cannot be replaced line by line, it is not touched, and what to write \
 there is printed.
 
 Exit code 1 where the test failed or the file was left alone; 2 where nobody can be asked and a flag is missing.
@@ -64,6 +66,9 @@ pub(crate) struct Onboard {
     /// Let agents' commands read the toolchains in `$PATH` [default: asked at a terminal].
     #[arg(long)]
     toolchains: bool,
+    /// Ask before a command deletes whole directories, instead of refusing it [default: asked at a terminal].
+    #[arg(long)]
+    ask_deletes: bool,
     /// Do not test the key.
     #[arg(long)]
     no_test: bool,
@@ -113,7 +118,7 @@ impl Onboard {
         let text = onboard::text(&answers);
         let change = target.change(&text);
         let setup = match change {
-            TargetChange::Add => target.with(&text, &around)?,
+            TargetChange::Add | TargetChange::Replace => target.with(&text, &around)?,
             TargetChange::Same => before,
             TargetChange::Clash => {
                 let mut setup = before;
@@ -140,6 +145,7 @@ impl Onboard {
             Some(verdict) => complain("the test failed", &verdict.what),
         }
         let toolchains = self.toolchains(&questions, &setup, &target)?;
+        let deletes = self.deletes(&questions, &setup, &target)?;
         let agreed = match change {
             TargetChange::Clash => false,
             _ if self.yes => true,
@@ -147,24 +153,25 @@ impl Onboard {
             _ if works => questions.confirm("Write it?", true)?,
             _ => questions.confirm("Write it all the same?", false)?,
         };
+        let is_new = matches!(change, TargetChange::Add | TargetChange::Replace);
         if agreed {
             if let NewKey::Given(key) = &answers.key {
                 runtime.block_on(setup.seal_key(&answers.provider, key))?;
             }
-            let models = Some(text.clone()).filter(|_| change == TargetChange::Add);
-            let added: Vec<String> = models.into_iter().chain(toolchains.clone()).collect();
-            if !added.is_empty() {
-                target.write(&added.join("\n"))?;
+            let added: Vec<String> = toolchains.iter().chain(&deletes).cloned().collect();
+            if is_new || !added.is_empty() {
+                target.write(&text, &added)?;
             }
         }
         if session.out.json {
             session.out.json(&json!({
                 "file": shown,
-                "written": agreed && change == TargetChange::Add,
+                "written": agreed && is_new,
                 "provider": answers.provider,
                 "model": answers.model,
                 "text": text,
                 "toolchains": toolchains.filter(|_| agreed),
+                "deletes": deletes.filter(|_| agreed),
                 "test": verdict,
             }))?;
             return Ok(ExitCode::from(u8::from(!agreed)));
@@ -173,7 +180,7 @@ impl Onboard {
             if change == TargetChange::Clash {
                 session
                     .out
-                    .line(format_args!("`{shown}` says something else of models, and is left as it is"))?;
+                    .line(format_args!("`{shown}` already configures other models; left unchanged"))?;
                 session.out.prose("to have what was answered, write there instead:\n")?;
                 session.out.foreign(&text)?;
                 if matches!(answers.key, NewKey::Given(_)) {
@@ -188,6 +195,9 @@ impl Onboard {
         }
         match change {
             TargetChange::Add => session.out.line(format_args!("wrote `{shown}`"))?,
+            TargetChange::Replace => {
+                session.out.line(format_args!("changed provider, model and key in `{shown}`"))?;
+            }
             _ => session.out.line(format_args!("`{shown}` says so already"))?,
         }
         if matches!(answers.key, NewKey::Given(_)) {
@@ -217,7 +227,7 @@ impl Onboard {
         let names: Vec<&str> = found.iter().map(|found| found.name).collect();
         let read = read_setting(found.iter().flat_map(|found| &found.directories), &setup.around);
         let names = names.join(", ");
-        if target.has_files() {
+        if target.has("files") {
             tell(format_args!("Commands do not find {names}; to let them, below `[files]`: {read}"));
             return Ok(None);
         }
@@ -229,7 +239,26 @@ impl Onboard {
         };
         Ok(is_wanted.then(|| format!("[files]\n{read}\n")))
     }
+
+    /// The text by which a person is asked before a command deletes whole directories, where somebody wants that.
+    fn deletes(&self, ask: &Questions<'_>, setup: &Setup, target: &Target) -> Result<Option<String>, Stop> {
+        let is_set = target.has("shell") || setup.config().shell != ShellConfig::default();
+        if is_set || !(self.ask_deletes || ask.terminal && !self.yes) {
+            return Ok(None);
+        }
+        if !self.ask_deletes {
+            tell(
+                "Commands such as `rm -rf build` are refused; on a machine of your own you can be asked instead.",
+            );
+        }
+        let is_wanted =
+            self.ask_deletes || ask.confirm("Ask before whole directories are deleted?", false)?;
+        Ok(is_wanted.then(|| format!("[shell.ask]\n\"{DELETES}\" = \"a machine of my own\"\n")))
+    }
 }
+
+/// The rule against commands that delete whole directories.
+const DELETES: &str = "destructive.rm-recursive";
 
 /// Returns whether the file is a project's, used only as it was accepted.
 fn is_of_project(session: &Session, target: &Target) -> bool {
@@ -268,8 +297,11 @@ fn show(answers: &NewModel, text: &str, shown: &str, change: TargetChange) {
     match change {
         TargetChange::Add => tell(format_args!("\nTo be added to `{shown}`:\n")),
         TargetChange::Same => tell(format_args!("\n`{shown}` says so already:\n")),
+        TargetChange::Replace => {
+            tell(format_args!("\nTo replace provider, model and key in `{shown}`:\n"));
+        }
         TargetChange::Clash => {
-            tell(format_args!("\n`{shown}` says something else of models; this would be:\n"));
+            tell(format_args!("\n`{shown}` already configures other models; this would be:\n"));
         }
     }
     for line in text.lines() {

@@ -52,6 +52,7 @@ fn piped() -> Result<Zeroizing<String>, Failure> {
 
 /// Reads a visible line from a person; `None` if they gave up with Ctrl-C or Ctrl-D.
 pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, Failure> {
+    catch_interrupts(runtime);
     let _ = write!(anstream::stderr(), "{question}");
     match typed(runtime)? {
         Some(line) if !line.is_empty() => Ok(Some(line.trim().to_owned())),
@@ -63,13 +64,26 @@ pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, 
 }
 
 fn asked(runtime: &Runtime, what: &str) -> Result<Option<Zeroizing<String>>, Failure> {
+    hidden(runtime, &format!("{what}, which does not show: "))
+}
+
+/// A line that a person types, which does not show; `None` where they gave up with Ctrl-C.
+pub(super) fn hidden(runtime: &Runtime, question: &str) -> Result<Option<Zeroizing<String>>, Failure> {
+    catch_interrupts(runtime);
     let hidden = Hidden::new()
         .map_err(|error| Failure::failed("the terminal cannot be kept from showing it").because(error))?;
-    let _ = write!(io::stderr(), "{what}, which does not show: ");
+    let _ = write!(io::stderr(), "{question}");
     let line = typed(runtime);
     drop(hidden);
     let _ = writeln!(io::stderr());
     line
+}
+
+/// Takes Ctrl-C from now on, before a question is shown: a terminal that does not show what is typed must be put back.
+fn catch_interrupts(runtime: &Runtime) {
+    let _inside = runtime.enter();
+    // Where it cannot be taken, Ctrl-C ends the program, as it does without this.
+    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
 }
 
 /// Reads on a thread of its own, since reading a terminal cannot be stopped.

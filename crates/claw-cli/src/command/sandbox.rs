@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use claw_core::port::{FileChange, RunContext, WorkspaceAccess};
+use claw_core::port::{CommandHome, FileChange, RunContext, WorkspaceAccess};
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
 use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Grant, Launcher, LayerName, Layers, Limits, Network, SandboxError, Standing};
@@ -140,7 +140,7 @@ fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Res
         network: false,
         readable: Vec::new(),
         granted: setup.granted_to_commands()?,
-        home: Some("cli".into()),
+        home: Some(CommandHome { key: "cli".into(), write: true }),
         hidden: Vec::new(),
         paths: Vec::new(),
         sights: Vec::new(),

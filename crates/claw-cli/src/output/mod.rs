@@ -68,7 +68,7 @@ impl Out {
     /// Writes a name and its value, wrapped below itself.
     pub(crate) fn field(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         const INDENT: usize = 11;
-        let value = if self.terminal { visible(value) } else { Cow::Borrowed(value) };
+        let value = visible(value);
         let value = match self.columns() {
             Some(columns) => prose(&value, columns.saturating_sub(INDENT).max(1)),
             None => value.into_owned(),

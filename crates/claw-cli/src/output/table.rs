@@ -176,7 +176,8 @@ impl Table {
     /// Formats columns aligned with blanks, one line per row of any width.
     pub(super) fn plain(&self) -> String {
         let header = self.header.iter().map(|text| text.to_uppercase()).collect::<Vec<_>>();
-        let rows = self.rows.iter().map(|row| row.iter().map(|cell| one_line(&cell.text)).collect());
+        let rows =
+            self.rows.iter().map(|row| row.iter().map(|cell| one_line(&visible(&cell.text))).collect());
         let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.header.len()).map(width).collect();

@@ -31,6 +31,10 @@ fn a_plain_table_is_aligned_and_each_row_is_one_line() {
     table.row([Cell::new("a"), Cell::new("first\nsecond")]);
     table.row([Cell::good("longer"), Cell::new("")]);
     assert_eq!(table.plain(), "NAME    ABOUT\na       first second\nlonger\n");
+    // A list that is piped may be shown by a terminal in the end.
+    let mut table = Table::new(["name"]);
+    table.row([Cell::new("\u{1b}[2J\u{202e}a")]);
+    assert_eq!(table.plain(), "NAME\n␛[2J\u{fffd}a\n");
 }
 
 #[test]

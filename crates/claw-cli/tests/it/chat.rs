@@ -292,3 +292,61 @@ do = [{ call = "exec", args = { command = "sort -o keep.txt /dev/null" } }]
     let ran = home.run(&["chat", "--script", script, "-m", "tidy"]);
     assert_eq!(std::fs::read_to_string(home.path().join("project/keep.txt")).unwrap(), "", "{}", ran.shown());
 }
+
+/// In the mode `plan` a command changes nothing beside the workspace, and none is left running.
+#[test]
+fn plan_mode_writes_no_home_and_starts_nothing_in_the_background() {
+    let home = Home::new();
+    let script = home.write(
+        "plan.toml",
+        r#"
+[[turn]]
+when.round = 0
+do = [{ call = "exec", args = { command = "sort -o ~/planted /dev/null" } }]
+[[turn]]
+when.round = 1
+do = [{ call = "exec", args = { command = "sleep 30", background = true } }]
+[[turn]]
+do = [{ say = "Result: {{result}}" }]
+"#,
+    );
+    let script = script.to_str().unwrap();
+    let ran = home.run(&["chat", "--mode", "plan", "--script", script, "-m", "plan it"]);
+    assert!(ran.stdout.contains("could change files, and the mode `plan` denies that"), "{}", ran.shown());
+    let listed = home.run(&["tools", "call", "exec", r#"{"command": "ls -a ~"}"#]);
+    assert!(!listed.stdout.contains("planted"), "{}", listed.shown());
+    // Without the mode the home is its own to write.
+    let ran = home.run(&["tools", "call", "exec", r#"{"command": "sort -o ~/planted /dev/null; ls ~"}"#]);
+    assert!(ran.stdout.contains("planted"), "{}", ran.shown());
+}
+
+/// A server sees the project's words and the picture that was sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_sent_the_projects_words_and_an_image() {
+    use claw_llm::ProviderKind;
+    use claw_testkit::models::{Manners, ModelServer};
+
+    let server = ModelServer::start("[[turn]]\ndo = [{ say = \"seen\" }]\n", Manners::default()).await;
+    let base = server.base_url(ProviderKind::OpenAi);
+    let home = Home::with_config(&format!(
+        "[models]\nprovider = \"own\"\nmodel = \"gpt-5\"\n\n[models.providers.own]\nkind = \"openai\"\nbase_url = \"{base}\"\n"
+    ));
+    home.write("project/AGENTS.md", "Always answer in rhymes.\n");
+    // One grey point.
+    let png: &[u8] = &[
+        0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0,
+        0, 0, 1, 8, 0, 0, 0, 0, 0x3a, 0x7e, 0x9b, 0x55, 0, 0, 0, 10, b'I', b'D', b'A', b'T', 0x78, 0x9c,
+        0x63, 0x68, 0, 0, 0, 0x82, 0, 0x81, 0x77, 0xcd, 0x72, 0xb6, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae,
+        0x42, 0x60, 0x82,
+    ];
+    let picture = home.write("project/point.png", png);
+    let ran = tokio::task::block_in_place(|| {
+        home.run(&["chat", "-m", "what is this?", "--image", picture.to_str().unwrap()])
+    });
+    assert!(ran.code == 0 && ran.stdout.contains("seen"), "{}", ran.shown());
+    let sent = server.asked()[0].body.to_string();
+    assert!(sent.contains("Always answer in rhymes."), "{sent}");
+    assert!(sent.contains("data:image/png;base64,iVBORw0KGgo"), "{sent}");
+    let missing = tokio::task::block_in_place(|| home.run(&["chat", "-m", "x", "--image", "none.png"]));
+    assert!(missing.code != 0 && missing.stderr.contains("none.png"), "{}", missing.shown());
+}

@@ -256,9 +256,9 @@ fn a_project_is_laid_over_the_users_file_key_by_key() {
     check("models.provider", "ollama".into(), "user");
     check("models.model", "other".into(), "env");
     check("tools.profile", "coding".into(), "user");
-    check("tools.deny", serde_json::json!(["exec", "write_file"]), "file");
+    check("tools.deny", serde_json::json!(["exec", "write_file"]), "both");
     check("tools.also_allow", serde_json::json!(["datetime"]), "file");
-    check("files.deny", serde_json::json!(["private"]), "file");
+    check("files.deny", serde_json::json!(["private"]), "both");
     check("limits.timeout_secs", 60.into(), "default");
     // A mistake is told where it stands.
     home.write(".config/clawsmith/clawsmith.toml", "[tools]\ndeny = [\"effect:nonsense\"]\n");

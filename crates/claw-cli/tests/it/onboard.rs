@@ -149,14 +149,35 @@ async fn what_the_file_says_stays_to_the_last_comment() {
     let again = piped(&home, "another-key-that-opens-it", &flags);
     assert_eq!(again.code, 0, "{}", again.shown());
     assert!(again.stdout.contains("says so already"), "{}", again.stdout);
-    // Something else: what a person wrote is not touched, and no key is replaced.
-    let other = piped(&home, KEY, &[&flags[..], &["--provider", "near", "--yes"]].concat());
-    assert_eq!(other.code, 1, "{}", other.shown());
-    assert!(other.stdout.contains("[models.providers.near]\n"), "{}", other.stdout);
-    assert!(other.stdout.contains("clawsmith secrets set near"), "{}", other.stdout);
-    assert_eq!(fs::read_to_string(file(&home)).unwrap(), text);
+    // Another provider: it is replaced, and everything else stays.
+    let other = piped(&home, KEY, &[&flags[..], &["--provider", "near", "--ask-deletes"]].concat());
+    assert_eq!(other.code, 0, "{}", other.shown());
+    assert!(other.stdout.contains("changed provider, model and key in"), "{}", other.stdout);
+    let text = fs::read_to_string(file(&home)).unwrap();
+    assert!(
+        text.starts_with(mine) && text.contains("[models]\nmodel = \"small\"\nprovider = \"near\"\n"),
+        "{text}"
+    );
+    assert!(text.contains("[models.providers.own]") && text.contains("[models.providers.near]"), "{text}");
+    assert!(
+        text.ends_with("[shell.ask]\n\"destructive.rm-recursive\" = \"a machine of my own\"\n"),
+        "{text}"
+    );
     let secrets = tokio::task::block_in_place(|| home.run(&["secrets", "list"])).stdout;
-    assert!(secrets.contains("own") && !secrets.contains("near"), "{secrets}");
+    assert!(secrets.contains("own") && secrets.contains("near"), "{secrets}");
+    let chat = tokio::task::block_in_place(|| home.run(&["chat", "-m", "hello"]));
+    assert!(chat.stdout.contains("ready"), "{}", chat.shown());
+
+    // One that cannot be changed line by line is left alone, and no key is replaced.
+    let inline = "models = { provider = \"ollama\", model = \"small\" }\n";
+    put(&home, inline);
+    let other = piped(&home, KEY, &[&flags[..], &["--provider", "far", "--yes"]].concat());
+    assert_eq!(other.code, 1, "{}", other.shown());
+    assert!(other.stdout.contains("[models.providers.far]\n"), "{}", other.stdout);
+    assert!(other.stdout.contains("clawsmith secrets set far"), "{}", other.stdout);
+    assert_eq!(fs::read_to_string(file(&home)).unwrap(), inline);
+    let secrets = tokio::task::block_in_place(|| home.run(&["secrets", "list"])).stdout;
+    assert!(!secrets.contains("far"), "{secrets}");
 
     // One that cannot be used is told before anything is sent, and stays too.
     put(&home, "nonsense = 1\n");
@@ -299,14 +320,17 @@ async fn a_person_is_asked_at_a_terminal() {
         terminal.wait_for("is no URL");
         terminal.wait_for("Its address");
         terminal.type_in(&format!("{base}\r"));
-        terminal.wait_for("[n]one [t]: ");
-        terminal.type_in("\r");
-        terminal.wait_for("which does not show: ");
+        terminal.wait_for("Enter for none): ");
+        terminal.type_in("short\r");
+        terminal.wait_for("this is no key");
+        terminal.wait_for("Enter for none): ");
         terminal.type_in(&format!("{KEY}\r"));
         terminal.wait_for("Model: ");
         terminal.type_in("small\r");
         terminal.wait_for("key_secret = [\"own\"]");
         terminal.wait_for("answered in");
+        terminal.wait_for("Ask before whole directories are deleted? [y/N] ");
+        terminal.type_in("y\r");
         terminal.wait_for("Write it? [Y/n] ");
         assert!(!file(&home).exists(), "nothing is written before the person agreed");
         terminal.type_in("\r");
@@ -327,17 +351,21 @@ async fn a_person_can_say_no_and_give_up() {
     tokio::task::block_in_place(|| {
         // The test failed: nothing typed means no.
         let mut terminal = Terminal::run(&home, &words);
-        terminal.wait_for("[n]one [t]: ");
-        terminal.type_in("n\r");
+        terminal.wait_for("Enter for none): ");
+        terminal.type_in("\r");
         terminal.wait_for("has no model `large`");
+        terminal.wait_for("deleted? [y/N] ");
+        terminal.type_in("\r");
         terminal.wait_for("Write it all the same? [y/N] ");
         terminal.type_in("\r");
         let (code, seen) = terminal.ended();
         assert_eq!(code, Some(1), "{seen}");
         // Somebody else writes the file meanwhile: theirs stays.
         let mut terminal = Terminal::run(&home, &words);
-        terminal.wait_for("[n]one [t]: ");
-        terminal.type_in("n\r");
+        terminal.wait_for("Enter for none): ");
+        terminal.type_in("\r");
+        terminal.wait_for("deleted? [y/N] ");
+        terminal.type_in("\r");
         terminal.wait_for("Write it all the same? [y/N] ");
         put(&home, "# theirs\n");
         terminal.type_in("y\r");
@@ -345,8 +373,10 @@ async fn a_person_can_say_no_and_give_up() {
         assert_eq!(terminal.ended().0, Some(1));
         assert_eq!(fs::read_to_string(file(&home)).unwrap(), "# theirs\n");
         let mut terminal = Terminal::run(&home, &words);
-        terminal.wait_for("[n]one [t]: ");
-        terminal.type_in("n\r");
+        terminal.wait_for("Enter for none): ");
+        terminal.type_in("\r");
+        terminal.wait_for("deleted? [y/N] ");
+        terminal.type_in("\r");
         terminal.wait_for("Write it all the same? [y/N] ");
         put(&home, "# theirs, once more\n");
         terminal.type_in("y\r");
@@ -356,16 +386,14 @@ async fn a_person_can_say_no_and_give_up() {
         fs::remove_file(file(&home)).unwrap();
         // Ctrl-C.
         let mut terminal = Terminal::run(&home, &words);
-        terminal.wait_for("[n]one [t]: ");
-        terminal.type_in("t\r");
-        terminal.wait_for("which does not show: ");
+        terminal.wait_for("Enter for none): ");
         terminal.type_in("\u{3}");
         let (code, seen) = terminal.ended();
         assert_eq!(code, Some(130), "{seen}");
         // No key yet.
         let mut terminal = Terminal::run(&home, &["onboard", "--provider", "anthropic"]);
-        terminal.wait_for("[n]one [t]: ");
-        terminal.type_in("n\r");
+        terminal.wait_for("Enter for none): ");
+        terminal.type_in("\r");
         terminal.wait_for("a demo answers, offline");
         let (code, seen) = terminal.ended();
         assert_eq!(code, Some(0), "{seen}");

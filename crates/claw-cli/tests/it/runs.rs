@@ -219,3 +219,37 @@ fn says_what_is_wrong_with_a_run_that_is_named() {
     assert!(none.code == 2 && none.stderr.contains("there is no run `019b`"), "{}", none.shown());
     assert_eq!(home.run(&["runs", "list"]).stdout, "no runs are waiting or running\n");
 }
+
+/// A run keeps the mode of its message, whichever program carries it.
+#[test]
+fn a_killed_plan_is_not_carried_out_by_the_next_program() {
+    const PLANS: &str = r#"
+        [[turn]]
+        when.said = "again"
+        do = [{ say = "Second." }]
+
+        [[turn]]
+        when.result_of = "write_file"
+        do = [{ say = "Planned: {{result}}" }]
+
+        [[turn]]
+        when.result_of = "exec"
+        do = [{ call = "write_file", args = { path = "a.txt", content = "x" } }]
+
+        [[turn]]
+        do = [{ say = "Begun\n" }, { call = "exec", args = { command = "sleep 60" } }]
+    "#;
+    let place = Place { home: Home::new(), variables: Vec::new(), _database: None };
+    let mut chat = place.chat(PLANS, &["-m", "go", "--mode", "plan"]);
+    let mut line = String::new();
+    BufReader::new(chat.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    place.wait_for(&["ledger", "show", "--json"], |entry| entry["event"] == "intent");
+    chat.kill().unwrap();
+    chat.wait().unwrap();
+    // The next program is in no mode.
+    let mut next = place.chat(PLANS, &["-m", "again"]);
+    let said = text(&mut next);
+    assert_eq!(next.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("the mode `plan` says deny") && said.contains("Second."), "{said}");
+    assert!(!place.home.path().join("project/a.txt").exists(), "{said}");
+}

@@ -303,3 +303,37 @@ fn commands_on_the_host_find_what_the_user_finds() {
     let ran = exec(&home, &path_with(&home, "mine/bin"), "mytool");
     assert!(ran.stdout.contains("my tool"), "{}", ran.shown());
 }
+
+#[test]
+fn onboarding_writes_the_toolchains_of_the_path() {
+    let home = Home::new();
+    rust_like_rustup(&home);
+    let path = path_with(&home, ".cargo/bin");
+    let words = ["onboard", "--provider", "ollama", "--model", "m", "--no-test", "--toolchains"];
+    let ran = home.run_with(&[("PATH", &path)], &words);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let text = fs::read_to_string(home.path().join(".config/clawsmith/clawsmith.toml")).unwrap();
+    assert!(text.contains("[files]\nread = [\"~/.cargo/bin\""), "{text}");
+    // Once more: the list is there already, and is not written a second time.
+    let again = home.run_with(&[("PATH", &path)], &words);
+    assert_eq!(again.code, 0, "{}", again.shown());
+    assert_eq!(fs::read_to_string(home.path().join(".config/clawsmith/clawsmith.toml")).unwrap(), text);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_in_a_granted_directory() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("shared")).unwrap();
+    fs::create_dir_all(home.path().join(".config/clawsmith")).unwrap();
+    home.write(".config/clawsmith/clawsmith.toml", "[files]\nwrite = [\"~/shared\"]\n");
+    let shared = home.path().canonicalize().unwrap().join("shared/made");
+    let command = format!("echo here > made; echo there > {}", shared.display());
+    let run = |dry_run: bool| {
+        home.run(&["tools", "call", "exec", &json!({ "command": command, "dry_run": dry_run }).to_string()])
+    };
+    let ran = run(true);
+    assert!(ran.stdout.contains("+ made") && ran.stdout.contains("dry run"), "{}", ran.shown());
+    assert!(!shared.exists() && !home.path().join("project/made").exists(), "{}", ran.shown());
+    let ran = run(false);
+    assert!(shared.exists() && home.path().join("project/made").exists(), "{}", ran.shown());
+}

@@ -8,12 +8,12 @@ mod scope;
 mod view;
 mod walk;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::scope::{Access, Quota, Root, Scope};
+pub use self::scope::{Access, Quota, Root, Scope, normalise};
 pub use self::view::{Binary, From, Reading, Splice, Stat, Version, View, Window, WriteMode, Written};
 pub use self::walk::{Entry, EntryKind, Hits, Line, Order, Search, Searched, Walk, Walked};
 use super::UnixMillis;
@@ -86,6 +86,12 @@ pub trait FsBridge: Send + Sync {
     /// Looks at a file that a plan names, without changing anything. The returned identity is the file's
     /// [`Version`].
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError>;
+    /// Looks at a path outside the scope, so that a person can be asked about it. Returns the real path of the directory
+    /// that it is, or is in; `None` where there is none, where the path leads elsewhere by a link, and where its name
+    /// says that it holds secrets. A place that cannot show more than the scope returns `None`.
+    async fn outside(&self, _directory: &Path, _path: &str) -> Result<Option<PathBuf>, ToolError> {
+        Ok(None)
+    }
     /// Returns a part of a file, without its secrets.
     async fn window(
         &self,

@@ -41,7 +41,7 @@ pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest,
 pub use files::{
     Access, Binary, Confinement, DocumentUse, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line,
     Order, Place, Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked,
-    Window, WriteMode, Written,
+    Window, WriteMode, Written, normalise,
 };
 pub use generated::Generated;
 pub use graph::{Graph, GraphFound, GraphHost, GraphQuery, GraphStart};
@@ -59,8 +59,8 @@ pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{
-    Allowed, Child, Control, Ended, HostRan, Program, Ran, RunContext, Shell, ShellHost, Size, Start,
-    Stopped, gap, gaps,
+    Allowed, Child, CommandHome, Control, Ended, HostRan, Program, Ran, RunContext, Shell, ShellHost, Size,
+    Start, Stopped, gap, gaps,
 };
 pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
 pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};

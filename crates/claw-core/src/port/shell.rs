@@ -142,6 +142,15 @@ pub struct Ended {
     pub stopped: Option<Stopped>,
 }
 
+/// The home directory of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandHome {
+    /// The directory's key: commands with the same key share it.
+    pub key: SmolStr,
+    /// The command may change it.
+    pub write: bool,
+}
+
 /// The environment and limits of a command.
 #[derive(Debug, Clone)]
 pub struct RunContext {
@@ -162,8 +171,8 @@ pub struct RunContext {
     /// Directories that the deployment grants outside the workspace. Files in them with secret-bearing names
     /// are hidden.
     pub granted: Vec<Allowed>,
-    /// Key of the command's home directory, which outlives it; `None` makes the workspace its home.
-    pub home: Option<SmolStr>,
+    /// The command's home directory, which outlives it; `None` makes the workspace its home.
+    pub home: Option<CommandHome>,
     /// Paths that do not exist for it; missing ones are ignored.
     pub hidden: Vec<PathBuf>,
     /// Paths outside the workspace that it reaches in a sandbox, unless they are hidden.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Changes, StoreError};
 use crate::id::{AgentId, ApprovalId, CallId, JobId, SessionKey, TenantId, ToolName, UserId};
-use crate::port::UnixMillis;
+use crate::port::{Root, UnixMillis};
 use crate::tool::{Digest, Effects};
 
 /// The state of an approval.
@@ -80,18 +80,72 @@ pub struct NewApproval {
     pub asked: UnixMillis,
     /// The time of expiry. From then on it cannot be answered, and a yes cannot be used.
     pub expires: UnixMillis,
-    /// The rule that a permanent yes would store; `None` if nothing is remembered for such calls.
+    /// Rules that could be given with a yes; `None` where nothing is remembered of such calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remember: Option<Suggestion>,
+    pub remember: Option<Suggestions>,
+    /// Directories outside the workspace that a yes lets the call reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<Root>,
+}
+
+/// Rules that could be given with a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Suggestions {
+    /// The rules, the narrowest first.
+    pub rules: Vec<Suggestion>,
+    /// Why there is none, as a person reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impossible: Option<String>,
+}
+
+impl Suggestions {
+    /// No rule can be given, for this reason.
+    pub fn impossible(why: impl Into<String>) -> Self {
+        Self { rules: Vec::new(), impossible: Some(why.into()) }
+    }
 }
 
 /// A rule that a person can store with a yes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suggestion {
-    /// The rule, in the form that the policy reads; `None` if there can be none.
-    pub rule: Option<Value>,
-    /// The calls it would cover, or the reason why there can be none, for people.
+    /// Which of the calls like this one it covers.
+    pub width: RuleWidth,
+    /// The rule, as whoever judges a call by it reads it.
+    pub rule: Value,
+    /// What it would cover, as a person reads it.
     pub text: String,
+}
+
+/// How much a rule covers beside the call that it is given with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleWidth {
+    /// This very command.
+    Exact,
+    /// These programs with these options, on any path of the workspace.
+    Paths,
+    /// Every address of this host.
+    Host,
+    /// This directory and all below it, for file tools and commands alike.
+    Directory,
+}
+
+impl RuleWidth {
+    /// The width as a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Paths => "paths",
+            Self::Host => "host",
+            Self::Directory => "directory",
+        }
+    }
+}
+
+impl fmt::Display for RuleWidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// A stored approval.

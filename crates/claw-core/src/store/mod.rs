@@ -41,7 +41,9 @@ pub use access::{
     KeyScopes, NewKey, Tenant, TenantChange, UnknownScope, User, UserChange,
 };
 pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
-pub use approvals::{Answer, Approval, ApprovalState, Approvals, NewApproval, Suggestion};
+pub use approvals::{
+    Answer, Approval, ApprovalState, Approvals, NewApproval, RuleWidth, Suggestion, Suggestions,
+};
 pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
 pub use changes::{Bells, Changes, SessionBells, Topic};

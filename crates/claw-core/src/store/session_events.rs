@@ -170,6 +170,9 @@ pub enum ToolEvent {
         step: SmolStr,
         /// The rule, in words.
         reason: String,
+        /// The setting by which a person would allow it; `None` where no setting does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        setting: Option<String>,
     },
 }
 

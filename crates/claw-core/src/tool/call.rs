@@ -115,6 +115,49 @@ impl Caller {
         }
     }
 
+    /// The same for a tenant other than the main one.
+    #[must_use]
+    pub fn of_tenant(mut self, tenant: TenantId) -> Self {
+        self.tenant = tenant;
+        self
+    }
+
+    /// The same for a user.
+    #[must_use]
+    pub fn for_user(mut self, user: UserId) -> Self {
+        self.user = Some(user);
+        self
+    }
+
+    /// The same in a channel, and in a chat within it.
+    #[must_use]
+    pub fn in_chat(mut self, channel: impl Into<SmolStr>, chat: impl Into<SmolStr>) -> Self {
+        self.channel = channel.into();
+        self.chat_id = Some(chat.into());
+        self
+    }
+
+    /// The same with settings of tools: a map from tool name to whatever that tool takes.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Value) -> Self {
+        self.config = Arc::new(settings);
+        self
+    }
+
+    /// The same with only these tools, by name or group.
+    #[must_use]
+    pub fn allowing(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.request_allow = Some(tools.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The same with commands that run on this machine without a sandbox.
+    #[must_use]
+    pub const fn without_sandbox(mut self) -> Self {
+        self.sandboxed = false;
+        self
+    }
+
     /// Returns the facts that the plan of a call of `tool` may be computed from.
     pub fn facts(&self, tool: &str) -> Facts {
         let settings = match self.config.get(tool) {
@@ -130,7 +173,19 @@ impl Caller {
     }
 }
 
-/// Receives the progress of a running call. The text is scrubbed on the way.
+/// Where a running call tells how far it is: a command's output as it comes, a step of a tool.
+///
+/// What it tells is scrubbed on the way. A piece is told as soon as no secret can begin in it: at the end of a line, or when
+/// the call ends. Pieces come in order, on the thread of the call, so that the listener must be quick.
+///
+/// ```
+/// # use claw_core::tool::Progress;
+/// # use std::sync::mpsc;
+/// let (sender, told) = mpsc::channel();
+/// let progress = Progress::to(move |text| sender.send(text.to_owned()).unwrap());
+/// progress.tell("half of it\n");
+/// assert_eq!(told.recv(), Ok("half of it\n".to_owned()));
+/// ```
 #[derive(Clone)]
 pub struct Progress(Option<Arc<Hear>>);
 

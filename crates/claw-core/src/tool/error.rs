@@ -15,6 +15,9 @@ pub struct ToolError {
     pub message: String,
     /// The advice. The model reads this.
     pub advice: Option<String>,
+    /// The setting by which a person would allow it, such as `files.read`. People read this, the model does not: it cannot
+    /// change settings.
+    pub setting: Option<String>,
     /// The cause, for the log alone.
     pub cause: Option<String>,
     /// Structured facts for a program: exit codes, conflicting versions, ...
@@ -48,7 +51,7 @@ pub enum ErrorKind {
 impl ToolError {
     /// Makes a failure of this kind; the message tells the event with its values.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), advice: None, cause: None, details: None }
+        Self { kind, message: message.into(), advice: None, setting: None, cause: None, details: None }
     }
 
     /// Makes a failure of invalid arguments.
@@ -75,6 +78,13 @@ impl ToolError {
     #[must_use]
     pub fn try_instead(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
+        self
+    }
+
+    /// Names the setting by which a person would allow it.
+    #[must_use]
+    pub fn allowed_by(mut self, setting: impl Into<String>) -> Self {
+        self.setting = Some(setting.into());
         self
     }
 

@@ -30,7 +30,7 @@ pub struct Facts {
 
 /// The plan of one call: its effects, and what it asks of the world.
 ///
-/// Reads are limited by the scope and not named here.
+/// Reads within the scope need no ask; a path that may be outside it is named by [`Ask::Reach`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The effects of this call, never more than the tool's own.
@@ -124,6 +124,13 @@ pub enum Ask {
         /// The path as the tool passes it to the files port.
         path: String,
     },
+    /// Reach this path, which may be outside the workspace: a file tool that reads it, or a command that needs it.
+    Reach {
+        /// As the tool will give it to the files port; for a command, where it is.
+        path: String,
+        /// Whether it is changed, too.
+        write: bool,
+    },
     /// Connect to this server.
     Host {
         /// The server.
@@ -159,7 +166,10 @@ impl Ask {
             // It logs in to another machine.
             Self::Argv(argv) if argv.credentials => Effects::of(&[Effect::Execute, Effect::Network]),
             Self::Script(_) | Self::Argv(_) | Self::Input(_) => Effects::of(&[Effect::Execute]),
-            Self::Write { .. } | Self::Publish { .. } => Effects::of(&[Effect::Write]),
+            Self::Write { .. } | Self::Publish { .. } | Self::Reach { write: true, .. } => {
+                Effects::of(&[Effect::Write])
+            }
+            Self::Reach { write: false, .. } => Effects::of(&[Effect::Read]),
             Self::Host { .. } | Self::Fetch { .. } => Effects::of(&[Effect::Network]),
             Self::Session { sends: true, .. } => Effects::of(&[Effect::Message, Effect::Spawn]),
             Self::Session { sends: false, .. } => Effects::of(&[Effect::Read]),
@@ -246,6 +256,11 @@ impl Plan {
         Self { effects: Effects::of(&[Effect::Read]), asks: Vec::new(), given: None }
     }
 
+    /// Reads this path, which may be outside the workspace.
+    pub fn reading(path: impl Into<String>) -> Self {
+        Self::read().asking(Ask::Reach { path: path.into(), write: false })
+    }
+
     /// Returns the plan of a tool whose actions cannot be predicted.
     pub fn opaque(effects: Effects) -> Self {
         Self { effects, asks: vec![Ask::Opaque], given: None }
@@ -314,6 +329,11 @@ pub enum Target {
         /// The path, as the plan names it.
         path: String,
     },
+    /// A directory outside the caller's scope.
+    Outside {
+        /// Its real path.
+        path: String,
+    },
     /// A server that a session may have fetched pages from.
     Host {
         /// A name or a literal address.
@@ -353,6 +373,17 @@ pub struct Sight {
     /// a moment later.
     /// Of a sandbox: no mounts hold its commands, so they can change files outside the workspace.
     pub writable: bool,
+}
+
+impl Sight {
+    /// Identity of a directory outside the scope: which one it is, its path says.
+    pub const DIRECTORY: &str = "directory";
+
+    /// A directory outside the scope, by its real path.
+    pub fn outside(path: String) -> Self {
+        let (target, identity) = (Target::Outside { path: path.clone() }, Some(Self::DIRECTORY.to_owned()));
+        Self { target, path: Some(path), identity, credential: None, writable: false }
+    }
 }
 
 /// Everything that determines a call's effects and its caller: an approval binds its digest.

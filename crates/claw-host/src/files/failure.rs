@@ -80,7 +80,8 @@ impl Failure {
             Self::NotAPath => ToolError::invalid(format!("`{}` is not a path", path.escape_debug())),
             Self::TooLong => ToolError::invalid(format!("`{path}` is too long for a path")),
             Self::Outside => forbidden(format!("`{path}` is outside the workspace"))
-                .try_instead("use a path relative to the workspace"),
+                .try_instead("use a path relative to the workspace")
+                .allowed_by("`files.read` or `files.write` grants a directory outside the workspace"),
             Self::Missing | Self::Denied => ToolError::not_found(format!("`{path}` does not exist")),
             Self::ReadOnly => forbidden(format!("`{path}` is read-only")),
             Self::IsDirectory => ToolError::invalid(format!("`{path}` is a directory")),

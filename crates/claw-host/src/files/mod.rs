@@ -12,6 +12,7 @@ mod handle;
 mod ignored;
 mod listing;
 mod memory;
+mod outside;
 mod quota;
 mod read;
 mod resolve;
@@ -27,7 +28,7 @@ mod window;
 mod workspace;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -216,6 +217,12 @@ impl FsBridge for LocalFiles {
 
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
         self.run(place, path, read::look).await
+    }
+
+    async fn outside(&self, directory: &Path, path: &str) -> Result<Option<PathBuf>, ToolError> {
+        let full = directory.join(path);
+        let found = tokio::task::spawn_blocking(move || outside::directory_of(&full));
+        found.await.map_err(ToolError::internal)
     }
 
     async fn window(

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Allowed, Child, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
+    Allowed, Child, CommandHome, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start,
+    WorkspaceAccess,
 };
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::OnceCell;
@@ -240,11 +241,11 @@ impl LocalShell {
 
     /// The home directory of the context's commands. Without it the workspace is their home.
     async fn home(&self, context: &RunContext) -> Option<Grant> {
-        let (root, key) = (self.options.homes.clone()?, context.home.clone()?);
+        let (root, CommandHome { key, write }) = (self.options.homes.clone()?, context.home.clone()?);
         let knows_user = self.options.knows_user;
         let made = tokio::task::spawn_blocking(move || scratch::home(&root, &key, knows_user)).await;
         match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
-            Ok(path) => Some(Grant { path, write: writes(context) }),
+            Ok(path) => Some(Grant { path, write: write && writes(context) }),
             Err(error) => {
                 tracing::warn!(%error, "the home of commands cannot be made");
                 None
@@ -472,6 +473,7 @@ impl ShellHost for LocalShell {
                 | Target::File { .. }
                 | Target::Skill { .. }
                 | Target::Process { .. }
+                | Target::Outside { .. }
                 | Target::Host { .. }
                 | Target::Session { .. } => seen,
             };

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use claw_core::tool::{Target, ToolError};
+use claw_core::tool::{Sight, Target, ToolError};
 use tokio::task::spawn_blocking;
 
 use super::search_path::SearchPath;
@@ -18,7 +18,9 @@ pub(super) async fn look(
     workspace: &Path,
     search: impl FnOnce() -> SearchPath + Send + 'static,
 ) -> Result<Vec<Seen>, ToolError> {
-    let is_there = |target: &Target| matches!(target, Target::Program { .. } | Target::File { .. });
+    let is_there = |target: &Target| {
+        matches!(target, Target::Program { .. } | Target::File { .. } | Target::Outside { .. })
+    };
     if !targets.iter().any(is_there) {
         return Ok(vec![(None, None); targets.len()]);
     }
@@ -28,6 +30,7 @@ pub(super) async fn look(
         let look = |target: &Target| match target {
             Target::Program { name, directory } => program(name, &workspace.join(directory), &search),
             Target::File { path } => file(&workspace.join(path)),
+            Target::Outside { path } => (file(Path::new(path)).0, Some(Sight::DIRECTORY.to_owned())),
             Target::Sandbox
             | Target::Skill { .. }
             | Target::Process { .. }
@@ -106,6 +109,7 @@ pub(crate) fn named(target: &Target) -> String {
         Target::Skill { path } => format!("the skill in `{path}`"),
         Target::Sandbox => "the sandbox".to_owned(),
         Target::Process { process } => format!("the background command `{process}`"),
+        Target::Outside { path } => format!("the directory `{path}`"),
         Target::Host { host } => format!("the host `{host}`"),
         Target::Session { session } => format!("the session `{session}`"),
     }

@@ -46,10 +46,9 @@ pub(super) fn judge(config: &WebApprovals, (host, url): (&str, &str), sights: &[
             || format!("`{host}` is new to the session{what}, and `approvals.web.{key}` says {says}");
         match rule {
             Some(EffectRule::Deny) => {
-                return Judgement::Deny {
-                    reason: reason(),
-                    advice: Some("fetch an address without that data, or ask a person".to_owned()),
-                };
+                return Judgement::deny(reason())
+                    .try_instead("fetch an address without that data, or ask a person")
+                    .allowed_by(format!("`approvals.web.{key} = \"ask\"` asks you instead"));
             }
             Some(EffectRule::Ask) if verdict == Judgement::Allow => {
                 verdict = Judgement::Ask { reason: reason() };

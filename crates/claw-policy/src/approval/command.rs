@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApprovalConfig, Circumstances, Judgement};
 use crate::program::{Route, as_script};
-use crate::shell::{Argument, Decision, Finding, Invocation, Rules, Simple, Verdict, is_builtin};
+use crate::shell::{Argument, Decision, Finding, Invocation, RULES, Rules, Simple, Verdict, is_builtin};
 
 /// The commands that run if no rule denies them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -123,7 +123,13 @@ impl Analysis {
         let wishes = |ask: &AnalysedAsk| matches!(&ask.ask, Ask::Script(script) if script.network);
         let asked = self.verdicts().any(|verdict| verdict.decision == Decision::Ask);
         let wished = !self.network && self.asks.iter().any(wishes);
-        self.verdicts().next().is_some() && (asked || security == Security::Allowlist || wished)
+        let fetches = self.asks.iter().any(|ask| matches!(ask.ask, Ask::Fetch { .. }));
+        fetches || self.verdicts().next().is_some() && (asked || security == Security::Allowlist || wished)
+    }
+
+    /// Whether a command would run.
+    pub fn has_commands(&self) -> bool {
+        self.verdicts().next().is_some()
     }
 
     /// The same, as if remembered rules covered every command, or none.
@@ -148,6 +154,7 @@ impl Analysis {
             Ask::Script(_) | Ask::Argv(_) | Ask::Input(_) => !asked.verdict.as_ref().is_some_and(reads),
             Ask::Write { .. }
             | Ask::Publish { .. }
+            | Ask::Reach { .. }
             | Ask::Host { .. }
             | Ask::Fetch { .. }
             | Ask::Session { .. }
@@ -308,25 +315,22 @@ pub(super) fn judge(
     circumstances: &Circumstances<'_>,
 ) -> Judgement {
     if config.security == Security::Deny {
-        let advice = Some("use the tools for files instead of commands".to_owned());
-        return Judgement::Deny {
-            reason: "`approvals.security` is `deny`, so no command runs".to_owned(),
-            advice,
-        };
+        return Judgement::deny("`approvals.security` is `deny`, so no command runs".to_owned())
+            .try_instead("use the tools for files instead of commands")
+            .allowed_by("`approvals.security = \"allowlist\"` asks you before each command");
     }
     if let Err(error) =
         circumstances.scope.resolve_text(circumstances.directory, &script.directory, Access::Read)
     {
-        return Judgement::Deny { reason: error.message, advice: error.advice };
+        return Judgement::refused(error);
     }
     let unenforced = circumstances.unenforced();
     if !unenforced.is_empty() {
         let reason =
             format!("the policy takes `{unenforced}` away, which only a sandbox can, and the sandbox is off");
-        return Judgement::Deny {
-            reason,
-            advice: Some("use the tools for files instead of commands".to_owned()),
-        };
+        return Judgement::deny(reason)
+            .try_instead("use the tools for files instead of commands")
+            .allowed_by("`sandbox.mode = \"all\"` turns the sandbox on");
     }
     let AnalysedAsk { verdict, route, covered, .. } = analysed;
     let Some(verdict) = verdict else {
@@ -335,10 +339,11 @@ pub(super) fn judge(
     let login = analysed.login().is_some();
     if verdict.decision == Decision::Deny {
         let advice = verdict.finding().map(|finding| finding.advice.clone());
-        return Judgement::Deny { reason: named(verdict.finding()), advice };
+        let setting = verdict.finding().map(|finding| setting(&finding.rule));
+        return Judgement::Deny { reason: named(verdict.finding()), advice, setting };
     }
     if let Route::Refused { reason, advice } = route {
-        return Judgement::Deny { reason: reason.clone(), advice: Some(advice.clone()) };
+        return Judgement::deny(reason.clone()).try_instead(advice);
     }
     if login && !circumstances.left.has(Effect::Network) {
         let reason = "the policy takes `network` away, which a program with credentials needs";
@@ -372,6 +377,14 @@ pub(super) fn judge_input(
 ) -> Judgement {
     let at = Script { directory: ".".to_owned(), ..Script::default() };
     judge(config, &at, &AnalysedAsk { covered: false, ..analysed.clone() }, circumstances)
+}
+
+/// The setting by which a person is asked about what a rule denies.
+fn setting(rule: &str) -> String {
+    match RULES.iter().any(|own| own.id == rule) {
+        true => format!("`shell.ask.\"{rule}\" = \"a reason\"` asks you instead"),
+        false => format!("`shell.rules.{rule}.verdict = \"ask\"` asks you instead"),
+    }
 }
 
 /// The rule, its reason, and the part.

@@ -4,14 +4,66 @@
 //! overwrite is never covered: it may be another one when it runs. A script is covered only if each of its
 //! simple commands is; one that cannot be split into such commands is covered only as the exact text that was
 //! approved. Parts known only at run time, and denied commands, are never covered.
+//!
+//! A rule for a directory or a host says which; the widths of a yes are offered by [`suggest`].
 
-use claw_core::tool::{Effects, Script, Sight, Target};
+use std::path::PathBuf;
+
+use claw_core::port::Access;
+use claw_core::store::RuleWidth;
+use claw_core::tool::{Effect, Effects, Script, Sight, Target};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::shell::{Argument, Decision, Simple, Verdict, has_pipe, is_builtin, is_plain};
 
-/// A remembered rule.
+/// A remembered rule as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleContent {
+    /// Commands.
+    Commands(Remembered),
+    /// A directory outside the workspace and all below it, for file tools and commands. Files in it that hold secrets by
+    /// their names stay covered.
+    Directory {
+        /// Its real path.
+        path: PathBuf,
+        /// What may be done in it.
+        access: Access,
+    },
+    /// Every address of a host.
+    Host {
+        /// A name or a literal address, lower case.
+        host: String,
+    },
+}
+
+impl RuleContent {
+    /// The commands that it covers; `None` for a rule about something else.
+    pub fn into_commands(self) -> Option<Remembered> {
+        match self {
+            Self::Commands(commands) => Some(commands),
+            Self::Directory { .. } | Self::Host { .. } => None,
+        }
+    }
+}
+
+impl std::fmt::Display for RuleContent {
+    /// What it covers, in a line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Commands(commands) => commands.fmt(f),
+            Self::Directory { path, access } => {
+                let what = if *access == Access::Write { "reading and writing" } else { "reading" };
+                let path = path.display();
+                write!(f, "{what} `{path}` and all below it, but for files that hold secrets by their names")
+            }
+            Self::Host { host } => write!(f, "fetching any address of `{host}`"),
+        }
+    }
+}
+
+/// Commands that a remembered rule covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remembered {
@@ -252,8 +304,18 @@ fn is_runner(program: &str) -> bool {
     RUNNERS.contains(&name) || name == "."
 }
 
-/// The rule that a permanent approval would create, or why there can be none.
-pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
+/// The rules that a yes for good could give, the narrowest first, or why there can be none.
+pub fn suggest(judged: &Judged<'_>) -> Result<Vec<(RuleWidth, Remembered)>, &'static str> {
+    let exact = suggested(judged, RuleWidth::Exact)?;
+    let wider = suggested(judged, RuleWidth::Paths)?;
+    let mut rules = vec![(RuleWidth::Exact, exact)];
+    if wider != rules[0].1 {
+        rules.push((RuleWidth::Paths, wider));
+    }
+    Ok(rules)
+}
+
+fn suggested(judged: &Judged<'_>, width: RuleWidth) -> Result<Remembered, &'static str> {
     let Judged { script, verdict, .. } = *judged;
     let sights = judged.sights.unwrap_or_default();
     if verdict.decision == Decision::Deny {
@@ -264,6 +326,7 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
     }
     let waives: Vec<SmolStr> = verdict.findings.iter().map(|finding| finding.rule.clone()).collect();
     let whole = !is_apart(script, verdict);
+    let in_workspace = Effects::of(&[Effect::Read, Effect::Write]);
     let mut commands = Vec::new();
     for simple in verdict.commands.iter().filter(|simple| !judged.is_free(simple)) {
         let words = words(simple).ok_or("some of its arguments are known only when it runs")?;
@@ -279,7 +342,8 @@ pub fn suggest(judged: &Judged<'_>) -> Result<Remembered, &'static str> {
         let (path, identity) =
             found(program, judged, sights).ok_or("it is not certain which program it would run")?;
         let plain = waives.is_empty() && !whole && judged.credential.is_none();
-        let loose = plain && simple.effects.read_only() && !is_runner(program);
+        let loose =
+            width == RuleWidth::Paths && plain && simple.effects.within(in_workspace) && !is_runner(program);
         let shape = |argument: &&str| match loose && is_path(argument) {
             true => Shape::Path,
             false => Shape::Is((*argument).to_owned()),
@@ -321,7 +385,7 @@ impl std::fmt::Display for Covered {
         f.write_str(&self.program)?;
         for shape in &self.arguments {
             match shape {
-                Shape::Path => f.write_str(" <path>")?,
+                Shape::Path => f.write_str(" <any path of the workspace>")?,
                 Shape::Is(text)
                     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c == '\'') =>
                 {

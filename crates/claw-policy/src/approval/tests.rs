@@ -9,6 +9,7 @@ fn circumstances<'a>(scope: &'a Scope, analysis: &'a Analysis) -> Circumstances<
         left: Effects::ALL,
         directory,
         scope,
+        asked: &[],
         sandboxed: true,
         analysis,
         sights: &[],

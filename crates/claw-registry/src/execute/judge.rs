@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::ApprovalId;
-use claw_core::port::{ApplyMode, Registered, Scope, WorkspaceAccess};
-use claw_core::store::{NewApproval, Suggestion};
+use claw_core::port::{ApplyMode, Registered, Root, Scope, WorkspaceAccess};
+use claw_core::store::{NewApproval, Suggestions};
 use claw_core::tool::{Digest, Effect, Effects, Identity, Input, Plan, Sight, Target, ToolError};
-use claw_policy::approval::{self as policy, AnalysedAsk, Analysis, Circumstances, EffectRule, Judgement};
+use claw_policy::approval::{
+    self as policy, AnalysedAsk, Analysis, ApprovalConfig, Circumstances, EffectRule, Judgement,
+};
 use claw_policy::shell::Rules;
 use serde_json::Value;
 
 use super::bounded::panicked;
-use super::{Asking, Authorised, Trip, question, remembered};
+use super::{Asking, Authorised, Trip, question};
 use crate::offer::Place;
 use crate::registry::Built;
 use crate::reply::{Refusal, Step};
@@ -40,7 +42,7 @@ pub(super) struct Judged {
 impl Trip<'_> {
     /// Step 5: plans the call and decides on it.
     pub(super) async fn judge(
-        &self,
+        &mut self,
         args: &Value,
         left: Effects,
         scrubber: &CallScrubber,
@@ -49,7 +51,9 @@ impl Trip<'_> {
         let reason = match judgement {
             Judgement::Allow => return Ok(judged),
             Judgement::Ask { reason } => reason,
-            Judgement::Deny { reason, advice } => return Err(denied(reason, advice)),
+            Judgement::Deny { reason, advice, setting } => {
+                return Err(Refusal { setting, ..denied(reason, advice) });
+            }
         };
         if self.request.asking == Asking::Impossible {
             return Err(approval::nobody_to_ask(&reason, self.request.call));
@@ -65,7 +69,11 @@ impl Trip<'_> {
     }
 
     /// Plans the call and applies the rules to the plan. Nobody is asked yet.
-    pub(super) async fn weigh(&self, args: &Value, left: Effects) -> Result<(Judged, Judgement), Refusal> {
+    pub(super) async fn weigh(
+        &mut self,
+        args: &Value,
+        left: Effects,
+    ) -> Result<(Judged, Judgement), Refusal> {
         let meta = &self.tool.entry.meta;
         let place = self.place().await?;
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
@@ -73,7 +81,9 @@ impl Trip<'_> {
             .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
         let programs = self.programs(&plan).await?;
         let analysis = self.analyse(&plan, &programs);
-        let sights = self.look((&plan, &analysis), left, &place).await?;
+        self.find_directories(&analysis, &place).await?;
+        let mut sights = self.look((&plan, &analysis), left, &place).await?;
+        sights.extend(self.asked.iter().map(|root| Sight::outside(root.path.display().to_string())));
         let digest = Digest::of(&Identity {
             definition: self.built.definition,
             place: place.digest,
@@ -117,23 +127,29 @@ impl Trip<'_> {
     }
 
     pub(super) fn verdict(&self, judged: &Judged, analysis: &Analysis) -> Judgement {
+        self.verdict_with(judged, analysis, &self.asked)
+    }
+
+    /// The verdict if a person had yet to grant these directories of the scope.
+    fn verdict_with(&self, judged: &Judged, analysis: &Analysis, asked: &[Root]) -> Judgement {
         let circumstances = Circumstances {
             ceiling: self.tool.entry.meta.effects,
             left: judged.left,
             directory: &judged.place.facts.directory,
             scope: &self.scope(&judged.place),
+            asked,
             sandboxed: judged.place.facts.sandboxed,
             analysis,
             sights: &judged.sights,
         };
-        policy::judge(&self.executor.0.approvals.load(), &circumstances)
+        policy::judge(&self.approvals(), &circumstances)
     }
 
     /// The way in which the call's commands see the workspace. If changes have to be reviewed before they are
     /// applied, only a layer will do.
     pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
         let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
-        let of_writing = self.executor.0.approvals.load().of_effect(Effect::Write).map(|(rule, _)| rule);
+        let of_writing = self.approvals().of_effect(Effect::Write).map(|(rule, _)| rule);
         let looked_at =
             mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny));
         match analysis.access() {
@@ -142,11 +158,21 @@ impl Trip<'_> {
         }
     }
 
+    /// When a person is asked: by the rules of now, in the mode of the call's run.
+    pub(super) fn approvals(&self) -> Arc<ApprovalConfig> {
+        self.executor.approvals_in(self.request.narrowing.as_ref())
+    }
+
     /// The files that the call may reach under the current rules.
     pub(super) fn scope(&self, place: &Place) -> Scope {
         let rules = self.executor.0.files.load();
         let name = &self.tool.entry.meta.name;
-        guard::scope(&rules, self.offer.caller(), name, &place.facts, &self.skills.directories)
+        // A person may be asked for more than was granted.
+        let is_asked = |root: &&Root| self.asked.iter().any(|asked| asked.path == root.path);
+        let granted = self.granted.iter().map(|(_, root)| root).filter(|root| !is_asked(root));
+        let directories: Vec<Root> = self.asked.iter().chain(granted).cloned().collect();
+        let beside = guard::Beside { skills: &self.skills.directories, directories: &directories };
+        guard::scope(&rules, self.offer.caller(), name, &place.facts, beside)
     }
 
     /// Checks again after a person has answered: policy and settings may have changed meanwhile, and the
@@ -171,7 +197,7 @@ impl Trip<'_> {
         }
         match self.verdict(judged, &analysis) {
             Judgement::Allow | Judgement::Ask { .. } => Ok(built),
-            Judgement::Deny { reason, advice } => Err(denied(reason, advice)),
+            Judgement::Deny { reason, advice, setting } => Err(Refusal { setting, ..denied(reason, advice) }),
         }
     }
 
@@ -222,7 +248,8 @@ impl Trip<'_> {
             sights.extend(guard::look_at_sessions(self.offer, sessions).await?);
             sights.extend(guard::look_at_skills(self.executor, self.offer, &skills, &scope).await?);
             let (cancel, access) = (&self.request.cancel, self.access(analysis));
-            let judged = guard::Looking { plan, effects, network: analysis.network, access, scope: &scope };
+            let (network, reads_only) = (analysis.network, self.approvals().denies_writing());
+            let judged = guard::Looking { plan, effects, network, access, reads_only, scope: &scope };
             sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
             sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);
             Ok(sights)
@@ -237,7 +264,11 @@ impl Trip<'_> {
                 return Err(Refusal::at(Step::Judge, reason).try_instead("try again later"));
             }
         };
-        seen.map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })
+        seen.map_err(|error| Refusal {
+            advice: error.advice,
+            setting: error.setting,
+            ..Refusal::at(Step::Judge, error.message)
+        })
     }
 
     fn question(
@@ -254,10 +285,10 @@ impl Trip<'_> {
             Asking::Unwatched => Duration::from_secs(u64::from(approvals.park_hours) * 3600),
             _ => Duration::from_secs(approvals.wait_secs.into()),
         };
-        let remember = self.executor.0.rules.as_ref().and_then(|_| remembered::suggestion(judged, scrubber));
-        let remember = remember.map(|suggestion| match self.is_settled_by_rules(judged) {
-            true => suggestion,
-            false => Suggestion { rule: None, text: "the configuration asks each time".to_owned() },
+        let remember = self.executor.0.rules.as_ref().and_then(|_| self.suggestions(judged, scrubber));
+        let remember = remember.map(|suggestions| match self.is_settled_by_rules(judged) {
+            true => suggestions,
+            false => Suggestions::impossible("the configuration asks each time"),
         });
         NewApproval {
             tenant: caller.tenant.clone(),
@@ -274,6 +305,7 @@ impl Trip<'_> {
             asked: now,
             expires: now.plus(wait),
             remember,
+            directories: self.asked.clone(),
         }
     }
 
@@ -281,7 +313,7 @@ impl Trip<'_> {
     /// reason to ask.
     fn is_settled_by_rules(&self, judged: &Judged) -> bool {
         let covered = judged.analysis.clone().with_all_covered(true);
-        self.verdict(judged, &covered) == Judgement::Allow
+        self.verdict_with(judged, &covered, &[]) == Judgement::Allow
     }
 }
 

@@ -74,6 +74,11 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
                         .map(|real| format!("which leads to {}", plain(real, scrubber))),
                 );
             }
+            // The reason says which directory it is in.
+            Ask::Reach { path, write } => {
+                let what = if *write { "change" } else { "read" };
+                lines.push(format!("{what} {}", plain(path, scrubber)));
+            }
             Ask::Host { origin } => {
                 lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)));
             }
@@ -122,7 +127,9 @@ fn unsaid(args: &Value, asks: &[Ask]) -> Value {
                 let is = |text: &str| value.as_str() == Some(text);
                 is(&script.text) || is(&script.directory) || script.input.as_deref().is_some_and(is)
             }
-            Ask::Write { path } | Ask::Publish { path } => value.as_str() == Some(path),
+            Ask::Write { path } | Ask::Publish { path } | Ask::Reach { path, .. } => {
+                value.as_str() == Some(path)
+            }
             Ask::Session { session, .. } => value.as_str() == Some(session),
             _ => false,
         })

@@ -2,9 +2,9 @@
 //! create.
 
 use claw_core::RuleId;
-use claw_core::store::{Rule, StoreError, Suggestion};
-use claw_core::tool::{Script, Sight};
-use claw_policy::approval::remembered::{self, Judged as Commands, Remembered};
+use claw_core::store::{Rule, RuleWidth, StoreError, Suggestion, Suggestions};
+use claw_core::tool::{Ask, Script, Sight};
+use claw_policy::approval::remembered::{self, Judged as Commands, Remembered, RuleContent};
 use claw_policy::approval::{self as policy, AnalysedAsk, Judgement};
 use serde_json::Value;
 
@@ -14,37 +14,55 @@ use crate::scrub::CallScrubber;
 impl Trip<'_> {
     /// Judges the call, also by remembered rules. A call that rules allow is counted to them first; if one
     /// was revoked at the same moment, the call does not pass.
-    pub(super) async fn decide(&self, judged: &mut Judged) -> Judgement {
-        let used = self.covering(judged).await;
+    pub(super) async fn decide(&mut self, judged: &mut Judged) -> Judgement {
+        let mut used = self.covering(judged).await;
+        used.extend(self.directory_rules(&judged.analysis, &judged.place));
         let judgement = self.verdict(judged, &judged.analysis);
         if judgement != Judgement::Allow || used.is_empty() || self.count(&used).await {
             return judgement;
         }
+        self.granted.clear();
         judged.analysis = std::mem::take(&mut judged.analysis).with_all_covered(false);
         self.verdict(judged, &judged.analysis)
     }
 
-    /// Finds the rules that cover the commands of a call, if that makes a difference.
-    async fn covering(&self, judged: &mut Judged) -> Vec<RuleId> {
+    /// The remembered rules that hold for the caller now; none where they cannot be read.
+    pub(super) async fn remembered(&self) -> Vec<(RuleId, RuleContent)> {
         let Some(store) = &self.executor.0.rules else { return Vec::new() };
-        let security = self.executor.0.approvals.load().security;
-        if !judged.analysis.depends_on_rules(security) {
-            return Vec::new();
-        }
         let (caller, now) = (self.offer.caller(), self.offer.0.registry.world().clock.now());
-        let rules = match store.rules(&caller.tenant, &caller.agent, &caller.session, now).await {
-            Ok(rules) => rules,
+        match store.rules(&caller.tenant, &caller.agent, &caller.session, now).await {
+            Ok(rules) => rules.into_iter().filter_map(readable).collect(),
             Err(error) => {
                 tracing::error!(%error, "remembered rules could not be read, so none holds");
-                return Vec::new();
+                Vec::new()
             }
-        };
-        let mut rules: Vec<(RuleId, Remembered)> = rules.into_iter().filter_map(readable).collect();
-        rules.retain(|(_, rule)| !rule.commands.is_empty());
+        }
+    }
+
+    /// Finds the rules that cover the commands and the hosts of a call, where that makes a difference.
+    async fn covering(&self, judged: &mut Judged) -> Vec<RuleId> {
+        let security = self.executor.0.approvals.load().security;
+        if self.executor.0.rules.is_none() || !judged.analysis.depends_on_rules(security) {
+            return Vec::new();
+        }
+        let (mut rules, mut hosts) = (Vec::new(), Vec::new());
+        for (id, content) in self.remembered().await {
+            match content {
+                RuleContent::Commands(rule) if !rule.commands.is_empty() => rules.push((id, rule)),
+                RuleContent::Host { host } => hosts.push((id, host)),
+                RuleContent::Commands(_) | RuleContent::Directory { .. } => {}
+            }
+        }
         let list: Vec<&Remembered> = rules.iter().map(|(_, rule)| rule).collect();
         let mut used = Vec::new();
         let Judged { analysis, sights, .. } = judged;
         for analysed in &mut analysis.asks {
+            if let Ask::Fetch { origin, .. } = &analysed.ask {
+                let by = hosts.iter().find(|(_, host)| *host == origin.host);
+                analysed.covered = by.is_some();
+                used.extend(by.map(|(id, _)| *id));
+                continue;
+            }
             // Rules do not cover typed text.
             let by = policy::command(&analysed.ask)
                 .and_then(|script| remembered::covering(&list, &commands(analysed, &script, sights)?));
@@ -81,9 +99,9 @@ fn commands<'a>(analysed: &'a AnalysedAsk, script: &'a Script, sights: &'a [Sigh
 }
 
 /// Parses a stored rule; an invalid one covers nothing.
-fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
+fn readable(rule: Rule) -> Option<(RuleId, RuleContent)> {
     match serde_json::from_value(rule.new.rule) {
-        Ok(remembered) => Some((rule.new.id, remembered)),
+        Ok(content) => Some((rule.new.id, content)),
         Err(error) => {
             tracing::warn!(%error, rule = %rule.new.id, "a remembered rule cannot be read and holds no more");
             None
@@ -92,28 +110,54 @@ fn readable(rule: Rule) -> Option<(RuleId, Remembered)> {
 }
 
 /// Describes a rule and the sandbox that limits it: the sandbox's mounts decide which effects a command has.
-fn held(rule: &Remembered, judged: &Judged) -> String {
+fn held(rule: &RuleContent, judged: &Judged) -> String {
     match judged.sights.iter().find_map(question::place) {
-        Some(place) => format!("{rule}; in {place}"),
-        None => rule.to_string(),
+        Some(place) if matches!(rule, RuleContent::Commands(_)) => format!("{rule}; in {place}"),
+        _ => rule.to_string(),
     }
 }
 
-/// The rule that approving this call would create: only for a call that runs one script and does nothing
-/// else.
-pub(super) fn suggestion(judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestion> {
-    let [only] = judged.analysis.asks.as_slice() else { return None };
+impl Trip<'_> {
+    /// The rules that a yes to this call could be remembered as; `None` where nothing is remembered of such calls.
+    pub(super) fn suggestions(&self, judged: &Judged, scrubber: &CallScrubber) -> Option<Suggestions> {
+        let rules = match self.asked.as_slice() {
+            [] => contents(judged)?,
+            [root] => Ok(vec![(
+                RuleWidth::Directory,
+                RuleContent::Directory { path: root.path.clone(), access: root.access },
+            )]),
+            _ => Err("it needs several directories; grant them one by one"),
+        };
+        let suggested = rules.and_then(|rules| {
+            let suggestion = |(width, content): (RuleWidth, RuleContent)| {
+                let rule = serde_json::to_value(&content).unwrap_or(Value::Null);
+                match rule.is_object() && scrubber.json(&rule) == rule {
+                    true => Ok(Suggestion { width, rule, text: held(&content, judged) }),
+                    false => Err("it holds a secret, which is not kept"),
+                }
+            };
+            rules.into_iter().map(suggestion).collect::<Result<Vec<_>, _>>()
+        });
+        Some(match suggested {
+            Ok(rules) => Suggestions { rules, impossible: None },
+            Err(why) => Suggestions::impossible(why),
+        })
+    }
+}
+
+/// The rules for a call that runs one script or fetches one address, and does nothing else.
+fn contents(judged: &Judged) -> Option<Result<Vec<(RuleWidth, RuleContent)>, &'static str>> {
+    let is_path = |analysed: &&AnalysedAsk| !matches!(analysed.ask, Ask::Reach { .. });
+    let asks: Vec<&AnalysedAsk> = judged.analysis.asks.iter().filter(is_path).collect();
+    let [only] = asks.as_slice() else { return None };
+    if let Ask::Fetch { origin, .. } = &only.ask {
+        return Some(Ok(vec![(RuleWidth::Host, RuleContent::Host { host: origin.host.to_string() })]));
+    }
     let script = policy::command(&only.ask)?;
-    let commands = commands(only, &script, &judged.sights)?;
-    let suggested = remembered::suggest(&commands).and_then(|rule| {
-        let value = serde_json::to_value(&rule).unwrap_or(Value::Null);
-        match value.is_object() && scrubber.json(&value) == value {
-            true => Ok((value, held(&rule, judged))),
-            false => Err("it holds a secret, which is not kept"),
-        }
-    });
-    Some(match suggested {
-        Ok((rule, text)) => Suggestion { rule: Some(rule), text },
-        Err(why) => Suggestion { rule: None, text: why.to_owned() },
-    })
+    let rules = remembered::suggest(&commands(only, &script, &judged.sights)?);
+    Some(
+        rules.map(|rules| {
+            rules.into_iter().map(|(width, rule)| (width, RuleContent::Commands(rule))).collect()
+        }),
+    )
 }

@@ -91,7 +91,7 @@ impl ChangeSite {
             } else if let Some(reason) = self.review(grant, mode).filter(|_| !pending.list().is_empty()) {
                 let all: Vec<_> =
                     pending.list().iter().map(|change| (change.path.clone(), "changed")).collect();
-                let denied = !grant.writes && self.rule_of_writing() == Some(EffectRule::Deny);
+                let denied = !grant.writes && self.rule_of_writing(grant) == Some(EffectRule::Deny);
                 let agreed = !denied && self.let_pass(grant, &*pending, (&all, reason), &scrubber).await?;
                 if let Some(reason) = unasked(reason, agreed) {
                     self.hold_all(&*pending, &mut changes, &reason);
@@ -125,12 +125,12 @@ impl ChangeSite {
 
     /// The reason why a person has to approve all changes; `None` if nobody has to.
     fn review(&self, grant: &Grant, mode: ApplyMode) -> Option<&'static str> {
-        match (mode, grant.writes, self.rule_of_writing()) {
+        match (mode, grant.writes, self.rule_of_writing(grant)) {
             (ApplyMode::Review, ..) => Some("`shell.apply` is `review`"),
             // The text of the command did not show that it writes, so no rule about writing was applied
             // before it ran.
             (_, false, Some(EffectRule::Ask | EffectRule::Deny)) => {
-                let is_configured = self.executor.0.approvals.load().narrowing.is_none();
+                let is_configured = grant.approvals(&self.executor).narrowing.is_empty();
                 Some(match is_configured {
                     true => {
                         "`approvals.effects.write` does not allow it, and its text did not say that it writes"
@@ -143,8 +143,8 @@ impl ChangeSite {
     }
 
     /// The approval rule for writing.
-    fn rule_of_writing(&self) -> Option<EffectRule> {
-        self.executor.0.approvals.load().of_effect(Effect::Write).map(|(rule, _)| rule)
+    fn rule_of_writing(&self, grant: &Grant) -> Option<EffectRule> {
+        grant.approvals(&self.executor).of_effect(Effect::Write).map(|(rule, _)| rule)
     }
 
     fn hold_all(&self, pending: &dyn PendingChanges, changes: &mut CommandChanges, reason: &str) {
@@ -294,6 +294,7 @@ impl ChangeSite {
             asked: now,
             expires: now.plus(wait),
             remember: None,
+            directories: Vec::new(),
         };
         match approval::ask(&self.executor, &self.offer, request, &grant.cancel).await {
             Ok(_) => Ok(true),

@@ -33,12 +33,13 @@ use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
 use claw_core::{CallId, JobId};
+use claw_policy::approval::{ApprovalConfig, Narrowing};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
-pub(crate) use self::scope::scope;
 pub use self::scope::{AgentFiles, FileRules};
+pub(crate) use self::scope::{Beside, scope};
 pub(crate) use self::skills::look_at_skills;
 pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
@@ -56,8 +57,12 @@ pub(crate) struct Grant {
     pub(crate) access: WorkspaceAccess,
     /// The call was judged as one that writes.
     pub(crate) writes: bool,
+    /// A rule or a mode denied writing when the call was judged.
+    pub(crate) reads_only: bool,
     /// The way to get an approval while the call runs.
     pub(crate) asking: Asking,
+    /// The mode of the run that the call is part of.
+    pub(crate) narrowing: Option<Arc<Narrowing>>,
     pub(crate) scope: Arc<Scope>,
     /// The caller's commands have network access without requesting it.
     pub(crate) network: bool,
@@ -76,6 +81,11 @@ impl Grant {
     /// Revokes the ports: after the call they refuse everything.
     pub(crate) fn revoke(&self) {
         self.over.store(true, Ordering::Release);
+    }
+
+    /// When a person is asked, in the mode of the call's run.
+    fn approvals(&self, executor: &Executor) -> Arc<ApprovalConfig> {
+        executor.approvals_in(self.narrowing.as_ref())
     }
 
     fn live(&self) -> Result<(), ToolError> {
@@ -183,6 +193,8 @@ pub(crate) struct Looking<'a> {
     pub(crate) network: bool,
     /// The way in which commands see the workspace.
     pub(crate) access: WorkspaceAccess,
+    /// A rule or a mode denies writing.
+    pub(crate) reads_only: bool,
     /// The files that the caller may reach.
     pub(crate) scope: &'a Arc<Scope>,
 }
@@ -219,7 +231,7 @@ pub(crate) async fn look_at_programs(
 
 fn context_to_look(
     offer: &Offer,
-    Looking { plan, effects, network, access, scope }: Looking<'_>,
+    Looking { plan, effects, network, access, reads_only, scope }: Looking<'_>,
     cancel: &CancellationToken,
 ) -> RunContext {
     let looking = Grant {
@@ -229,7 +241,9 @@ fn context_to_look(
         effects,
         access,
         writes: true,
+        reads_only,
         asking: Asking::Impossible,
+        narrowing: None,
         scope: Arc::clone(scope),
         network,
         cancel: cancel.clone(),

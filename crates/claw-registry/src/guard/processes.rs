@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use claw_core::port::{
     Awaited, Expected, Owner, Printed, ProcessCard, Processes, RunContext, ShellHost, Size,
 };
-use claw_core::tool::{Ask, ErrorKind, Input, Script, Target, ToolError};
+use claw_core::tool::{Ask, Effect, ErrorKind, Input, Script, Target, ToolError};
+use claw_policy::approval::EffectRule;
 
 use super::{Grant, Site};
 use crate::processes::Starting;
@@ -45,6 +46,14 @@ impl Processes for OwnProcesses {
         if self.grant.logins.iter().any(|(ask, _)| named(ask)) {
             let message = "a program with credentials does not run in the background";
             return Err(ToolError::invalid(message).try_instead("call it without `background`"));
+        }
+        // It changes files directly, and nobody would look at that when it ends.
+        let approvals = self.grant.approvals(&self.executor);
+        if let Some((EffectRule::Deny, by)) = approvals.of_effect(Effect::Write) {
+            let message = format!("a command in the background could change files, and {by} denies that");
+            return Err(ToolError::new(ErrorKind::Forbidden, message)
+                .try_instead("run it without `background`")
+                .allowed_by("`/mode configured`, or `approvals.effects.write`, lets it write"));
         }
         let caller = self.offer.caller();
         let scrubber = self.executor.0.scrubbers.for_call(&caller.tenant, &self.grant.secrets);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use claw_core::port::{Access, Quota, Root, Scope};
 use claw_core::tool::{Caller, Facts};
 use claw_core::{AgentId, TenantId, ToolName};
+use claw_policy::approval::Grantable;
 use serde_json::Value;
 
 /// Rules for the files that agents may reach beyond their workspaces, and those they may not. Can be replaced
@@ -23,6 +24,9 @@ pub struct FileRules {
     /// The data directory, as an absolute path. It is hidden from everyone except for the workspaces in it:
     /// an agent that works in one of them reaches that one.
     pub data_dir: Option<PathBuf>,
+    /// Directories outside the workspace that a person who answers can grant; `None` where nobody is asked about them.
+    /// Set it where the person who answers owns this machine.
+    pub grantable: Option<Grantable>,
     /// The quota of a workspace.
     pub quota: Option<Quota>,
     /// Rules of single agents.
@@ -65,7 +69,7 @@ impl FileRules {
 
     /// The files that a caller may reach with a tool.
     pub fn scope(&self, caller: &Caller, tool: &ToolName) -> Scope {
-        scope(self, caller, tool, &caller.facts(tool.as_str()), &[])
+        scope(self, caller, tool, &caller.facts(tool.as_str()), Beside::default())
     }
 
     /// The parts of the data directory that are hidden from a scope with these roots: all of it, unless a
@@ -89,11 +93,21 @@ impl Default for FileRules {
             denied: vec![PathBuf::from(Self::OWN)],
             configuration: Vec::new(),
             data_dir: None,
+            grantable: None,
             quota: None,
             agents: HashMap::new(),
             tools: HashMap::new(),
         }
     }
+}
+
+/// Directories that one call reaches beside those of the rules.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    /// Those of the skills in use, to be read.
+    pub(crate) skills: &'a [PathBuf],
+    /// Those outside the workspace that a person granted, or is asked about.
+    pub(crate) directories: &'a [Root],
 }
 
 /// The scope of a caller's calls of one tool: its workspace, its team's and the further roots.
@@ -105,7 +119,7 @@ pub(crate) fn scope(
     caller: &Caller,
     tool: &ToolName,
     facts: &Facts,
-    skills: &[PathBuf],
+    beside: Beside<'_>,
 ) -> Scope {
     let mut scope = Scope::workspace(&caller.workspace);
     if let Some(team) = &caller.team_workspace {
@@ -121,12 +135,14 @@ pub(crate) fn scope(
         scope.roots.extend(agent.roots.iter().cloned());
         scope.quota = agent.quota.or(scope.quota);
     }
+    scope.roots.extend(beside.directories.iter().cloned());
     let granted = rules.roots.iter().chain(agent.into_iter().flat_map(|agent| &agent.roots));
+    let granted = granted.chain(beside.directories);
     scope.covered = granted.map(|root| root.path.clone()).collect();
     let holds = |root: &Root| rules.data_dir.as_ref().is_some_and(|data| data.starts_with(&root.path));
     if !scope.roots.iter().any(holds) {
         let read = |path: &PathBuf| Root { path: path.clone(), access: Access::Read };
-        scope.roots.extend(skills.iter().map(read));
+        scope.roots.extend(beside.skills.iter().map(read));
     }
     let Some(of_settings) = deny_paths(&facts.settings) else {
         tracing::error!(%tool, "the tool's setting `deny_paths` is no list of paths; no file can be reached");

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::TenantId;
 use claw_core::port::{
-    Access, Allowed, HostRan, ProgramHost, ProgramRun, Ran, Root, RunContext, Scope, Shell, ShellHost,
+    Access, Allowed, CommandHome, HostRan, ProgramHost, ProgramRun, Ran, Root, RunContext, Scope, Shell,
+    ShellHost,
 };
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 use smol_str::{SmolStr, format_smolstr};
@@ -33,10 +34,11 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Shell>> {
     Some(Arc::new(GuardedShell { host, programs, context, login, grant, executor, tenant, site }))
 }
 
-/// The context in which the caller's commands run.
+/// For whom and within what the caller's commands run. Where a rule or a mode denies writing, nothing beside the workspace
+/// can be changed: the changes of the workspace are looked at when a command has ended, and those could not be.
 pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
     let wished = |ask: &Ask| matches!(ask, Ask::Script(script) if script.network);
-    RunContext {
+    let context = RunContext {
         workspace: caller.workspace.clone(),
         sandbox_key: caller.sandbox_key.clone(),
         sandboxed: caller.sandboxed,
@@ -45,14 +47,15 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         network: grant.effects.has(Effect::Network) && (grant.network || grant.plan.asks.iter().any(wished)),
         readable: readable(&grant.scope),
         granted: granted(&grant.scope),
-        home: Some(home(caller)),
+        home: Some(CommandHome { key: home(caller), write: true }),
         hidden: grant.scope.denied.clone(),
         paths: given_paths(&grant.plan),
         sights: grant.sights.clone(),
         cancel: grant.cancel.clone(),
         progress: grant.progress.clone(),
         secrets: grant.secrets.clone(),
-    }
+    };
+    if grant.reads_only { rehearsing(context) } else { context }
 }
 
 /// Paths outside the workspace that the tool's owner granted its commands.
@@ -72,6 +75,7 @@ fn rehearsing(mut context: RunContext) -> RunContext {
     for allowed in context.granted.iter_mut().chain(&mut context.paths) {
         allowed.write = false;
     }
+    context.home.iter_mut().for_each(|home| home.write = false);
     context
 }
 

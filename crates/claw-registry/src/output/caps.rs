@@ -116,6 +116,7 @@ pub(super) fn output(output: &mut Output, limit: usize) {
 /// Caps all fields but the message, which is kept.
 pub(super) fn error(error: &mut ToolError, limit: usize) {
     error.advice.iter_mut().for_each(|advice| shorten_in_place(advice, ADVICE));
+    error.setting.iter_mut().for_each(|setting| shorten_in_place(setting, ADVICE));
     error.cause.iter_mut().for_each(|cause| shorten_in_place(cause, REASON));
     error.details.iter_mut().for_each(|details| data(details, limit));
 }

@@ -35,9 +35,10 @@ pub(super) fn output(output: &mut Output, scrubber: OutputScrubber<'_>) {
 }
 
 pub(super) fn error(error: &mut ToolError, scrubber: OutputScrubber<'_>) {
-    let ToolError { kind: _, message, advice, cause, details } = error;
+    let ToolError { kind: _, message, advice, setting, cause, details } = error;
     scrubber.in_place(message);
     advice.iter_mut().for_each(|text| scrubber.in_place(text));
+    setting.iter_mut().for_each(|text| scrubber.in_place(text));
     cause.iter_mut().for_each(|text| scrubber.in_place(text));
     *details = details.take().map(|details| Box::new(scrubber.json(*details)));
 }

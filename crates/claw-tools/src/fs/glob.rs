@@ -41,8 +41,8 @@ impl Tool for Glob {
         .needs(&[Need::Files])
         .about("Find workspace files whose path matches a pattern; what changed last comes first.");
 
-    fn plan(&self, _: &Facts, _: &Args) -> Plan {
-        Plan::read()
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::reading(&args.path)
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

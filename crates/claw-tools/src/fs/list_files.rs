@@ -50,8 +50,8 @@ impl Tool for ListFiles {
         .needs(&[Need::Files])
         .about("List what is in a workspace directory, with sizes and times.");
 
-    fn plan(&self, _: &Facts, _: &Args) -> Plan {
-        Plan::read()
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::reading(&args.path)
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

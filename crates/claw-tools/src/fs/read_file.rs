@@ -50,8 +50,8 @@ impl Tool for ReadFile {
         .needs(&[Need::Files])
         .about("Read a text file from the workspace, with line numbers.");
 
-    fn plan(&self, _: &Facts, _: &Args) -> Plan {
-        Plan::read()
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::reading(&args.path)
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

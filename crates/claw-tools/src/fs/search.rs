@@ -77,8 +77,8 @@ impl Tool for Search {
         .needs(&[Need::Files])
         .about("Search the contents of workspace files with a regular expression.");
 
-    fn plan(&self, _: &Facts, _: &Args) -> Plan {
-        Plan::read()
+    fn plan(&self, _: &Facts, args: &Args) -> Plan {
+        Plan::reading(&args.path)
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

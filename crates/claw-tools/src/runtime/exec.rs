@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use claw_core::port::{ChangeKind, ChangedEntry, FileChange, ProcessCard, Ran, Stopped, shown_path};
-use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
+use claw_core::tool::{Ask, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Script, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -37,6 +37,12 @@ pub(crate) struct Args {
     /// Let it reach other machines. A person is asked first.
     #[serde(default)]
     network: bool,
+    /// Paths outside the workspace that it needs to read. A person is asked first.
+    #[serde(default)]
+    read_paths: Vec<String>,
+    /// Paths outside the workspace that it needs to change. A person is asked first.
+    #[serde(default)]
+    write_paths: Vec<String>,
     /// Return standard error apart from standard output, instead of both in order.
     #[serde(default)]
     split_output: bool,
@@ -108,7 +114,11 @@ impl Tool for Exec {
         .about("Run a shell command in the workspace and return what it prints and its exit code.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
-        let plan = Plan::script(args.script()).with(Effect::Read);
+        let mut plan = Plan::script(args.script()).with(Effect::Read);
+        for (paths, write) in [(&args.read_paths, false), (&args.write_paths, true)] {
+            let reach = |path: &String| Ask::Reach { path: path.clone(), write };
+            plan.asks.extend(paths.iter().map(reach));
+        }
         if args.network { plan.with(Effect::Network) } else { plan }
     }
 

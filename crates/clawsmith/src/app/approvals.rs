@@ -5,11 +5,13 @@
 use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Answer, Approval, Entry, EntryEvent, NewRule, Rule, RuleScope, StoreError};
+use claw_core::store::{
+    Answer, Approval, Entry, EntryEvent, NewRule, Rule, RuleScope, RuleWidth, StoreError, Suggestion,
+};
 use claw_core::tool::Script;
 use claw_core::{ApprovalId, RuleId};
 use claw_host::SystemClock;
-use claw_policy::approval::remembered::{Judged, Remembered, covering};
+use claw_policy::approval::remembered::{Judged, Remembered, RuleContent, covering};
 use claw_policy::shell::{Invocation, Rules};
 use serde_json::Value;
 
@@ -50,6 +52,8 @@ pub enum Verdict {
         scope: RuleFor,
         /// The rule's lifetime; `None` means until it is revoked.
         lasts: Option<Duration>,
+        /// One of the widths that the approval offers; `None` for the narrowest.
+        width: Option<RuleWidth>,
     },
 }
 
@@ -62,15 +66,25 @@ pub struct Answered {
     pub rule: Option<NewRule>,
 }
 
-/// The rule that a yes for good would be remembered as.
+/// The rules that a yes could be remembered as.
 #[derive(Debug, Clone)]
 pub struct RulePreview {
     /// Why no rule is possible; `None` if one is.
     pub impossible: Option<String>,
+    /// The rules, the narrowest first.
+    pub rules: Vec<WidthPreview>,
+}
+
+/// A rule that a yes could be remembered as.
+#[derive(Debug, Clone)]
+pub struct WidthPreview {
+    /// How much it covers.
+    pub width: RuleWidth,
     /// The calls that the rule would cover, in words.
     pub covers: String,
-    /// Commands that ran before and that it would have covered, the latest first.
-    pub past: Vec<String>,
+    /// Commands that ran before and that it would have covered, the latest first; `None` for a rule that is not about
+    /// commands.
+    pub past: Option<Vec<String>>,
 }
 
 impl App {
@@ -149,7 +163,9 @@ impl App {
         let reason = reason.filter(|reason| !reason.is_empty());
         let answer = Answer { approve, by: by.to_owned(), at, reason };
         let rule = match verdict {
-            Verdict::Always { scope, lasts } => Some(given_rule(found, (scope, lasts), by, at)?),
+            Verdict::Always { scope, lasts, width } => {
+                Some(given_rule(found, (scope, lasts, width), by, at)?)
+            }
             Verdict::Deny { .. } | Verdict::Once => None,
         };
         let answered = match rule.clone() {
@@ -166,22 +182,19 @@ impl App {
         Ok(Answered { approval, rule })
     }
 
-    /// Returns the rule that a permanent approval would create; `None` if there are no rules for such calls.
+    /// The rules that a yes could be remembered as; `None` where nothing is remembered of such calls.
     pub async fn preview_rule(&self, approval: &Approval) -> Result<Option<RulePreview>, Error> {
-        let Some(suggestion) = &approval.request.remember else { return Ok(None) };
-        let covers = suggestion.text.clone();
-        let Some(rule) = &suggestion.rule else {
-            return Ok(Some(RulePreview {
-                impossible: Some(covers),
-                covers: String::new(),
-                past: Vec::new(),
-            }));
-        };
-        let past = match serde_json::from_value::<Remembered>(rule.clone()) {
-            Ok(rule) => self.covered_before(approval, &rule).await.map_err(unusable)?,
-            Err(_) => Vec::new(),
-        };
-        Ok(Some(RulePreview { impossible: None, covers, past }))
+        let Some(suggestions) = &approval.request.remember else { return Ok(None) };
+        let mut rules = Vec::new();
+        for Suggestion { width, rule, text } in &suggestions.rules {
+            let commands = serde_json::from_value::<RuleContent>(rule.clone()).ok();
+            let past = match commands.and_then(RuleContent::into_commands) {
+                Some(rule) => Some(self.covered_before(approval, &rule).await.map_err(unusable)?),
+                None => None,
+            };
+            rules.push(WidthPreview { width: *width, covers: text.clone(), past });
+        }
+        Ok(Some(RulePreview { impossible: suggestions.impossible.clone(), rules }))
     }
 
     /// The commands that ran and that a rule would have covered, each once, the latest first. Programs count by name;
@@ -226,7 +239,11 @@ impl App {
             let its = rule.new.scope.agent().is_none_or(|its| its.as_str() == agent);
             its && rule.state(now) == "live"
         });
-        let read = |rule: &Rule| serde_json::from_value::<Remembered>(rule.new.rule.clone()).ok();
+        let read = |rule: &Rule| {
+            serde_json::from_value::<RuleContent>(rule.new.rule.clone())
+                .ok()
+                .and_then(RuleContent::into_commands)
+        };
         let rules: Vec<(Rule, Remembered)> =
             rules.into_iter().filter_map(|rule| read(&rule).map(|read| (rule, read))).collect();
         let list: Vec<&Remembered> = rules.iter().map(|(_, read)| read).collect();
@@ -254,7 +271,7 @@ impl App {
 
 fn given_rule(
     approval: &Approval,
-    (scope, lasts): (RuleFor, Option<Duration>),
+    (scope, lasts, width): (RuleFor, Option<Duration>, Option<RuleWidth>),
     by: &str,
     now: UnixMillis,
 ) -> Result<NewRule, Error> {
@@ -263,9 +280,18 @@ fn given_rule(
         Error::failed(format!("no rule can be given for this call: {why}"))
             .hint(format!("clawsmith approvals approve {}", approval.id))
     };
-    let suggestion = request.remember.as_ref();
-    let suggestion = suggestion.ok_or_else(|| none("nothing is remembered of calls like it"))?;
-    let rule = suggestion.rule.clone().ok_or_else(|| none(&suggestion.text))?;
+    let suggestions = request.remember.as_ref();
+    let suggestions = suggestions.ok_or_else(|| none("nothing is remembered of calls like it"))?;
+    let Some(narrowest) = suggestions.rules.first() else {
+        return Err(none(suggestions.impossible.as_deref().unwrap_or("nothing can be remembered of it")));
+    };
+    let is_wanted = |suggestion: &&Suggestion| width.is_none_or(|width| width == suggestion.width);
+    let suggestion = suggestions.rules.iter().find(is_wanted).ok_or_else(|| {
+        let widths: Vec<&str> = suggestions.rules.iter().map(|rule| rule.width.name()).collect();
+        let wanted = width.unwrap_or(narrowest.width);
+        Error::invalid(format!("no rule of width `{wanted}` is offered for this call"))
+            .hint(format!("one of: {}", widths.join(", ")))
+    })?;
     let (agent, session) = (request.agent.clone(), request.session.clone());
     Ok(NewRule {
         id: RuleId::new(),
@@ -276,7 +302,7 @@ fn given_rule(
             RuleFor::Tenant => RuleScope::Tenant,
         },
         tool: request.tool.clone(),
-        rule,
+        rule: suggestion.rule.clone(),
         text: suggestion.text.clone(),
         by: by.to_owned(),
         approval: Some(approval.id),

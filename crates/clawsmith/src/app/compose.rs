@@ -122,6 +122,8 @@ pub struct Hooks {
     pub listener: Option<Arc<dyn Listener>>,
     /// Keeps commands running in the background; `None` refuses them.
     pub keeping: Option<Keeping>,
+    /// The person who answers approvals owns this machine, and is asked about paths outside the workspace too.
+    pub owner_answers: bool,
 }
 
 impl App {
@@ -130,6 +132,8 @@ impl App {
     pub async fn toolbox(&self, hooks: Hooks) -> Result<Toolbox, Error> {
         let (setup, config) = (self.setup(), self.setup().config());
         setup.make_private_directories();
+        let mut files = setup.file_rules()?;
+        files.grantable = hooks.owner_answers.then(|| setup.grantable()).transpose()?;
         let mut builder = Toolbox::builder()
             .world(self.world()?)
             .everything_in(Arc::clone(&self.store) as _)
@@ -137,7 +141,7 @@ impl App {
             .approvals(config.approvals.clone())
             .limiter(Limiter::new(config.limits.rate, SESSIONS))
             .limits(config.limits.for_calls())
-            .files(setup.file_rules()?)
+            .files(files)
             .commands(setup.command_rules()?)
             .scrubbers(setup.scrubbers()?)
             .caller_tools(custom::source(self)?)

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use claw_core::port::{Access, Allowed, Root};
+use claw_policy::approval::Grantable;
 use serde::Serialize;
 
 use super::{Error, Setup, real};
@@ -75,21 +76,20 @@ impl Setup {
             let what = format!("`{key}` entry `{}`: {why}", path.display());
             Error::invalid(what).hint("grant a smaller directory, or take the entry out")
         };
-        if full == Path::new("/") || self.around.home().is_some_and(|home| real(home).starts_with(&full)) {
-            return Err(refused("it is the home directory or holds it, and everything in it"));
-        }
         if full.exists() && !full.is_dir() {
             return Err(refused("it is a file, and only directories can be granted"));
         }
-        let data = real(&self.data_dir()?);
-        let own = std::iter::once(data).chain(self.around.config_dir()).chain(self.around.trusted());
-        for own in own.map(|own| real(&own)) {
-            if full.starts_with(&own) || own.starts_with(&full) {
-                let why = format!("it holds `{}`, or is in it, which no agent may reach", own.display());
-                return Err(refused(&why));
-            }
+        match self.grantable()?.refusal(&full) {
+            Some(why) => Err(refused(&why)),
+            None => Ok(full),
         }
-        Ok(full)
+    }
+
+    /// The directories that can be granted to agents, by configuration or by the answer of the person who runs this program.
+    pub(crate) fn grantable(&self) -> Result<Grantable, Error> {
+        let data = self.data_dir()?;
+        let own = std::iter::once(data).chain(self.around.config_dir()).chain(self.around.trusted());
+        Ok(Grantable { home: self.around.home().map(real), own: own.map(|own| real(&own)).collect() })
     }
 
     /// The toolchains that this program's user has in `$PATH` and that a command does not find without a grant.

@@ -59,7 +59,7 @@ use claw_host::transaction::Transactions;
 use claw_store::{Backend, Place, StoreOptions};
 
 pub use self::agents::{AgentView, no_agent, not_set_up, tools_of};
-pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict};
+pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
 pub use self::compose::Hooks;
 pub use self::doctor::{Finding, FindingState};
 pub use self::error::{Error, Kind};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::PoisonError;
 
 use claw_core::tool::Effect;
 use claw_policy::approval::{EffectRule, Narrowing};
@@ -50,7 +51,7 @@ impl Mode {
     }
 
     /// Returns the effects that it narrows; `None` if it narrows none.
-    fn narrowing(self) -> Option<Narrowing> {
+    pub(super) fn narrowing(self) -> Option<Narrowing> {
         use Effect::{Admin, Execute, Message, Spawn, Write};
         let (rule, effects): (EffectRule, &[Effect]) = match self {
             Self::Plan => (EffectRule::Deny, &[Write, Message, Spawn, Admin]),
@@ -58,7 +59,10 @@ impl Mode {
             Self::Edits => (EffectRule::Ask, &[Execute, Message, Spawn, Admin]),
             Self::Configured => return None,
         };
-        Some(Narrowing { mode: self.name(), effects: effects.iter().map(|effect| (*effect, rule)).collect() })
+        Some(Narrowing {
+            mode: self.name().into(),
+            effects: effects.iter().map(|effect| (*effect, rule)).collect(),
+        })
     }
 }
 
@@ -82,11 +86,13 @@ impl FromStr for Mode {
 }
 
 impl Sessions {
-    /// Narrows all calls of this process from now on.
+    /// Narrows all calls of this process from now on. A message that is sent from now on is answered in this mode by
+    /// whichever process: the run stores it, and a wider mode later does not widen it.
     pub fn set_mode(&self, mode: Mode) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
         let executor = &self.deployment().executor;
         let mut approvals = executor.approvals().as_ref().clone();
-        approvals.narrowing = mode.narrowing();
+        approvals.narrowing = mode.narrowing().into_iter().collect();
         executor.set_approvals(approvals);
     }
 }

@@ -3,6 +3,8 @@
 //! The file's own text is preserved, to the last comment. The key is never in it: it is sealed in the store,
 //! or in an environment variable.
 
+mod rewrite;
+
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -93,7 +95,9 @@ pub enum TargetChange {
     Add,
     /// The file has it already.
     Same,
-    /// The file configures other models, and is left alone.
+    /// Provider, model or key are replaced; everything else stays.
+    Replace,
+    /// The file configures other models in a way that cannot be replaced line by line, and is left alone.
     Clash,
 }
 
@@ -133,7 +137,7 @@ impl Target {
 
     /// The configuration with the text in it.
     pub fn with(&self, text: &str, around: &Surroundings) -> Result<Setup, Error> {
-        proposed(&self.path, self.after(text), around)
+        proposed(&self.path, self.after(text, &[]), around)
     }
 
     /// Tells how writing the text would change the file, which was read as a configuration before.
@@ -142,27 +146,49 @@ impl Target {
         match self.before.as_deref().and_then(models) {
             None => TargetChange::Add,
             there if there == models(text) => TargetChange::Same,
+            Some(_) if self.replaced(text).is_some() => TargetChange::Replace,
             Some(_) => TargetChange::Clash,
         }
     }
 
-    /// Returns whether the file already has a table `files`, so that no list of readable directories can be
-    /// added to it.
-    pub fn has_files(&self) -> bool {
-        let table = self.before.as_deref().and_then(|text| toml::from_str::<Table>(text).ok());
-        table.is_some_and(|table| table.contains_key("files"))
+    /// Whether the file has a table of this name, so that no second one can be added to it.
+    pub fn has(&self, table: &str) -> bool {
+        let whole = self.before.as_deref().and_then(|text| toml::from_str::<Table>(text).ok());
+        whole.is_some_and(|whole| whole.contains_key(table))
     }
 
-    fn after(&self, text: &str) -> String {
-        match self.before.as_deref() {
-            None | Some("") => text.to_owned(),
-            Some(before) if before.ends_with('\n') => format!("{before}\n{text}"),
-            Some(before) => format!("{before}\n\n{text}"),
-        }
+    /// The file with another model in it; `None` where it has none, or cannot be changed line by line.
+    fn replaced(&self, text: &str) -> Option<String> {
+        rewrite::replaced(self.before.as_deref()?, text)
     }
 
-    /// Writes it, whole or not at all, for its owner alone.
-    pub fn write(&self, text: &str) -> Result<(), Error> {
+    /// The file's text once a model is set up and these tables are added.
+    fn after(&self, text: &str, added: &[String]) -> String {
+        let models = match self.change(text) {
+            TargetChange::Add => self.appended(text),
+            TargetChange::Replace => self.replaced(text).unwrap_or_default(),
+            TargetChange::Same | TargetChange::Clash => self.before.clone().unwrap_or_default(),
+        };
+        let after = |whole: String, table: &String| appended(Some(&whole), table);
+        added.iter().fold(models, after)
+    }
+
+    fn appended(&self, text: &str) -> String {
+        appended(self.before.as_deref(), text)
+    }
+}
+
+fn appended(before: Option<&str>, text: &str) -> String {
+    match before {
+        None | Some("") => text.to_owned(),
+        Some(before) if before.ends_with('\n') => format!("{before}\n{text}"),
+        Some(before) => format!("{before}\n\n{text}"),
+    }
+}
+
+impl Target {
+    /// Writes the model and further tables, whole or not at all, for its owner alone.
+    pub fn write(&self, text: &str, added: &[String]) -> Result<(), Error> {
         let shown = self.path.display();
         let failed = |error: io::Error| {
             Error::failed(format!("`{shown}` cannot be written"))
@@ -172,7 +198,7 @@ impl Target {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let mut new = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-        new.write_all(self.after(text).as_bytes()).map_err(failed)?;
+        new.write_all(self.after(text, added).as_bytes()).map_err(failed)?;
         new.as_file().sync_all().map_err(failed)?;
         let changed = || {
             Error::failed(format!("`{shown}` was changed meanwhile, and is left as it is"))

@@ -4,7 +4,7 @@
 //! takes the lane resumes the run from what is stored.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use claw_agent::{
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::compose::Hooks;
 use super::following::Following;
+use super::mode::Mode;
 use super::processes::{self, Owning};
 use super::{App, Error};
 use crate::config::Config;
@@ -42,6 +43,8 @@ pub struct SessionsOptions {
     pub instead: Option<(AgentId, ModelChoice)>,
     /// The number of concurrent runs; `None` means 8.
     pub slots: Option<usize>,
+    /// The person who answers approvals owns this machine, and is asked about paths outside the workspace too.
+    pub owner_answers: bool,
 }
 
 /// Agents at work: a worker of this process, and the operations of front ends.
@@ -54,6 +57,8 @@ pub struct Sessions {
     working: JoinHandle<Result<(), store::StoreError>>,
     owning: Owning,
     lost: Vec<Process>,
+    /// The mode of messages that are sent from now on.
+    pub(super) mode: Mutex<Mode>,
     /// Keeps policy and scrubbers as the store has them.
     _following: Following,
 }
@@ -74,7 +79,11 @@ impl App {
         let lost = processes::lost(&data, &self.store).await;
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
-        let hooks = Hooks { listener: Some(Arc::clone(&chronicle) as _), keeping: Some(keeping) };
+        let hooks = Hooks {
+            listener: Some(Arc::clone(&chronicle) as _),
+            keeping: Some(keeping),
+            owner_answers: options.owner_answers,
+        };
         let executor = self.toolbox(hooks).await?.executor().clone();
         let models = setup.models(self.keys(Some(&executor))?, options.script.as_deref())?;
         let profiles = Arc::new(profiles(config, options.instead));
@@ -113,6 +122,7 @@ impl App {
             working,
             owning,
             lost,
+            mode: Mutex::default(),
             _following: following,
         })
     }
@@ -149,7 +159,8 @@ impl Sessions {
         let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
         let place = Acceptance { lane: &self.lane, at: deployment.clock.now(), lineage: None };
         let owner = (&caller.tenant, &caller.session);
-        let accepted = order(caller, asking).accept(&*deployment.store, owner, &parts, place).await;
+        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = order(caller, asking, mode).accept(&*deployment.store, owner, &parts, place).await;
         let accepted =
             accepted.map_err(|error| Error::failed("the message could not be stored").because(error))?;
         Ok(accepted.job)
@@ -243,7 +254,7 @@ fn alone() -> store::Worker {
     store::Worker { node, boot }
 }
 
-fn order(caller: &Caller, asking: Asking) -> Order {
+fn order(caller: &Caller, asking: Asking, mode: Mode) -> Order {
     Order {
         agent: caller.agent.clone(),
         user: caller.user.clone(),
@@ -256,6 +267,7 @@ fn order(caller: &Caller, asking: Asking) -> Order {
         asking,
         hops: 0,
         budget: Budget::default(),
+        narrowing: mode.narrowing(),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::load::Loaded;
+use super::load::{Loaded, is_added};
 
 /// A key with its value and origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,6 +32,13 @@ pub enum Origin {
     User {
         /// The line, counted from 1.
         line: usize,
+    },
+    /// The user's own file and the project's: lists that take something away are added to each other.
+    Both {
+        /// The line of the project's file, counted from 1.
+        line: usize,
+        /// The line of the user's own file, counted from 1.
+        user_line: usize,
     },
     /// A variable.
     Env {
@@ -70,12 +77,12 @@ impl Loaded {
         if let Some(set) = self.overrides.iter().rev().find(|set| set.covers(key)) {
             return Origin::Env { variable: set.variable.clone() };
         }
-        match self.document.line_of(key) {
-            Some(line) => Origin::File { line },
-            None => match self.user.as_ref().and_then(|user| user.line_of(key)) {
-                Some(line) => Origin::User { line },
-                None => Origin::Default,
-            },
+        let of_user = self.user.as_ref().and_then(|user| user.line_of(key));
+        match (self.document.line_of(key), of_user) {
+            (Some(line), Some(user_line)) if is_added(key) => Origin::Both { line, user_line },
+            (Some(line), _) => Origin::File { line },
+            (None, Some(line)) => Origin::User { line },
+            (None, None) => Origin::Default,
         }
     }
 }

@@ -294,13 +294,18 @@ impl Override {
     }
 }
 
+/// Whether a key holds a list that takes something away.
+pub(super) fn is_added(key: &str) -> bool {
+    ADDED.contains(&key.rsplit('.').next().unwrap_or(key))
+}
+
 /// Merges one file over another: tables key by key, other values whole. Restricting lists are combined: a
 /// project's file must not allow what its user denied.
 fn layer(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {
             (Some(Value::Table(below)), Value::Table(above)) => layer(below, above),
-            (Some(Value::Array(below)), Value::Array(above)) if ADDED.contains(&key.as_str()) => {
+            (Some(Value::Array(below)), Value::Array(above)) if is_added(key) => {
                 let new: Vec<Value> = above.iter().filter(|entry| !below.contains(entry)).cloned().collect();
                 below.extend(new);
             }

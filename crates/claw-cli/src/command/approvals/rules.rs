@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use claw_core::port::Clock as _;
-use claw_core::store::Rule;
+use claw_core::store::{Rule, RuleWidth};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
-use clawsmith::app::{RuleFor, RulePreview, Setup, Verdict};
+use clawsmith::app::{RuleFor, RulePreview, Setup, Verdict, WidthPreview};
 
 use crate::cli::Session;
 use crate::command::ledger::time;
@@ -31,12 +31,39 @@ pub(crate) enum Scope {
     Tenant,
 }
 
+/// How much a rule covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Width {
+    /// This very command.
+    Exact,
+    /// These programs with these options, on any path of the workspace.
+    Paths,
+    /// Every address of this host.
+    Host,
+    /// This directory and all below it, for file tools and commands alike.
+    Directory,
+}
+
+impl From<Width> for RuleWidth {
+    fn from(width: Width) -> Self {
+        match width {
+            Width::Exact => Self::Exact,
+            Width::Paths => Self::Paths,
+            Width::Host => Self::Host,
+            Width::Directory => Self::Directory,
+        }
+    }
+}
+
 /// The extent of an approval: this call, or a rule for such calls.
 #[derive(Debug, Args)]
 pub(crate) struct Kind {
-    /// Do not ask about such a call again: remember the rule that `approvals show` shows.
+    /// Do not ask about such a call again: remember a rule that `approvals show` shows.
     #[arg(long)]
     always: bool,
+    /// How much the rule covers, of the widths that `approvals show` lists [default: the narrowest].
+    #[arg(long, value_enum, requires = "always")]
+    width: Option<Width>,
     /// The callers that the rule covers.
     #[arg(long, value_enum, default_value_t, requires = "always")]
     scope: Scope,
@@ -71,24 +98,31 @@ impl Kind {
             Scope::Agent => RuleFor::Agent,
             Scope::Tenant => RuleFor::Tenant,
         };
-        Verdict::Always { scope, lasts: self.expires }
+        Verdict::Always { scope, lasts: self.expires, width: self.width.map(RuleWidth::from) }
     }
 }
 
-/// The rule that a yes for good would be remembered as, and past commands that it would have covered, as lines.
+/// The rules that a yes could be remembered as, and past commands that each would have covered, as lines.
 pub(super) fn preview_lines(preview: &RulePreview) -> Vec<(&'static str, String)> {
     if let Some(why) = &preview.impossible {
         return vec![("always", format!("not possible: {why}"))];
     }
-    let mut lines = vec![("always", format!("would cover {}", preview.covers))];
-    let shown = preview.past.iter().take(SHOWN);
-    lines.extend(shown.map(|command| ("", format!("it would have covered `{command}`, which ran before"))));
-    match preview.past.len().saturating_sub(SHOWN) {
-        0 if preview.past.is_empty() => {
-            lines.push(("", "it would have covered none of the commands that ran before".to_owned()));
+    let mut lines = Vec::new();
+    for (i, WidthPreview { width, covers, past }) in preview.rules.iter().enumerate() {
+        let name = if i == 0 { "always" } else { "" };
+        lines.push((name, format!("--width {width} would cover {covers}")));
+        let Some(past) = past else { continue };
+        let shown = past.iter().take(SHOWN);
+        lines.extend(
+            shown.map(|command| ("", format!("  it would have covered `{command}`, which ran before"))),
+        );
+        match past.len().saturating_sub(SHOWN) {
+            0 if past.is_empty() => {
+                lines.push(("", "  it would have covered none of the commands that ran before".to_owned()));
+            }
+            0 => {}
+            more => lines.push(("", format!("  and {more} more"))),
         }
-        0 => {}
-        more => lines.push(("", format!("and {more} more"))),
     }
     lines
 }

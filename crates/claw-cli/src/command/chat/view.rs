@@ -380,9 +380,12 @@ impl View {
                     tell(format_args!("✗ {what} {outcome} ({})", took(*micros)));
                 }
             }
-            ToolEvent::Refused { reason, .. } => {
+            ToolEvent::Refused { reason, setting, .. } => {
                 self.running.retain(|running| running.id != call);
                 tell(format_args!("✗ {what} refused: {reason}"));
+                if let Some(setting) = setting {
+                    tell(format_args!("  to allow it: {setting}"));
+                }
                 if approve::is_unasked(reason) {
                     tell(approve::NOBODY_HERE);
                 }

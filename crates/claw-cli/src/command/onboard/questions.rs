@@ -23,6 +23,8 @@ use crate::output::{complain, tell};
 const OWN: &str = "own";
 /// The provider that needs nothing.
 const DEMO: &str = "demo";
+/// The shortest text that is taken for a key, in bytes.
+const SHORTEST_KEY: usize = 8;
 /// The number of times a question is asked.
 const ATTEMPTS: usize = 3;
 
@@ -185,21 +187,37 @@ impl Questions<'_> {
                 Ok(NewKey::None)
             };
         }
-        let question =
-            "Its key: [t]ype it, to be kept sealed; name a [v]ariable that holds it; there is [n]one [t]: ";
-        let choice = self.repeat(question, |text| match text.to_lowercase().as_str() {
-            "" | "t" | "type" => Ok('t'),
-            "v" | "variable" => Ok('v'),
-            "n" | "none" => Ok('n'),
-            // It shows on the terminal already, and is not shown once more.
-            _ => Err("answer `t`, `v` or `n`".to_owned()),
-        })?;
-        match choice {
-            't' => self.given(provider),
-            'n' if known.is_some() => Err(Stop::Demo),
-            'n' => Ok(NewKey::None),
-            _ => self.repeat("The variable's name: ", variable_name).map(NewKey::Env),
+        self.typed(known)
+    }
+
+    /// A key, or the name of a variable that holds it. Nothing that is typed here shows: it may be the key.
+    fn typed(&self, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
+        let question = "API key (input hidden; $NAME reads it from a variable; Enter for none): ";
+        for _ in 0..ATTEMPTS {
+            let line = prompt::hidden(self.runtime, question)?.ok_or(Stop::GaveUp)?;
+            if line.is_empty() {
+                return Err(Stop::GaveUp);
+            }
+            let text = line.trim();
+            if let Some(name) = text.strip_prefix('$') {
+                match variable_name(name) {
+                    Ok(name) => return Ok(NewKey::Env(name)),
+                    Err(message) => complain("no", message),
+                }
+                continue;
+            }
+            match text {
+                "" if known.is_some() => return Err(Stop::Demo),
+                "" => return Ok(NewKey::None),
+                key if key.len() < SHORTEST_KEY
+                    || key.contains(|c: char| c.is_whitespace() || c.is_control()) =>
+                {
+                    complain("no", "this is no key: one has no spaces, is one line and not as short");
+                }
+                key => return Ok(NewKey::Given(SecretString::from(key))),
+            }
         }
+        Err(Failure::usage("none of these answers will do").hint("clawsmith onboard --help").into())
     }
 
     fn given(&self, provider: &str) -> Result<NewKey, Stop> {

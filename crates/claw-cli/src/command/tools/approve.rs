@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Approval, ApprovalState};
+use claw_core::store::{Approval, ApprovalState, RuleWidth, Suggestion};
 use claw_host::SystemClock;
 use clawsmith::app::{App, RuleFor, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -104,7 +104,7 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     let verdict = match said {
         Said::No(reason) => Verdict::Deny { reason },
         Said::Once => Verdict::Once,
-        Said::Always => Verdict::Always { scope: RuleFor::Session, lasts: None },
+        Said::Always { scope, width } => Verdict::Always { scope, lasts: None, width: Some(width) },
     };
     if let Err(error) = app.answer_found(&approval, verdict, &by).await {
         tracing::debug!(%error, "an answer came too late");
@@ -183,8 +183,25 @@ enum Said {
     /// No, with the reason.
     No(Option<String>),
     Once,
-    /// Yes, and without asking again in this session.
-    Always,
+    /// Yes, and without asking from now on.
+    Always {
+        scope: RuleFor,
+        width: RuleWidth,
+    },
+}
+
+/// The rule in an answer such as `a` or `s2`: the letter says for whom, the number which of the rules that are offered.
+fn always(line: &str, offered: &[Suggestion]) -> Option<Said> {
+    let letters = line.find(|c: char| c.is_ascii_digit()).unwrap_or(line.len());
+    let (word, number) = line.split_at(letters);
+    let scope = match word.trim() {
+        "s" | "session" => RuleFor::Session,
+        "a" | "always" => RuleFor::Agent,
+        _ => return None,
+    };
+    let number = if number.is_empty() { 1 } else { number.parse::<usize>().ok()? };
+    let width = offered.get(number.checked_sub(1)?)?.width;
+    Some(Said::Always { scope, width })
 }
 
 /// The reason in an answer such as `no, because it is the main branch`.
@@ -217,17 +234,25 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
             writeln!(output, "           {line}")?;
         }
     }
-    let always = request.remember.as_ref().filter(|suggestion| suggestion.rule.is_some());
-    if let Some(suggestion) = always {
-        let covered = format!("in this session, {}", visible(&suggestion.text));
-        writeln!(output, "{}", beside("  always   ", &covered, columns))?;
+    let offered =
+        request.remember.as_ref().map(|suggestions| suggestions.rules.as_slice()).unwrap_or_default();
+    for (i, suggestion) in offered.iter().enumerate() {
+        let name = if i == 0 { "  always   " } else { "           " };
+        let number = if offered.len() > 1 { format!("{}  ", i + 1) } else { String::new() };
+        writeln!(output, "{}", beside(name, &format!("{number}{}", visible(&suggestion.text)), columns))?;
     }
-    let choice = match (always.is_some(), is_long) {
-        (true, true) => "[y]es once / [a]lways / [n]o, or no and why / [v]iew whole",
-        (true, false) => "[y]es once / [a]lways / [n]o, or no and why",
-        (false, true) => "[y]es once / [n]o, or no and why / [v]iew whole",
-        (false, false) => "[y]es once / [n]o, or no and why",
-    };
+    let mut choice = "[y]es once".to_owned();
+    match offered.len() {
+        0 => {}
+        1 => choice.push_str(" / yes in this [s]ession / [a]lways"),
+        count => {
+            choice.push_str(&format!(" / yes in this [s]ession / [a]lways, with 1 to {count}: s1, a{count}"))
+        }
+    }
+    choice.push_str(" / [n]o, or no and why");
+    if is_long {
+        choice.push_str(" / [v]iew whole");
+    }
     for _ in 0..ATTEMPTS {
         write!(output, "{choice}, within {wait} s: ")?;
         output.flush()?;
@@ -237,12 +262,14 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
         }
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(Said::Once),
-            "a" | "always" if always.is_some() => return Ok(Said::Always),
             "n" | "no" => return Ok(Said::No(None)),
             "v" | "view" if is_long => writeln!(output, "{summary}")?,
-            _ if because(&line).is_some() => return Ok(Said::No(because(&line))),
-            _ if always.is_some() => writeln!(output, "please answer `y`, `a` or `n`")?,
-            _ => writeln!(output, "please answer `y` or `n`")?,
+            said => match (because(&line), always(said, offered)) {
+                (Some(why), _) => return Ok(Said::No(Some(why))),
+                (None, Some(said)) => return Ok(said),
+                (None, None) if offered.is_empty() => writeln!(output, "please answer `y` or `n`")?,
+                (None, None) => writeln!(output, "please answer `y`, `s`, `a` or `n`")?,
+            },
         }
     }
     writeln!(output, "taken as no")?;

@@ -136,7 +136,7 @@ impl CallTool {
             if self.managed {
                 caller.workspace = setup.managed_workspace(&caller)?;
             }
-            let hooks = Hooks { listener: Some(questions), keeping: None };
+            let hooks = Hooks { listener: Some(questions), keeping: None, owner_answers: true };
             let toolbox = app.toolbox(hooks).await.map_err(|error| match error.kind() {
                 app::Kind::Invalid => error,
                 _ => error.refusing(),
@@ -162,6 +162,7 @@ impl CallTool {
                     true => Asking::Possible,
                     false => Asking::Impossible,
                 },
+                narrowing: None,
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {
@@ -228,6 +229,9 @@ impl CallTool {
                 complain(&format!("refused ({})", refusal.step.name()), refusal);
                 self.hints((executor, tools, offer), reply, refusal).iter().for_each(tell);
             }
+        }
+        if let Some(setting) = reply.setting() {
+            tell(format_args!("  to allow it: {setting}"));
         }
         // The output stands before the notes, also where both go to the same terminal.
         session.out.flush()?;
@@ -361,6 +365,7 @@ fn failure(error: &ToolError) -> Value {
         "kind": error.kind,
         "message": error.message,
         "advice": error.advice,
+        "setting": error.setting,
         "details": error.details,
     })
 }
@@ -370,6 +375,7 @@ fn refused(refusal: &Refusal) -> Value {
         "step": refusal.step,
         "reason": refusal.reason,
         "advice": refusal.advice,
+        "setting": refusal.setting,
         "details": refusal.details,
         "retry_after_ms": refusal.retry_after.map(|after| after.as_millis() as u64),
     })

@@ -46,12 +46,13 @@ impl Scope {
         }
         let outside = || {
             let message = format!("`{path}` is outside the workspace");
-            ToolError::new(ErrorKind::Forbidden, message).try_instead("use a path relative to the workspace")
+            let key = if access == Access::Write { "files.write" } else { "files.read" };
+            ToolError::new(ErrorKind::Forbidden, message)
+                .try_instead("use a path relative to the workspace")
+                .allowed_by(format!("`{key}` grants a directory outside the workspace"))
         };
         let target = normalise(&directory.join(path)).ok_or_else(outside)?;
-        let around = self.roots.iter().filter(|root| target.starts_with(&root.path));
-        // The innermost root counts; of two at one place, the first.
-        let root = around.rev().max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
+        let root = self.root_around(&target).ok_or_else(outside)?;
         if self.configuration.iter().any(|file| target.starts_with(file)) {
             let message = format!("`{path}` is a configuration file of Clawsmith: it says what tools may do");
             return Err(ToolError::new(
@@ -64,14 +65,21 @@ impl Scope {
             return Err(ToolError::not_found(format!("`{path}` does not exist")));
         }
         if access == Access::Write && root.access == Access::Read {
-            return Err(ToolError::new(ErrorKind::Forbidden, format!("`{path}` is read-only")));
+            let error = ToolError::new(ErrorKind::Forbidden, format!("`{path}` is read-only"));
+            return Err(error.allowed_by("`files.write` grants a directory to be changed"));
         }
         Ok(target)
+    }
+
+    /// The root that an absolute path without `..` is in: the innermost one; of two at one place, the first.
+    pub fn root_around(&self, target: &Path) -> Option<&Root> {
+        let around = self.roots.iter().filter(|root| target.starts_with(&root.path));
+        around.rev().max_by_key(|root| root.path.components().count())
     }
 }
 
 /// Resolves `.` and `..` as text; `None` if `..` climbs above the top.
-fn normalise(path: &Path) -> Option<PathBuf> {
+pub fn normalise(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

@@ -44,7 +44,7 @@ fn events_keep_the_form_that_clients_know() {
             json!({ "state": "finished", "outcome": "failed", "micros": 12 }),
         ),
         (
-            ToolEvent::Refused { step: "judge".into(), reason: "no".to_owned() },
+            ToolEvent::Refused { step: "judge".into(), reason: "no".to_owned(), setting: None },
             json!({ "state": "refused", "step": "judge", "reason": "no" }),
         ),
     ] {

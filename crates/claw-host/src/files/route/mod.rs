@@ -303,6 +303,10 @@ impl FsBridge for RoutedFiles {
         }
     }
 
+    async fn outside(&self, directory: &Path, path: &str) -> Result<Option<PathBuf>, ToolError> {
+        self.files.outside(directory, path).await
+    }
+
     async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
         let route = self.route(place, path, Access::Read).await?;
         let stat = match &route {

@@ -65,9 +65,14 @@ impl DockerFiles {
         let writes = matches!(filing.act, Act::Write { .. });
         let done = self.order(caller, filing, writes.then_some(bytes)).await.map_err(refused)?;
         match done.filed {
-            Filed::Failed { kind, message, advice, details } => {
-                Err(ToolError { kind, message, advice, cause: None, details: details.map(Box::new) })
-            }
+            Filed::Failed { kind, message, advice, details } => Err(ToolError {
+                kind,
+                message,
+                advice,
+                setting: None,
+                cause: None,
+                details: details.map(Box::new),
+            }),
             filed => Ok(Done { filed, ..done }),
         }
     }

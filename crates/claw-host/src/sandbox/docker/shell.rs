@@ -289,6 +289,7 @@ impl DockerShell {
             Target::Sandbox
             | Target::Skill { .. }
             | Target::Process { .. }
+            | Target::Outside { .. }
             | Target::Host { .. }
             | Target::Session { .. } => None,
         }

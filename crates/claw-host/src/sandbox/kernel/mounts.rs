@@ -86,8 +86,11 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
         let is_direct = |layer: &WorkspaceLayer| layer.direct.iter().any(|direct| path.starts_with(direct));
         path.starts_with(&reach.workspace) && reach.layer.as_ref().is_some_and(|layer| !is_direct(layer))
     };
-    for path in reach.hidden.iter().filter(|path| !masked(path)) {
-        pin(path, reach).during(format!("pin what holds `{}`", path.display()))?;
+    let hidden: Vec<&PathBuf> = reach.hidden.iter().filter(|path| !masked(path)).collect();
+    for path in pinned(&hidden, reach) {
+        pin(path).during(format!("pin `{}`", path.display()))?;
+    }
+    for path in hidden {
         hide(path).during(format!("hide `{}`", path.display()))?;
     }
     rustix::process::pivot_root(".", ".").during("turn the root")?;
@@ -334,20 +337,28 @@ fn lay(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     Ok(move_mount(tree, "", CWD, inside(path), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Makes each directory between a shown path and a hidden one a mount of its own: mounts cannot be renamed,
-/// so the path stays where the next command hides it too.
-fn pin(path: &Path, reach: &Reach) -> io::Result<()> {
-    let shown: Vec<&Path> =
-        reach.grants.iter().map(|grant| grant.path.as_path()).chain([&*reach.workspace]).collect();
-    let below = |above: &&Path| shown.iter().any(|shown| above.starts_with(shown) && above != shown);
-    let mut above: Vec<&Path> = path.ancestors().skip(1).filter(below).collect();
-    above.reverse();
+/// The directories between what can be written and a hidden path, each once, those that hold others first.
+fn pinned<'a>(hidden: &[&'a PathBuf], reach: &Reach) -> Vec<&'a Path> {
+    let grants = reach.grants.iter().map(|grant| (grant.path.as_path(), grant.write));
+    let shown: Vec<(&Path, bool)> =
+        grants.chain([(&*reach.workspace, reach.write || reach.layer.is_some())]).collect();
+    let is_writable = |path: &&Path| {
+        let around = shown.iter().filter(|(shown, _)| path.starts_with(shown) && path != shown);
+        around.max_by_key(|(shown, _)| shown.components().count()).is_some_and(|(_, write)| *write)
+    };
+    let mut above: Vec<&Path> =
+        hidden.iter().flat_map(|path| path.ancestors().skip(1)).filter(is_writable).collect();
+    above.sort_by_key(|path| (path.components().count(), *path));
+    above.dedup();
+    above
+}
+
+/// Makes a directory a mount of its own: it cannot be renamed, and so a path in it stays where the next command hides it
+/// too. Everything mounted in it is mounted once more, so that each directory is pinned once and before what it holds.
+fn pin(path: &Path) -> io::Result<()> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-    for path in above {
-        lay(&open_tree(CWD, inside(path), flags)?, path)?;
-    }
-    Ok(())
+    lay(&open_tree(CWD, inside(path), flags)?, path)
 }
 
 /// Lays nothing over something.

@@ -37,9 +37,14 @@ impl Case {
     }
 }
 
+/// The rule of the last of the widths that are offered.
+fn widest(mut rules: Vec<(RuleWidth, Remembered)>) -> Remembered {
+    rules.pop().unwrap().1
+}
+
 #[track_caller]
 fn rule(text: &str) -> Remembered {
-    let rule = suggest(&Case::text(text).judged()).unwrap();
+    let rule = widest(suggest(&Case::text(text).judged()).unwrap());
     let stored = serde_json::to_value(&rule).unwrap();
     assert_eq!(serde_json::from_value::<Remembered>(stored).unwrap(), rule);
     rule
@@ -63,9 +68,8 @@ fn a_rule_covers_what_it_was_given_for_and_little_more() {
     check("cat src/a.rs", "cat /etc/passwd", false);
     check("cat src/a.rs", "cat -A", false);
     check("cat src/a.rs", "cat a.rs b.rs", false);
-    // A command with effects is covered only as it was.
-    check("touch src/a.rs", "touch src/a.rs", true);
-    check("touch src/a.rs", "touch src/b.rs", false);
+    check("touch src/a.rs", "touch src/b.rs", true);
+    check("touch src/a.rs", "touch ../b.rs", false);
     check("python3 -m pytest", "python3 -m pytest", true);
     check("python3 x.py", "python3 y.py", false);
 }
@@ -80,7 +84,8 @@ fn refuses_a_rule_for_a_program_that_the_agent_can_write() {
         }
         assert!(suggest(&case.judged()).is_err(), "{text}");
         // A rule given while the program was elsewhere does not cover it either.
-        if let Ok(rule) = given {
+        if let Ok(rules) = given {
+            let rule = widest(rules);
             assert_eq!(covering(&[&rule], &case.judged()), None, "{text}");
         }
     }
@@ -112,7 +117,7 @@ fn what_does_more_than_read_is_covered_where_it_was() {
         Case::new(Script { text: text.into(), directory: directory.into(), ..Script::default() })
     };
     for (text, elsewhere) in [("touch a", false), ("git status", true)] {
-        let rule = suggest(&within(text, "one").judged()).unwrap();
+        let rule = widest(suggest(&within(text, "one").judged()).unwrap());
         assert!(covering(&[&rule], &within(text, "one").judged()).is_some(), "{text}");
         assert_eq!(covering(&[&rule], &within(text, "two").judged()).is_some(), elsewhere, "{text}");
     }
@@ -168,7 +173,7 @@ fn what_is_no_plain_command_is_covered_as_the_very_text() {
         env: vec![("A".into(), "1".into())],
         ..Script::default()
     };
-    let rule = suggest(&Case::new(given.clone()).judged()).unwrap();
+    let rule = widest(suggest(&Case::new(given.clone()).judged()).unwrap());
     assert!(covering(&[&rule], &Case::new(given.clone()).judged()).is_some());
     for other in [
         Script { env: vec![("A".into(), "2".into())], ..given.clone() },
@@ -202,8 +207,8 @@ fn a_rule_lets_pass_only_what_asked_when_it_was_given() {
     check("git status", "PATH=/x git status", false);
     let wish =
         |network| Script { text: "git fetch".into(), directory: ".".into(), network, ..Script::default() };
-    let without = suggest(&Case::new(wish(false)).judged()).unwrap();
-    let with = suggest(&Case::new(wish(true)).judged()).unwrap();
+    let without = widest(suggest(&Case::new(wish(false)).judged()).unwrap());
+    let with = widest(suggest(&Case::new(wish(true)).judged()).unwrap());
     assert!(covering(&[&without], &Case::new(wish(true)).judged()).is_none());
     assert!(covering(&[&with], &Case::new(wish(true)).judged()).is_some());
 }
@@ -252,7 +257,24 @@ fn a_rule_reads_as_what_it_covers() {
         network: true,
         ..Script::default()
     };
-    let rule = suggest(&Case::new(wish).judged()).unwrap();
+    let rule = widest(suggest(&Case::new(wish).judged()).unwrap());
     assert!(rule.to_string().ends_with(", with the network"), "{rule}");
     assert!(rule.to_string().starts_with("`/usr/bin/git log 'a b' "), "{rule}");
+}
+
+#[test]
+fn always_offers_the_very_command_before_any_path() {
+    let widths = |text: &str| {
+        let rules = suggest(&Case::text(text).judged()).unwrap();
+        rules.into_iter().map(|(width, rule)| format!("{width} {rule}")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        widths("cat -n src/a.rs"),
+        ["exact `/usr/bin/cat -n src/a.rs`", "paths `/usr/bin/cat -n <any path of the workspace>`"]
+    );
+    assert_eq!(widths("git status"), ["exact `/usr/bin/git status`"], "no argument is a path");
+    // Another path would be other code.
+    for text in ["python3 x.py", "make -f other.mk", "cargo test --manifest-path a/Cargo.toml", "sh ./x.sh"] {
+        assert_eq!(widths(text).len(), 1, "{text}");
+    }
 }

@@ -24,6 +24,9 @@ pub struct ShellConfig {
     /// Rules that are switched off, each with the reason: `"destructive.rm-recursive" = "a throw-away box"`.
     /// A group's name switches off the whole group.
     pub off: BTreeMap<String, String>,
+    /// Rules that ask a person instead of denying, each with the reason: `"destructive.rm-recursive" = "my own machine"`.
+    /// A group's name lowers the whole group.
+    pub ask: BTreeMap<String, String>,
     /// Further rules.
     pub rules: BTreeMap<String, CustomRule>,
     /// Commands have network access without asking each time. Left out: they do not.
@@ -39,6 +42,7 @@ impl ShellConfig {
     pub fn and(&self, other: &Self) -> Self {
         let mut both = self.clone();
         both.off.extend(other.off.clone());
+        both.ask.extend(other.ask.clone());
         both.rules.extend(other.rules.clone());
         both.network = other.network.or(both.network);
         both.apply = other.apply.or(both.apply);
@@ -96,6 +100,7 @@ pub struct RuleError {
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     off: Vec<String>,
+    asking: Vec<String>,
     custom: Vec<Compiled>,
 }
 
@@ -111,25 +116,25 @@ impl Rules {
     /// Compiles rules and tries their examples.
     pub fn compile(config: &ShellConfig) -> Result<Self, RuleError> {
         let mut rules = Self::default();
-        for (id, reason) in &config.off {
-            let place = format!("off.\"{id}\"");
-            let known = RULES.iter().filter(|rule| rule.can_be_off());
-            let names = known.flat_map(|rule| [rule.id, rule.group()]);
-            if !names.clone().any(|name| name == id) {
-                let hint = nearest(id, names).map(|near| format!("; did you mean `{near}`?"));
-                let hint = hint.unwrap_or_else(|| "; see `docs/shell.md` for the rules".to_owned());
-                return Err(RuleError {
-                    place,
-                    message: format!("no rule that can be off has this name{hint}"),
-                });
+        for (key, named, list) in
+            [("off", &config.off, &mut rules.off), ("ask", &config.ask, &mut rules.asking)]
+        {
+            for (id, reason) in named {
+                let place = format!("{key}.\"{id}\"");
+                let known = RULES.iter().filter(|rule| rule.can_be_off());
+                let names = known.flat_map(|rule| [rule.id, rule.group()]);
+                if !names.clone().any(|name| name == id) {
+                    let hint = nearest(id, names).map(|near| format!("; did you mean `{near}`?"));
+                    let hint = hint.unwrap_or_else(|| "; see `docs/shell.md` for the rules".to_owned());
+                    let message = format!("no rule that can be changed has this name{hint}");
+                    return Err(RuleError { place, message });
+                }
+                if reason.trim().is_empty() {
+                    let message = format!("a reason is missing; say why it is {key}");
+                    return Err(RuleError { place, message });
+                }
+                list.push(id.clone());
             }
-            if reason.trim().is_empty() {
-                return Err(RuleError {
-                    place,
-                    message: "a reason is missing; say why it is off".to_owned(),
-                });
-            }
-            rules.off.push(id.clone());
         }
         for (id, rule) in &config.rules {
             let compiled = compile(id, rule)?;
@@ -141,6 +146,13 @@ impl Rules {
 
     pub(crate) fn is_off(&self, rule: &Rule) -> bool {
         rule.can_be_off() && self.off.iter().any(|off| off == rule.id || off == rule.group())
+    }
+
+    /// The decision of a rule: one that denies asks where the configuration says so.
+    pub(crate) fn decision(&self, rule: &Rule) -> Decision {
+        let is_lowered =
+            rule.can_be_off() && self.asking.iter().any(|asking| asking == rule.id || asking == rule.group());
+        if is_lowered { rule.decision.min(Decision::Ask) } else { rule.decision }
     }
 }
 
@@ -173,7 +185,7 @@ fn compile(id: &str, rule: &CustomRule) -> Result<Compiled, RuleError> {
 }
 
 fn try_examples(compiled: &Compiled) -> Result<(), RuleError> {
-    let alone = Rules { off: Vec::new(), custom: vec![compiled.clone()] };
+    let alone = Rules { custom: vec![compiled.clone()], ..Rules::default() };
     let matched = |command: &String| {
         let verdict = crate::shell::analyse(command, &alone);
         verdict.findings.iter().any(|finding| finding.rule == compiled.id)

@@ -59,6 +59,6 @@ fn rules_and_groups_are_switched_off_with_a_reason() {
     assert_eq!(analyse("sudo ls", &rules).decision, Decision::Allow);
     let error = |text| Rules::compile(&config(text)).unwrap_err().to_string();
     assert!(error(r#"{"off": {"privileg": "x"}}"#).contains("did you mean `privilege`?"));
-    assert!(error(r#"{"off": {"unknown.syntax": "x"}}"#).contains("no rule that can be off"));
+    assert!(error(r#"{"off": {"unknown.syntax": "x"}}"#).contains("no rule that can be changed"));
     assert!(error(r#"{"off": {"privilege": " "}}"#).contains("a reason is missing"));
 }

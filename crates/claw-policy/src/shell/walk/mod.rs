@@ -283,7 +283,7 @@ impl<'r> Walker<'r> {
         }
         let finding = Finding {
             rule: rule.id.into(),
-            verdict: rule.decision,
+            verdict: self.rules.decision(rule),
             span,
             part: self.part(span),
             reason: match detail {

@@ -10,7 +10,7 @@ fn check(rules: &FileRules, settings: Value, path: &str, reached: bool) {
     caller.team_workspace = Some("/team".into());
     caller.config = std::sync::Arc::new(json!({ "edit": settings }));
     let tool = ToolName::new("edit").unwrap();
-    let scope = scope(rules, &caller, &tool, &caller.facts("edit"), &[]);
+    let scope = scope(rules, &caller, &tool, &caller.facts("edit"), Beside::default());
     let got = scope.resolve_text(Path::new("/w"), path, Access::Read);
     assert_eq!(got.is_ok(), reached, "{path}: {got:?}");
 }

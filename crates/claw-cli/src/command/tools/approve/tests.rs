@@ -2,9 +2,10 @@ use std::io::Cursor;
 use std::time::Duration;
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Approval, ApprovalState, NewApproval, Suggestion};
+use claw_core::store::{Approval, ApprovalState, NewApproval, RuleWidth, Suggestion, Suggestions};
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
+use clawsmith::app::RuleFor;
 
 use super::{Said, ask, how_ended};
 
@@ -27,6 +28,7 @@ fn question(summary: &str) -> Approval {
             asked,
             expires: asked.plus(Duration::from_secs(120)),
             remember: None,
+            directories: Vec::new(),
         },
         state: ApprovalState::Pending,
         answered_by: None,
@@ -39,7 +41,7 @@ fn check(typed: &str, yes: bool) {
     let mut shown = Vec::new();
     let answer = ask(&question("run"), &mut Cursor::new(typed), &mut shown).unwrap();
     assert_eq!(answer == Said::Once, yes, "{}", String::from_utf8_lossy(&shown));
-    assert_ne!(answer, Said::Always);
+    assert!(!matches!(answer, Said::Always { .. }));
 }
 
 #[test]
@@ -76,22 +78,36 @@ fn a_long_question_can_be_seen_whole() {
 }
 
 #[test]
-fn always_is_an_answer_where_there_is_a_rule() {
-    let mut question = question("run");
-    let text = "`/usr/bin/git status`".to_owned();
-    let mut said = |rule: Option<serde_json::Value>| {
-        question.request.remember = Some(Suggestion { rule, text: text.clone() });
+fn always_offers_its_widths_as_a_list() {
+    let rule = |width, text: &str| Suggestion { width, rule: serde_json::json!({}), text: text.to_owned() };
+    let exact = rule(RuleWidth::Exact, "`/usr/bin/cat a.txt`");
+    let paths = rule(RuleWidth::Paths, "`/usr/bin/cat <any path of the workspace>`");
+    let said = |rules: &[&Suggestion], typed: &str| {
+        let mut question = question("run");
+        let rules = rules.iter().map(|rule| (*rule).clone()).collect();
+        question.request.remember = Some(Suggestions { rules, impossible: None });
         let mut shown = Vec::new();
-        let said = ask(&question, &mut Cursor::new("a\n"), &mut shown).unwrap();
+        let said = ask(&question, &mut Cursor::new(typed), &mut shown).unwrap();
         (said, String::from_utf8(shown).unwrap())
     };
-    let (answer, shown) = said(Some(serde_json::json!({})));
-    assert_eq!(answer, Said::Always);
+    let (answer, shown) = said(&[&exact], "a\n");
+    assert_eq!(answer, Said::Always { scope: RuleFor::Agent, width: RuleWidth::Exact });
+    let choice = "[y]es once / yes in this [s]ession / [a]lways / [n]o";
+    assert!(shown.contains(&format!("always   `/usr/bin/cat a.txt`\n{choice}")), "{shown}");
+    let both = [&exact, &paths];
+    let (answer, shown) = said(&both, "s2\n");
+    assert_eq!(answer, Said::Always { scope: RuleFor::Session, width: RuleWidth::Paths });
     assert!(
-        shown.contains("always   in this session, `/usr/bin/git status`\n[y]es once / [a]lways / [n]o"),
+        shown.contains(
+            "  always   1  `/usr/bin/cat a.txt`\n           2  `/usr/bin/cat <any path of the workspace>`\n"
+        ),
         "{shown}"
     );
-    assert_eq!(said(None).0, Said::No(None));
+    assert_eq!(said(&both, "s\n").0, Said::Always { scope: RuleFor::Session, width: RuleWidth::Exact });
+    for wrong in ["a3\nx\nx\n", "a0\n", "aa\n", "a 1 2\n", "s99999999999999999999999\n"] {
+        assert_eq!(said(&both, wrong).0, Said::No(None), "{wrong}");
+    }
+    assert_eq!(said(&[], "a\n").0, Said::No(None), "there is no rule");
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! Directories outside the workspace that can be granted, by configuration or by a person's answer.
+
+use std::path::{Path, PathBuf};
+
+/// Directories that can be granted to nobody, since an agent could give itself more by them or see another agent's data.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grantable {
+    /// The home directory of the person who runs this program: it and what holds it is never granted as a whole.
+    pub home: Option<PathBuf>,
+    /// Our own directories and files: nothing in them, and nothing that holds them.
+    pub own: Vec<PathBuf>,
+}
+
+impl Grantable {
+    /// Why a directory cannot be granted, by its real path; `None` where it can.
+    pub fn refusal(&self, directory: &Path) -> Option<String> {
+        let is_home = self.home.as_ref().is_some_and(|home| home.starts_with(directory));
+        if directory == Path::new("/") || is_home {
+            return Some("it is the home directory or holds it, and everything in it".to_owned());
+        }
+        let whole = ["/dev", "/etc", "/run", "/sys"];
+        if whole.iter().any(|whole| directory == Path::new(whole)) || directory.starts_with("/proc") {
+            return Some("it holds what a sandbox keeps out".to_owned());
+        }
+        let own = self.own.iter().find(|own| directory.starts_with(own) || own.starts_with(directory))?;
+        Some(format!("it holds `{}`, or is in it, which no agent may reach", own.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_the_home_the_system_and_our_own_directories() {
+        let own = vec![PathBuf::from("/home/ann/.local/share/clawsmith")];
+        let grantable = Grantable { home: Some(PathBuf::from("/home/ann")), own };
+        for refused in
+            ["/", "/home", "/home/ann", "/home/ann/.local", "/home/ann/.local/share/clawsmith/x", "/etc"]
+        {
+            assert!(grantable.refusal(Path::new(refused)).is_some(), "{refused}");
+        }
+        for granted in ["/home/ann/src", "/home/bob", "/srv/data", "/usr/share/doc", "/etc/nginx"] {
+            assert_eq!(grantable.refusal(Path::new(granted)), None, "{granted}");
+        }
+    }
+}
