@@ -287,6 +287,7 @@ fn order() -> Order {
         asking: Asking::Impossible,
         budget: Budget::default(),
         hops: 0,
+        untrusted: false,
     }
 }
 

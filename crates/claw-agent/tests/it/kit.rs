@@ -220,6 +220,7 @@ pub(crate) fn order() -> Order {
         asking: Asking::Impossible,
         budget: Budget::default(),
         hops: 0,
+        untrusted: false,
     }
 }
 

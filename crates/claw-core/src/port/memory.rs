@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::UnixMillis;
 use crate::id::{AgentId, TenantId, UserId};
+use crate::provenance::Provenance;
 use crate::tool::ToolError;
 
 /// The memory of the caller: the user's documents, the agent's and the tenant's.
@@ -113,6 +114,8 @@ pub struct MemoryHit {
     pub text: String,
     /// Why it was found.
     pub why: MemoryReason,
+    /// The origin of the document.
+    pub provenance: Provenance,
 }
 
 /// Why a hit was found.
@@ -149,6 +152,8 @@ pub struct MemoryText {
     pub version: u64,
     /// When it was written.
     pub at: UnixMillis,
+    /// Its origin.
+    pub provenance: Provenance,
     /// How many lines the document has.
     pub total: u64,
     /// The first line of `text`.
