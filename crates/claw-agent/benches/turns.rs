@@ -290,6 +290,7 @@ fn order() -> Order {
         budget: Budget::default(),
         narrowing: None,
         hops: 0,
+        untrusted: false,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use claw_core::port::{AgentDirectory, Clock, Models, ResolvedAgent};
+use claw_core::provenance::UntrustedMemory;
 use claw_core::store::{AgentKind, Store, StoreError};
 use claw_core::{AgentId, TenantId};
 use claw_policy::sandbox::Sandboxing;
@@ -80,6 +81,8 @@ pub struct Profile {
     pub tool_tokens: Option<usize>,
     /// The most tokens of the list of skills in its prompt.
     pub skill_tokens: usize,
+    /// The use of untrusted memory documents in its prompt.
+    pub untrusted_memory: UntrustedMemory,
     /// The project's files in its prompt; `None` for none.
     pub project: Option<ProjectFiles>,
     /// Settings of its tools, by name.
@@ -99,6 +102,7 @@ impl Default for Profile {
             limits: RunLimits::default(),
             tool_tokens: None,
             skill_tokens: 1_500,
+            untrusted_memory: UntrustedMemory::default(),
             project: None,
             tools: Arc::new(Value::Null),
             sandbox: Sandboxing::default(),

@@ -47,6 +47,9 @@ pub struct Order {
     /// The number of sessions the message was forwarded through before this one; 0 if a person wrote it.
     #[serde(default)]
     pub hops: u8,
+    /// The sender was a run that had read untrusted text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
     /// The budget of the run and all runs that it starts.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,

@@ -10,8 +10,10 @@ pub(crate) mod skills;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use claw_core::message::fenced;
 use claw_core::port::{Prompt, UnixMillis};
-use claw_core::store::{AgentKind, DocumentCard, Documents, ProgramCard, Shelf, StoreError};
+use claw_core::provenance::UntrustedMemory;
+use claw_core::store::{AgentKind, Document, DocumentCard, Documents, ProgramCard, Shelf, StoreError};
 use claw_core::tool::Caller;
 use jiff::Timestamp;
 
@@ -34,6 +36,8 @@ These programs have a login. Call each alone with `credentialed_exec`, without p
 and will not see them.";
 /// The most bytes of one file in the prompt; the agent can read the rest.
 const FILE_BYTES: usize = 20_000;
+/// Bytes that a fence and the note of a cut take at most.
+const FENCE_BYTES: usize = 400;
 
 const RULES: &str = "\
 You work with tools. Call one when it helps, look at what it gives, and go on until what was asked is done; then \
@@ -126,11 +130,12 @@ fn changing(now: UnixMillis, reminders: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Reads the context files of an agent, in order: a user's file replaces the agent's own of the same name.
+/// Reads the files that an agent lives by, in order: a user's over the agent's own of the same name. An untrusted memory is
+/// fenced as data, or left out, as the profile says.
 pub(crate) async fn context_files(
     documents: &(impl Documents + ?Sized),
     caller: &Caller,
-    kind: AgentKind,
+    profile: &Profile,
 ) -> Result<Vec<(String, String)>, StoreError> {
     let (tenant, agent, user) = (&caller.tenant, &caller.agent, caller.user.as_ref());
     let mut files: BTreeMap<(usize, String), DocumentCard> = BTreeMap::new();
@@ -138,7 +143,7 @@ pub(crate) async fn context_files(
     for card in documents.documents(tenant, Some(agent), user, Shelf::Context).await? {
         let path = card.key.path.clone();
         let of_user = card.key.user.is_some();
-        let predefined = kind == AgentKind::Predefined;
+        let predefined = profile.kind == AgentKind::Predefined;
         if path == HEARTBEAT || (predefined && (of_user && path != USER || path == BOOTSTRAP)) {
             continue;
         }
@@ -146,26 +151,46 @@ pub(crate) async fn context_files(
         files.insert((place, path), card);
     }
     for card in documents.documents(tenant, Some(agent), user, Shelf::Memory).await? {
-        if card.key.path == MEMORY {
+        let is_shown = !card.provenance.untrusted || profile.untrusted_memory == UntrustedMemory::Show;
+        if card.key.path == MEMORY && is_shown {
             files.insert((ORDER.len() + 1, MEMORY.to_owned()), card);
         }
     }
     let mut texts = Vec::with_capacity(files.len());
     for ((_, path), card) in files {
-        if let Some(document) = documents.document(&card.key).await?
-            && !document.text.trim().is_empty()
-        {
+        let Some(document) = documents.document(&card.key).await? else { continue };
+        if document.text.trim().is_empty() {
+            continue;
+        }
+        if path == MEMORY && document.provenance.untrusted {
+            // Written meanwhile.
+            if profile.untrusted_memory != UntrustedMemory::Show {
+                continue;
+            }
+            caller.trace.read_untrusted();
+            texts.push((path, distrusted(&document)));
+        } else {
             texts.push((path, document.text));
         }
     }
     Ok(texts)
 }
 
+/// The text of an untrusted memory within a fence, which stays the same from run to run.
+fn distrusted(document: &Document) -> String {
+    let id = document.provenance.run.map_or_else(|| document.version.to_string(), |run| run.to_string());
+    fenced(&cut_at(document.text.trim_end(), FILE_BYTES - FENCE_BYTES), id, MEMORY)
+}
+
 fn cut(text: &str) -> String {
-    if text.len() <= FILE_BYTES {
+    cut_at(text, FILE_BYTES)
+}
+
+fn cut_at(text: &str, most: usize) -> String {
+    if text.len() <= most {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(FILE_BYTES);
+    let end = text.floor_char_boundary(most);
     format!("{}\n[cut after {end} of {} bytes]", &text[..end], text.len())
 }
 

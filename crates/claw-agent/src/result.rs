@@ -28,10 +28,15 @@ pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
     if content.is_empty() {
         content.push(Block::Text { text: "done; there is no output".to_owned() });
     }
-    if reply.refusal().is_none() && meta.is_some_and(is_from_outside) {
+    if is_untrusted(reply, meta) {
         content = marked(content, wanted.call, &reply.tool);
     }
     told(wanted, content, !reply.is_done())
+}
+
+/// Returns whether a result holds text of others.
+pub(crate) fn is_untrusted(reply: &Reply, meta: Option<&Meta>) -> bool {
+    reply.refusal().is_none() && meta.is_some_and(is_from_outside)
 }
 
 /// Drops the bytes of an image, since a stored result only names it; the executor has stored them.

@@ -101,6 +101,7 @@ impl TalkHost for StoredTalks {
             // Nobody watches there: an approval stays pending until someone looks.
             asking: Asking::Unwatched,
             hops: caller.hops.saturating_add(1),
+            untrusted: caller.trace.is_untrusted(),
             ..theirs
         };
         let from = &caller.session;

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
+use claw_core::provenance::RunTrace;
 use claw_core::store::{Finish, Job, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter};
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
@@ -83,6 +84,8 @@ pub(crate) struct Run<'a> {
     /// Background commands whose end was reported.
     told: ended::Told,
     known: Known,
+    /// The store knows that the session has read untrusted text.
+    is_marked: bool,
 }
 
 impl<'a> Run<'a> {
@@ -102,6 +105,8 @@ impl<'a> Run<'a> {
         let card = model.card();
         caller.provider = Some(card.provider.clone());
         caller.model = Some(CallingModel { name: card.model.clone(), context: card.context });
+        let is_marked = deployment.store.is_untrusted(tenant, &session).await?;
+        caller.trace = RunTrace::of(lease.job, is_marked || order.untrusted);
         let history = History::read(&*deployment.store, (tenant, &session), lease.job).await?;
         let (began, accepted) = (deployment.clock.now(), job.new.accepted);
         let loops = Loops::new(profile.limits.loops);
@@ -123,6 +128,7 @@ impl<'a> Run<'a> {
             squeezed,
             told: ended::Told::new(),
             known: Known::new(&*deployment.store),
+            is_marked,
         })
     }
 
@@ -339,8 +345,9 @@ impl<'a> Run<'a> {
             return Ok(files.clone());
         }
         let store = &*self.deployment.store;
-        let files = prompt::context_files(store, &self.caller, self.profile.kind).await?;
+        let files = prompt::context_files(store, &self.caller, &self.profile).await?;
         self.known.files = Some(files.clone());
+        self.write_trace().await?;
         Ok(files)
     }
 

@@ -26,6 +26,8 @@ const LONGEST_DESCRIPTION: usize = 1_000;
 const MOST_ALIASES: usize = 20;
 /// The most bytes of properties as JSON.
 const LONGEST_PROPERTIES: usize = 4_096;
+/// The deepest property within properties.
+const DEEPEST_PROPERTY: usize = 16;
 /// The most sources listed for one fact; further ones are only counted.
 pub const NAMED_SOURCES: usize = 5;
 
@@ -61,6 +63,9 @@ pub struct EntityFacts {
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub valid_until: Option<UnixMillis>,
+    /// A document says it that a run wrote after it had read untrusted text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 /// The facts stated about one relation.
@@ -87,6 +92,9 @@ pub struct RelationFacts {
     #[serde(default, with = "moment", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub valid_until: Option<UnixMillis>,
+    /// A document says it that a run wrote after it had read untrusted text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 /// The lines of a document that state a fact.
@@ -156,6 +164,7 @@ impl EntityFacts {
             properties: BTreeMap::new(),
             valid_from: None,
             valid_until: None,
+            untrusted: false,
         }
     }
 
@@ -177,8 +186,10 @@ impl EntityFacts {
             return Err(format!("there are {} aliases, and {MOST_ALIASES} is the most", aliases.len()));
         }
         let external_id = self.external_id.map(|id| line("`external_id`", &id, LONGEST_NAME)).transpose()?;
-        check(self.confidence, &self.properties, (self.valid_from, self.valid_until))?;
+        let properties = plain(self.properties)?;
+        check(self.confidence, &properties, (self.valid_from, self.valid_until))?;
         Ok(Self {
+            properties,
             kind: kind(&self.kind)?,
             description: line("`description`", &self.description, LONGEST_DESCRIPTION)?,
             external_id: external_id.filter(|id| !id.is_empty()),
@@ -210,6 +221,7 @@ impl EntityFacts {
             folded.confidence = folded.confidence.max(mention.confidence);
             folded.valid_from = earliest(folded.valid_from, mention.valid_from);
             folded.valid_until = mention.valid_until.or(folded.valid_until);
+            folded.untrusted |= mention.untrusted;
             extend(&mut folded.properties, &mention.properties);
         }
         Some(folded)
@@ -231,14 +243,16 @@ impl RelationFacts {
             properties: BTreeMap::new(),
             valid_from: None,
             valid_until: None,
+            untrusted: false,
         }
     }
 
     /// Returns the facts in the form that is stored; see [`EntityFacts::checked`].
     pub fn checked(self) -> Result<Self, String> {
-        check(self.confidence, &self.properties, (self.valid_from, self.valid_until))?;
+        let properties = plain(self.properties)?;
+        check(self.confidence, &properties, (self.valid_from, self.valid_until))?;
         let description = line("`description`", &self.description, LONGEST_DESCRIPTION)?;
-        Ok(Self { kind: kind(&self.kind)?, description, ..self })
+        Ok(Self { kind: kind(&self.kind)?, description, properties, ..self })
     }
 
     /// Folds mentions, earliest first, into one. `None` if there are no mentions.
@@ -251,6 +265,7 @@ impl RelationFacts {
             folded.confidence = folded.confidence.max(mention.confidence);
             folded.valid_from = earliest(folded.valid_from, mention.valid_from);
             folded.valid_until = mention.valid_until.or(folded.valid_until);
+            folded.untrusted |= mention.untrusted;
             extend(&mut folded.properties, &mention.properties);
         }
         Some(folded)
@@ -302,6 +317,40 @@ fn line(what: &str, text: &str, most: usize) -> Result<String, String> {
         }
         _ => Ok(line),
     }
+}
+
+/// Properties whose names and texts are lines like all else.
+fn plain(properties: BTreeMap<String, Value>) -> Result<BTreeMap<String, Value>, String> {
+    let mut kept = BTreeMap::new();
+    for (name, value) in properties {
+        let name = line("the name of a property", &name, LONGEST_NAME)?;
+        if !name.is_empty() {
+            kept.insert(name, plain_value(value, 0)?);
+        }
+    }
+    Ok(kept)
+}
+
+fn plain_value(value: Value, depth: usize) -> Result<Value, String> {
+    if depth > DEEPEST_PROPERTY {
+        return Err(format!("`properties` is nested deeper than {DEEPEST_PROPERTY}; say it flatter"));
+    }
+    Ok(match value {
+        Value::String(text) => Value::String(line("the text of a property", &text, LONGEST_PROPERTIES)?),
+        Value::Array(items) => {
+            let items = items.into_iter().map(|item| plain_value(item, depth + 1));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Object(fields) => {
+            let mut kept = serde_json::Map::new();
+            for (name, field) in fields {
+                let name = line("the name of a property", &name, LONGEST_NAME)?;
+                kept.insert(name, plain_value(field, depth + 1)?);
+            }
+            Value::Object(kept)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    })
 }
 
 /// Returns whether a character has no width or changes the direction of the text after it.

@@ -12,6 +12,7 @@ pub mod id;
 pub mod image;
 pub mod message;
 pub mod port;
+pub mod provenance;
 pub mod redact;
 pub mod search;
 pub mod skill;

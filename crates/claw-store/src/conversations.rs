@@ -97,6 +97,15 @@ macro_rules! fork_messages {
 pub(crate) use fork_messages;
 pub(crate) const FORK_SUMMARIES: &str = "INSERT INTO summaries (tenant, session, upto, text, at)
      SELECT tenant, $3, upto, text, at FROM summaries WHERE tenant = $1 AND session = $2";
+/// Takes the mark of untrusted text along; binds tenant, session and new key.
+pub(crate) const FORK_MARK: &str = "INSERT INTO untrusted_sessions (tenant, session, at)
+     SELECT tenant, $3, at FROM untrusted_sessions WHERE tenant = $1 AND session = $2
+     ON CONFLICT (tenant, session) DO NOTHING";
+/// Binds tenant, session and time.
+pub(crate) const MARK: &str = "INSERT INTO untrusted_sessions (tenant, session, at) VALUES ($1, $2, $3)
+     ON CONFLICT (tenant, session) DO NOTHING";
+/// Counts the marks of a session.
+pub(crate) const MARKS: &str = "SELECT count(*) FROM untrusted_sessions WHERE tenant = $1 AND session = $2";
 /// Counts the runs of a session that wait or go on.
 pub(crate) const OPEN_RUNS: &str = "SELECT count(*) FROM jobs WHERE tenant = $1 AND session = $2
      AND state IN ('pending', 'leased', 'parked')";
@@ -105,6 +114,7 @@ pub(crate) const REMOVE: &[&str] = &[
     "DELETE FROM messages WHERE tenant = $1 AND session = $2",
     "DELETE FROM events WHERE tenant = $1 AND session = $2",
     "DELETE FROM summaries WHERE tenant = $1 AND session = $2",
+    "DELETE FROM untrusted_sessions WHERE tenant = $1 AND session = $2",
     "DELETE FROM conversations WHERE tenant = $1 AND session = $2",
 ];
 

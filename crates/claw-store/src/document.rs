@@ -1,5 +1,6 @@
 //! The rules for documents that both databases share: valid paths, and the next version.
 
+use claw_core::provenance::Provenance;
 use claw_core::store::{DocumentKey, Passage, PassageHash, Shelf, StoreError, UnembeddedPassage};
 use claw_core::{AgentId, UserId};
 use sha2::{Digest as _, Sha256};
@@ -108,6 +109,12 @@ pub(crate) fn user(user: Option<&UserId>) -> &str {
 /// Reads the user from the column.
 pub(crate) fn user_of(column: &str) -> Result<Option<UserId>, StoreError> {
     if column.is_empty() { Ok(None) } else { row::word("a document's user", column).map(Some) }
+}
+
+/// The origin of a document, from its columns.
+pub(crate) fn provenance(run: Option<&[u8]>, untrusted: bool) -> Result<Provenance, StoreError> {
+    let run = run.map(|run| row::id("a document's run", run)).transpose()?;
+    Ok(Provenance { run, untrusted })
 }
 
 /// A text from its bytes.

@@ -126,14 +126,32 @@ impl Run<'_> {
             }
             let told = match (early, reply) {
                 (Some(told), _) => told,
-                (None, Some(reply)) => {
-                    result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta))
-                }
+                (None, Some(reply)) => self.told_of(wanted, &reply, offer),
                 (None, None) => result::not_made(wanted, "something went wrong inside Clawsmith"),
             };
             made.push((wanted.clone(), told));
         }
         (made, waits)
+    }
+
+    /// The result of a call for the model; text of others in it is noted of the run.
+    pub(super) fn told_of(&self, wanted: &Wanted, reply: &Reply, offer: &Offer) -> Told {
+        let meta = offer.meta(&wanted.tool).map(|meta| &**meta);
+        if result::is_untrusted(reply, meta) {
+            self.caller.trace.read_untrusted();
+        }
+        result::of(wanted, reply, meta)
+    }
+
+    /// Stores that the session has read untrusted text, before its model reads it.
+    pub(super) async fn write_trace(&mut self) -> Result<(), RunError> {
+        if self.is_marked || !self.caller.trace.is_untrusted() {
+            return Ok(());
+        }
+        let (tenant, session) = (&self.caller.tenant, &self.caller.session);
+        self.deployment.store.mark_untrusted(tenant, session, self.deployment.clock.now()).await?;
+        self.is_marked = true;
+        Ok(())
     }
 
     pub(super) fn request(&self, wanted: &Wanted) -> Request {
@@ -176,6 +194,7 @@ impl Run<'_> {
 
     /// Stores results, and adds them to the history.
     async fn tell(&mut self, told: Vec<Told>) -> Result<(), RunError> {
+        self.write_trace().await?;
         let parts = told.into_iter().map(Part::Result).collect();
         self.say(MessageId::new(), Turn { role: Role::Tool, parts }).await
     }

@@ -81,6 +81,7 @@ impl Run<'_> {
             for wanted in &calls {
                 told.push(Part::Result(self.noted(offer, wanted).await));
             }
+            self.write_trace().await?;
             turns.push(Turn { role: Role::Tool, parts: told });
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Run<'_> {
         let request = Request { asking: Asking::Impossible, ..self.request(wanted) };
         let replies = self.deployment.executor.execute_batch(offer, vec![request]).await;
         match replies.into_iter().next() {
-            Some(reply) => result::of(wanted, &reply, offer.meta(&wanted.tool).map(|meta| &**meta)),
+            Some(reply) => self.told_of(wanted, &reply, offer),
             None => result::not_made(wanted, "something went wrong inside Clawsmith"),
         }
     }

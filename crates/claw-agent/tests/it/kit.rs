@@ -221,6 +221,7 @@ pub(crate) fn order() -> Order {
         budget: Budget::default(),
         narrowing: None,
         hops: 0,
+        untrusted: false,
     }
 }
 

@@ -12,6 +12,7 @@ mod limits;
 mod meanwhile;
 mod order;
 mod parking;
+mod provenance;
 mod resuming;
 mod talks;
 mod turns;

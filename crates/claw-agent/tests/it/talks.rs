@@ -90,6 +90,7 @@ fn of(user: &str) -> Order {
         budget: Budget::default(),
         narrowing: None,
         hops: 0,
+        untrusted: false,
     }
 }
 

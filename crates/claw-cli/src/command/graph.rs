@@ -61,6 +61,15 @@ Examples:
   clawsmith graph extract"
     )]
     Extract,
+    /// Have a model extract the facts of all documents again, as after a change of the model.
+    #[command(
+        after_help = "Facts of a document stay until those of its new reading replace them. It costs one reading of \
+all memory.
+
+Examples:
+  clawsmith graph reindex"
+    )]
+    Reindex,
     /// Show the size of the graph, and the progress of extraction.
     #[command(after_help = "Examples:
   clawsmith graph status")]
@@ -241,7 +250,8 @@ impl Graph {
             Self::Merge(merge) => merge.run(session),
             Self::Import(import) => import.run(session),
             Self::Export(export) => export.run(session),
-            Self::Extract => extract(session),
+            Self::Extract => extract(session, false),
+            Self::Reindex => extract(session, true),
             Self::Status => status(session),
             Self::Forget(forget) => forget.run(session),
         }
@@ -424,9 +434,11 @@ impl Forget {
     }
 }
 
-fn extract(session: &mut Session) -> Outcome {
+fn extract(session: &mut Session, again: bool) -> Outcome {
     let setup = session.load()?;
-    let done = with_app(&setup, async |app| Ok(app.extract_graph().await?))?;
+    let done = with_app(&setup, async |app| {
+        Ok(if again { app.reindex_graph().await? } else { app.extract_graph().await? })
+    })?;
     if session.out.json {
         session.out.json(&done)?;
         return Ok(ExitCode::SUCCESS);

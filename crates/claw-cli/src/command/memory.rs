@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::port::{MemoryHit, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader};
+use claw_core::provenance::Provenance;
 use claw_core::{AgentId, UserId};
 use claw_host::recall::Indexed;
 use clawsmith::app::Setup;
@@ -189,11 +190,12 @@ impl Search {
             return Ok(ExitCode::SUCCESS);
         }
         for hit in &found.hits {
-            let MemoryHit { path, start_line, end_line, score, heading, text, why } = hit;
+            let MemoryHit { path, start_line, end_line, score, heading, text, why, provenance } = hit;
             let under = if heading.is_empty() { String::new() } else { format!(" · {heading}") };
             let mut reasons = vec![why.owner.name().to_owned()];
             reasons.extend((!why.words.is_empty()).then(|| why.words.join(", ")));
             reasons.extend(why.similarity.map(|similarity| format!("similarity {similarity:.2}")));
+            reasons.extend(provenance.untrusted.then(|| "untrusted".to_owned()));
             let reasons = reasons.join(" · ");
             session
                 .out
@@ -252,7 +254,7 @@ impl Reader {
             session.out.line("no memory documents; `clawsmith memory import DIR` stores some")?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut table = Table::new(["path", "owner", "bytes", "version", "written"]);
+        let mut table = Table::new(["path", "owner", "bytes", "version", "written", "by"]);
         for entry in &cards {
             let card = &entry.card;
             table.row([
@@ -261,6 +263,7 @@ impl Reader {
                 Cell::new(card.bytes),
                 Cell::quiet(card.version),
                 Cell::quiet(time(card.at)),
+                Cell::quiet(origin(&card.provenance)),
             ]);
         }
         session.out.table(&table)?;
@@ -277,10 +280,19 @@ impl Show {
         if session.out.json {
             session.out.json(&found)?;
         } else {
+            if found.provenance != Provenance::default() {
+                session.out.line(format_args!("written by {}", origin(&found.provenance)))?;
+            }
             session.out.foreign(&found.text)?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The origin of a document in words.
+fn origin(provenance: &Provenance) -> String {
+    let writer = provenance.run.map_or_else(|| "a person".to_owned(), |run| format!("run {run}"));
+    if provenance.untrusted { format!("{writer}, untrusted") } else { writer }
 }
 
 fn status(session: &mut Session) -> Outcome {

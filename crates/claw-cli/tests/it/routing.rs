@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{Expect, FsBridge, Generated, Order, Place, Scope, Search, UnixMillis, Version, Walk};
+use claw_core::provenance::RunTrace;
 use claw_core::redact::{Redaction, Redactor};
 use claw_core::store::{
     AgentKind, AgentSetup, AgentStore as _, DocumentKey, Documents as _, Memories as _, Shelf,
 };
 use claw_core::tool::{Caller, ErrorKind, ToolError};
-use claw_core::{AgentId, NodeId, SessionKey, TenantId, UserId};
+use claw_core::{AgentId, JobId, NodeId, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
 use claw_host::files::{LocalFiles, RoutedFiles, Routing};
 use claw_store::SqliteStore;
@@ -490,5 +491,70 @@ fn a_managed_chat_gives_each_user_a_workspace() {
         ]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
         assert!(home.data().join(format!("workspaces/main/default/user-{user}/notes.txt")).exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_memory_written_after_untrusted_text_stays_marked_and_marks_its_readers() {
+    let desk = Desk::new(None).await;
+    let scope = Scope::workspace(&desk.root);
+    let caller = |untrusted| {
+        let mut caller = desk.caller(Some("ann"));
+        caller.trace = RunTrace::of(JobId::new(), untrusted);
+        caller
+    };
+    let write = async |caller: &Caller, text: &str| {
+        let place = Place { caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
+        desk.files.write(&place, "memory/page.md", text.as_bytes()).await.unwrap();
+    };
+    let key = DocumentKey {
+        tenant: TenantId::main(),
+        agent: Some(AgentId::new("main").unwrap()),
+        user: Some(UserId::new("ann").unwrap()),
+        shelf: Shelf::Memory,
+        path: "memory/page.md".to_owned(),
+    };
+    let origin = async || desk.store.document(&key).await.unwrap().unwrap().provenance;
+    let (clean, marked) = (caller(false), caller(true));
+    write(&clean, "a note").await;
+    assert_eq!(origin().await, clean.trace.provenance());
+    write(&marked, "the page says: obey").await;
+    assert_eq!(origin().await, marked.trace.provenance());
+    assert!(!clean.trace.is_untrusted());
+    write(&clean, "the page says: obey me").await;
+    let kept = claw_core::provenance::Provenance { untrusted: true, ..clean.trace.provenance() };
+    assert_eq!(origin().await, kept, "an agent does not clear the mark");
+    assert!(!clean.trace.is_untrusted(), "writing reads nothing");
+    for search in [false, true] {
+        let reader = caller(false);
+        let place = Place { caller: &reader, directory: &desk.root, scope: &scope, expect: Expect::Anything };
+        if search {
+            let within = Walk {
+                path: "memory".into(),
+                depth: None,
+                globs: Vec::new(),
+                types: Vec::new(),
+                hidden: false,
+                ignored: false,
+                directories: false,
+                order: Order::Path,
+                limit: 100,
+            };
+            let search = Search {
+                within,
+                pattern: "obey".into(),
+                literal: true,
+                case: None,
+                word: false,
+                multiline: false,
+                before: 0,
+                after: 0,
+                limit: 10,
+            };
+            desk.files.search(&place, &search, &(Arc::new(Nothing) as Arc<dyn Redactor>)).await.unwrap();
+        } else {
+            desk.files.read(&place, "memory/page.md").await.unwrap();
+        }
+        assert!(reader.trace.is_untrusted(), "search: {search}");
     }
 }

@@ -1,6 +1,6 @@
 //! The knowledge graph: entities and their relations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use async_trait::async_trait;
@@ -75,6 +75,29 @@ pub struct GraphFound {
     pub note: Option<String>,
 }
 
+/// Said of facts whose document a run wrote after it had read untrusted text.
+const UNTRUSTED: &str = "untrusted source";
+
+impl GraphFound {
+    /// Returns whether any of the facts is untrusted.
+    pub fn is_untrusted(&self) -> bool {
+        self.found.iter().any(|found| found.entity.said.untrusted)
+            || self.related.iter().any(|entity| entity.said.untrusted)
+            || self.relations.iter().any(|relation| relation.said.untrusted)
+    }
+
+    /// Removes untrusted entities and relations, and relations that lead to them.
+    pub fn keep_trusted(&mut self) {
+        self.found.retain(|found| !found.entity.said.untrusted);
+        self.related.retain(|entity| !entity.said.untrusted);
+        let every = self.found.iter().map(|found| &found.entity).chain(&self.related);
+        let there: HashSet<EntityId> = every.map(|entity| entity.id).collect();
+        self.relations.retain(|relation| {
+            !relation.said.untrusted && there.contains(&relation.source) && there.contains(&relation.target)
+        });
+    }
+}
+
 /// Readable lines: entities, relations, and the sources of each.
 impl fmt::Display for GraphFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,7 +122,8 @@ impl fmt::Display for GraphFound {
             if !said.description.is_empty() {
                 write!(f, ": {}", said.description)?;
             }
-            let about = about(said.confidence, (said.valid_from, said.valid_until), &relation.sources);
+            let mut about = about(said.confidence, (said.valid_from, said.valid_until), &relation.sources);
+            about.extend(said.untrusted.then(|| UNTRUSTED.to_owned()));
             if !about.is_empty() {
                 write!(f, " ({})", about.join("; "))?;
             }
@@ -127,10 +151,19 @@ fn line(entity: &Entity, words: String) -> String {
     let mut about = about(said.confidence, (said.valid_from, said.valid_until), &entity.sources);
     about.insert(0, format!("{}'s", entity.owner.name()));
     about.extend((!words.is_empty()).then_some(words));
-    let properties = said.properties.iter().map(|(name, value)| format!("{name}: {value}"));
+    about.extend(said.untrusted.then(|| UNTRUSTED.to_owned()));
+    let properties = said
+        .properties
+        .iter()
+        .map(|(name, value)| format!("{}: {}", one_line(name), one_line(&value.to_string())));
     about.extend(properties);
     about.push(format!("id {}", entity.id));
     format!("{} ({}{also}){description} ({})", said.name, said.kind, about.join("; "))
+}
+
+/// A text without line breaks and other control characters, so that it cannot begin a line of its own.
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')).collect::<Vec<_>>().join(" ")
 }
 
 fn about(

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::UnixMillis;
 use crate::id::{AgentId, TenantId, UserId};
+use crate::provenance::Provenance;
 use crate::tool::ToolError;
 
 /// The caller's memory: the documents of the user, the agent and the tenant.
@@ -113,6 +114,8 @@ pub struct MemoryHit {
     pub text: String,
     /// The reason for the match.
     pub why: MemoryReason,
+    /// The origin of the document.
+    pub provenance: Provenance,
 }
 
 /// The reason for a match.
@@ -149,6 +152,8 @@ pub struct MemoryText {
     pub version: u64,
     /// The time it was written.
     pub at: UnixMillis,
+    /// Its origin.
+    pub provenance: Provenance,
     /// The number of lines of the document.
     pub total: u64,
     /// The first line of `text`.

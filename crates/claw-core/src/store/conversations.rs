@@ -189,4 +189,13 @@ pub trait Conversations: SessionLog {
         (tenant, circle): (&TenantId, &Circle),
         session: &SessionKey,
     ) -> Result<bool, StoreError>;
+    /// Records that a run of this session read untrusted text, for all its runs from now on. Forks take it along.
+    async fn mark_untrusted(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+        at: UnixMillis,
+    ) -> Result<(), StoreError>;
+    /// Returns whether a run of this session read untrusted text.
+    async fn is_untrusted(&self, tenant: &TenantId, session: &SessionKey) -> Result<bool, StoreError>;
 }

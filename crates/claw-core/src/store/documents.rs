@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Changes, StoreError};
 use crate::id::{AgentId, TenantId, UserId};
 use crate::port::UnixMillis;
+use crate::provenance::Provenance;
 
 /// The kind of a document.
 #[derive(
@@ -60,6 +61,24 @@ pub struct Document {
     pub text: String,
     /// The time it was written.
     pub at: UnixMillis,
+    /// Its origin.
+    pub provenance: Provenance,
+}
+
+/// A version of a document, to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentWrite<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The version that the writer saw; `None` where it saw none.
+    pub seen: Option<u64>,
+    /// The time.
+    pub at: UnixMillis,
+    /// Its origin.
+    pub provenance: Provenance,
+    /// An untrusted document stays untrusted, also where it was removed before. `false` where a person answers for the
+    /// text.
+    pub keeps_mark: bool,
 }
 
 /// A document in a list, without its text.
@@ -74,6 +93,8 @@ pub struct DocumentCard {
     pub bytes: u64,
     /// The time it was written.
     pub at: UnixMillis,
+    /// Its origin.
+    pub provenance: Provenance,
 }
 
 /// A part of a document, as search finds it.
@@ -111,6 +132,8 @@ pub struct Found {
     pub key: DocumentKey,
     /// Its version.
     pub version: u64,
+    /// The origin of the document.
+    pub provenance: Provenance,
     /// The passage.
     pub passage: Passage,
     /// The words of the query that the passage, its headings or its path contain, as the query spells them.
@@ -126,13 +149,18 @@ pub trait Documents: Changes {
     /// [`StoreError::Stale`], and nothing written, if the stored version differs. The passages of a memory
     /// document replace those of the previous version in the same transaction, so that its words are found at
     /// once.
+    async fn write_document(&self, key: &DocumentKey, write: DocumentWrite<'_>) -> Result<u64, StoreError>;
+    /// Writes a document for which a person answers, as [`write_document`](Self::write_document) does.
     async fn put_document(
         &self,
         key: &DocumentKey,
         text: &str,
         seen: Option<u64>,
         at: UnixMillis,
-    ) -> Result<u64, StoreError>;
+    ) -> Result<u64, StoreError> {
+        let provenance = Provenance::default();
+        self.write_document(key, DocumentWrite { text, seen, at, provenance, keeps_mark: false }).await
+    }
     /// Removes a document whose version is `seen`. [`StoreError::Stale`] if the stored version differs or the
     /// document is gone.
     async fn remove_document(&self, key: &DocumentKey, seen: u64, at: UnixMillis) -> Result<(), StoreError>;

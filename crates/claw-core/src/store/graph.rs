@@ -271,6 +271,9 @@ pub trait GraphStore: Documents {
         lease: Duration,
         limit: usize,
     ) -> Result<Vec<ExtractionWork>, StoreError>;
+    /// Marks the memory documents of a tenant to be extracted again, as after a change of the model; returns how many. Their
+    /// facts stay until others replace them.
+    async fn mark_unextracted(&self, tenant: &TenantId) -> Result<u64, StoreError>;
     /// Records that an extraction failed, and when to try again. Does nothing if the version differs.
     async fn fail_extraction(
         &self,

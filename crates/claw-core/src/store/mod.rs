@@ -52,7 +52,9 @@ pub use custom_tools::{
     CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolGrants, CustomToolHttp,
     CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,
 };
-pub use documents::{Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf};
+pub use documents::{
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
+};
 pub use graph::{
     EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,
     GraphState, GraphStore, GraphWalk, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd, Walked,

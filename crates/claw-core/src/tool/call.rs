@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{ErrorKind, Facts, Need, ToolError};
 use crate::id::{AgentId, CallId, SessionKey, TenantId, UserId};
 use crate::port::{Clock, Ports};
+use crate::provenance::RunTrace;
 
 /// The kind of chat that a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -86,6 +87,9 @@ pub struct Caller {
     pub subagent: SubagentDepth,
     /// The tools that the message itself allows; `None` if it does not restrict them.
     pub request_allow: Option<Arc<[String]>>,
+    /// The run that it acts in, which documents that it writes are recorded with.
+    #[serde(skip)]
+    pub trace: RunTrace,
 }
 
 impl Caller {
@@ -112,6 +116,7 @@ impl Caller {
             sandboxed: true,
             subagent: SubagentDepth::default(),
             request_allow: None,
+            trace: RunTrace::default(),
         }
     }
 

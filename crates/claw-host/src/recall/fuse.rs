@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use claw_core::port::{MemoryHit, MemoryMode, MemoryOwner, MemoryReason};
+use claw_core::provenance::Provenance;
 use claw_core::store::{DocumentKey, Found, Passage, SimilarPassage};
 
 /// Softens how much the first ranks differ, as reciprocal rank fusion is commonly used.
@@ -29,6 +30,7 @@ struct Candidate {
 struct Group {
     key: DocumentKey,
     version: u64,
+    provenance: Provenance,
     heading: String,
     /// The passages in the order of the document.
     parts: Vec<Passage>,
@@ -174,9 +176,9 @@ fn share(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
 
 impl Group {
     fn of(Candidate { found, score, similarity }: Candidate) -> Self {
-        let Found { key, version, passage, words } = found;
+        let Found { key, version, provenance, passage, words } = found;
         let heading = passage.heading.clone();
-        Self { key, version, heading, parts: vec![passage], score, words, similarity }
+        Self { key, version, provenance, heading, parts: vec![passage], score, words, similarity }
     }
 
     /// Returns whether a passage directly precedes or follows this group, in the same section, and fits.
@@ -229,6 +231,7 @@ impl Group {
             heading: self.heading,
             text,
             why: MemoryReason { words: self.words, similarity: self.similarity, owner },
+            provenance: self.provenance,
         }
     }
 }

@@ -123,7 +123,13 @@ impl StoredGraph {
 #[async_trait]
 impl GraphHost for StoredGraph {
     async fn search(&self, reader: &MemoryReader, query: &GraphQuery) -> Result<GraphFound, ToolError> {
-        self.found(reader, query).await.map_err(|error| {
+        let found = self.found(reader, query).await.map(|mut found| {
+            if self.memory.hides_untrusted {
+                found.keep_trusted();
+            }
+            found
+        });
+        found.map_err(|error| {
             ToolError::new(ErrorKind::Unavailable, "the knowledge graph cannot be reached right now")
                 .try_instead("try again later")
                 .because(error)

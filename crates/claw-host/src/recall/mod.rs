@@ -17,6 +17,7 @@ use claw_core::port::{
     EmbedPurpose, Embedder, MemoryFound, MemoryHost, MemoryMode, MemoryOwner, MemoryPart, MemoryQuery,
     MemoryReader, MemoryText,
 };
+use claw_core::provenance::{Provenance, UntrustedMemory};
 use claw_core::store::{
     Document, DocumentKey, Memories, PassageQuery, Shelf, SimilarPassage, SimilarQuery, StoreError,
 };
@@ -28,6 +29,8 @@ pub use self::indexer::{Indexed, Indexer};
 
 /// The passages found by words, and by similarity, before they are fused; a multiple for more hits.
 const DEPTH: usize = 100;
+/// The most of them.
+const MOST_DEPTH: usize = 1_000;
 /// The longest a search waits for the embedding of its query.
 const LONGEST_EMBED: Duration = Duration::from_secs(5);
 /// The most bytes of a document that one reading returns.
@@ -38,12 +41,19 @@ const LONGEST_TEXT: usize = 100_000;
 pub struct StoredMemory {
     store: Arc<dyn Memories>,
     embedder: Option<Arc<dyn Embedder>>,
+    hides_untrusted: bool,
 }
 
 impl StoredMemory {
     /// Creates the memory of this store; without an embedder only words are searched.
     pub fn new(store: Arc<dyn Memories>, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        Self { store, embedder }
+        Self { store, embedder, hides_untrusted: false }
+    }
+
+    /// The same memory as agents see it under this setting.
+    #[must_use]
+    pub fn for_agents(self, untrusted: UntrustedMemory) -> Self {
+        Self { hides_untrusted: untrusted == UntrustedMemory::Hide, ..self }
     }
 
     /// The model that makes vectors.
@@ -80,7 +90,15 @@ impl StoredMemory {
         };
         let MemoryReader { tenant, agent, user } = reader.clone();
         let query = SimilarQuery { tenant, agent, user, model: embedder.model().to_owned(), vector, limit };
-        self.store.similar_passages(&query).await.map_err(|error| format!("searched by words alone: {error}"))
+        let similar = self.store.similar_passages(&query).await;
+        let mut similar = similar.map_err(|error| format!("searched by words alone: {error}"))?;
+        similar.retain(|similar| self.shows(&similar.found.provenance));
+        Ok(similar)
+    }
+
+    /// Whether documents of this origin are shown.
+    fn shows(&self, provenance: &Provenance) -> bool {
+        !(self.hides_untrusted && provenance.untrusted)
     }
 
     /// A document of a reader's, with its owner: the user's, else the agent's, else the tenant's.
@@ -98,7 +116,8 @@ impl StoredMemory {
                 shelf: Shelf::Memory,
                 path: path.to_owned(),
             };
-            if let Some(document) = self.store.document(&key).await? {
+            let document = self.store.document(&key).await?;
+            if let Some(document) = document.filter(|document| self.shows(&document.provenance)) {
                 return Ok(Some((document, owner(&key))));
             }
         }
@@ -111,10 +130,15 @@ impl MemoryHost for StoredMemory {
     async fn search(&self, reader: &MemoryReader, query: &MemoryQuery) -> Result<MemoryFound, ToolError> {
         // Documents of a copied store wait for their words; there are none otherwise.
         self.indexer().index_words().await.map_err(down)?;
-        let depth = DEPTH.max(query.limit.saturating_mul(4)).min(1_000);
+        let mut depth = DEPTH.max(query.limit.saturating_mul(4)).min(MOST_DEPTH);
+        if self.hides_untrusted {
+            // Hidden passages must not use up the places of others.
+            depth = MOST_DEPTH;
+        }
         let MemoryReader { tenant, agent, user } = reader.clone();
         let asked = PassageQuery { tenant, agent, user, text: query.text.clone(), limit: depth };
-        let by_words = self.store.search_passages(&asked).await.map_err(down)?;
+        let mut by_words = self.store.search_passages(&asked).await.map_err(down)?;
+        by_words.retain(|found| self.shows(&found.provenance));
         let (similar, note) = match self.similar(reader, &query.text, depth).await {
             Ok(similar) => (similar, None),
             Err(note) => (Vec::new(), Some(note)),
@@ -144,6 +168,7 @@ impl MemoryHost for StoredMemory {
             owner,
             version: document.version,
             at: document.at,
+            provenance: document.provenance,
             total,
             start_line: part.from.max(1),
             end_line: part.from.max(1) + lines.len() as u64 - u64::from(!lines.is_empty() || part.from > 1),
@@ -156,7 +181,8 @@ impl MemoryHost for StoredMemory {
         let own =
             self.store.documents(tenant, Some(&reader.agent), user, Shelf::Memory).await.map_err(down)?;
         let shared = self.store.documents(tenant, None, None, Shelf::Memory).await.map_err(down)?;
-        let paths: BTreeSet<String> = own.into_iter().chain(shared).map(|card| card.key.path).collect();
+        let shown = own.into_iter().chain(shared).filter(|card| self.shows(&card.provenance));
+        let paths: BTreeSet<String> = shown.map(|card| card.key.path).collect();
         Ok(paths.into_iter().collect())
     }
 }

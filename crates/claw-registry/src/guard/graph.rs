@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{Graph, GraphFound, GraphHost, GraphQuery, MemoryReader};
+use claw_core::provenance::RunTrace;
 use claw_core::tool::ToolError;
 
 use super::{Grant, Site};
@@ -15,12 +16,15 @@ pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Graph>> {
         agent: caller.agent.clone(),
         user: caller.user.clone(),
     };
-    Some(Arc::new(OwnGraph { host: site.world().graph.clone()?, reader, grant: site.grant() }))
+    let (trace, grant) = (caller.trace.clone(), site.grant());
+    Some(Arc::new(OwnGraph { host: site.world().graph.clone()?, reader, trace, grant }))
 }
 
 struct OwnGraph {
     host: Arc<dyn GraphHost>,
     reader: MemoryReader,
+    /// Learns of untrusted facts that are read.
+    trace: RunTrace,
     grant: Arc<Grant>,
 }
 
@@ -28,6 +32,10 @@ struct OwnGraph {
 impl Graph for OwnGraph {
     async fn search(&self, query: &GraphQuery) -> Result<GraphFound, ToolError> {
         self.grant.live()?;
-        self.host.search(&self.reader, query).await
+        let found = self.host.search(&self.reader, query).await?;
+        if found.is_untrusted() {
+            self.trace.read_untrusted();
+        }
+        Ok(found)
     }
 }

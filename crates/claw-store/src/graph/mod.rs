@@ -124,6 +124,12 @@ pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
     Ok(facts)
 }
 
+/// Marks facts as those of an untrusted document.
+pub(crate) fn distrust(facts: &mut NewFacts) {
+    facts.entities.iter_mut().for_each(|entity| entity.said.untrusted = true);
+    facts.relations.iter_mut().for_each(|relation| relation.said.untrusted = true);
+}
+
 /// Returns the error for an entity that does not exist or has another owner.
 pub(crate) fn no_entity(id: EntityId) -> StoreError {
     let why = format!(

@@ -21,15 +21,15 @@ macro_rules! graph_store {
                 facts: NewFacts,
                 at: UnixMillis,
             ) -> Result<KeptFacts, StoreError> {
-                let facts = checked(facts)?;
+                let mut facts = checked(facts)?;
                 let mut transaction = self.$write(WRITE).await?;
                 let (owner, before) = match from {
                     FactsFrom::Person(owner) => (hold_owner(&mut transaction, owner).await?, BTreeSet::new()),
                     FactsFrom::Document { key, version } => {
-                        let stands: Option<i64> = query_scalar(
+                        let stands: Option<(i64, bool)> = query_as(
                             "UPDATE documents SET graphed = $6, graph_after = 0, graph_tries = 0, graph_error = NULL
                              WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
-                             AND version = $6 AND text IS NOT NULL RETURNING owner",
+                             AND version = $6 AND text IS NOT NULL RETURNING owner, untrusted",
                         )
                         .bind(key.tenant.as_str())
                         .bind(document::agent(key.agent.as_ref()))
@@ -40,9 +40,12 @@ macro_rules! graph_store {
                         .fetch_optional(&mut *transaction)
                         .await
                         .map_err($failed(WRITE))?;
-                        if stands.is_none() {
+                        let Some((_, untrusted)) = stands else {
                             transaction.commit().await.map_err($failed(WRITE))?;
                             return Ok(KeptFacts { is_stale: true, ..KeptFacts::default() });
+                        };
+                        if untrusted {
+                            distrust(&mut facts);
                         }
                         let (tenant, agent, user) = (key.tenant.clone(), key.agent.clone(), key.user.clone());
                         let owner = hold_owner(&mut transaction, &GraphOwner { tenant, agent, user }).await?;
@@ -307,6 +310,22 @@ macro_rules! graph_store {
                         work((tenant, agent, user, path), (version, tries), text)
                     })
                     .collect()
+            }
+
+            async fn mark_unextracted(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+                let mut transaction = self.$write(WRITE).await?;
+                // No document has version 0. One that was never extracted waits already.
+                let marked = query(
+                    "UPDATE documents SET graphed = CASE WHEN graphed IS NULL THEN NULL ELSE 0 END,
+                         graph_after = 0, graph_tries = 0, graph_error = NULL
+                     WHERE tenant = $1 AND shelf = 'memory' AND text IS NOT NULL",
+                )
+                .bind(tenant.as_str())
+                .execute(&mut *transaction)
+                .await
+                .map_err($failed(WRITE))?;
+                transaction.commit().await.map_err($failed(WRITE))?;
+                Ok(marked.rows_affected())
             }
 
             async fn fail_extraction(

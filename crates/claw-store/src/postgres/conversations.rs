@@ -118,7 +118,12 @@ impl Conversations for PostgresStore {
         if forked.rows_affected() == 0 {
             return Err(shared::taken(to));
         }
-        for part in [COUNT_FORKED, shared::fork_messages!("gen_random_uuid()"), shared::FORK_SUMMARIES] {
+        for part in [
+            COUNT_FORKED,
+            shared::fork_messages!("gen_random_uuid()"),
+            shared::FORK_SUMMARIES,
+            shared::FORK_MARK,
+        ] {
             let copied = query(part).bind(tenant.as_str()).bind(session.as_str()).bind(to.as_str());
             copied.execute(&mut *transaction).await.map_err(failed(CHANGE))?;
         }
@@ -146,6 +151,22 @@ impl Conversations for PostgresStore {
         }
         transaction.commit().await.map_err(failed(CHANGE))?;
         Ok(true)
+    }
+
+    async fn mark_untrusted(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+        at: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let marked = query(shared::MARK).bind(tenant.as_str()).bind(session.as_str()).bind(at.0);
+        marked.execute(&self.pool).await.map(drop).map_err(failed(CHANGE))
+    }
+
+    async fn is_untrusted(&self, tenant: &TenantId, session: &SessionKey) -> Result<bool, StoreError> {
+        let marks = query_scalar(shared::MARKS).bind(tenant.as_str()).bind(session.as_str());
+        let marks: i64 = marks.fetch_one(&self.pool).await.map_err(failed(READ))?;
+        Ok(marks > 0)
     }
 }
 

@@ -2,16 +2,19 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
+use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf, StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
+    StoreError, Topic,
 };
 use claw_core::{AgentId, TenantId, UserId};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, query, query_as, query_scalar};
+use uuid::Uuid;
 
 use super::connections::Link;
 use super::failure::failed;
-use super::{PostgresStore, get};
+use super::{PostgresStore, get, uuid};
 use crate::document::{self, Standing, check_path, user};
 use crate::{row, search, words};
 
@@ -30,8 +33,8 @@ const BATCH: usize = 200;
 impl Documents for PostgresStore {
     async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError> {
         check_path(READ, key)?;
-        let row: Option<(i64, Vec<u8>, i64)> = query_as(
-            "SELECT version, text, at FROM documents
+        let row: Option<(i64, Vec<u8>, i64, Option<Uuid>, bool)> = query_as(
+            "SELECT version, text, at, run, untrusted FROM documents
              WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
              AND text IS NOT NULL",
         )
@@ -43,25 +46,21 @@ impl Documents for PostgresStore {
         .fetch_optional(&self.pool)
         .await
         .map_err(failed(READ))?;
-        let Some((version, text, at)) = row else { return Ok(None) };
+        let Some((version, text, at, run, untrusted)) = row else { return Ok(None) };
         let (version, text) = (row::count(version)?, document::text("a document", text)?);
-        Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at) }))
+        let provenance = document::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), untrusted)?;
+        Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at), provenance }))
     }
 
-    async fn put_document(
-        &self,
-        key: &DocumentKey,
-        text: &str,
-        seen: Option<u64>,
-        at: UnixMillis,
-    ) -> Result<u64, StoreError> {
+    async fn write_document(&self, key: &DocumentKey, write: DocumentWrite<'_>) -> Result<u64, StoreError> {
+        let DocumentWrite { text, seen, at, provenance, keeps_mark } = write;
         check_path(WRITE, key)?;
         let mut transaction = self.begin(WRITE).await?;
         let version = loop {
             let found = standing(&mut transaction, key).await?;
             let version = document::next(key, found.as_ref(), seen)?;
             let Some(standing) = found else {
-                if create(&mut transaction, key, text, at).await.map_err(failed(WRITE))? {
+                if create(&mut transaction, key, &write).await.map_err(failed(WRITE))? {
                     let made = standing(&mut transaction, key).await?;
                     let made = made.ok_or_else(|| document::stale(key, None))?;
                     let passages = document::passages(key, text);
@@ -74,13 +73,17 @@ impl Documents for PostgresStore {
             query(
                 "UPDATE documents SET version = $2, text = $3, at = $4, mark = NULL,
                      embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL,
-                     graph_after = 0, graph_tries = 0, graph_error = NULL
+                     graph_after = 0, graph_tries = 0, graph_error = NULL,
+                     run = $5, untrusted = $6 OR ($7 AND untrusted)
                  WHERE id = $1",
             )
             .bind(standing.id)
             .bind(version)
             .bind(text.as_bytes())
             .bind(at.0)
+            .bind(provenance.run.as_ref().map(|run| uuid(run.as_bytes())))
+            .bind(provenance.untrusted)
+            .bind(keeps_mark)
             .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
@@ -120,7 +123,8 @@ impl Documents for PostgresStore {
         shelf: Shelf,
     ) -> Result<Vec<DocumentCard>, StoreError> {
         let rows = query(
-            "SELECT tenant, agent, for_user, shelf, path, version, octet_length(text)::bigint AS bytes, at
+            "SELECT tenant, agent, for_user, shelf, path, version, octet_length(text)::bigint AS bytes, at,
+                 run, untrusted
              FROM documents
              WHERE tenant = $1 AND agent = $2 AND shelf = $3 AND for_user IN ('', $4) AND text IS NOT NULL
              ORDER BY path, for_user",
@@ -149,7 +153,8 @@ impl Documents for PostgresStore {
 
     async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError> {
         let rows = query(
-            "SELECT tenant, agent, for_user, shelf, path, version, octet_length(text)::bigint AS bytes, at
+            "SELECT tenant, agent, for_user, shelf, path, version, octet_length(text)::bigint AS bytes, at,
+                 run, untrusted
              FROM documents WHERE mark IS NOT NULL ORDER BY mark LIMIT $1",
         )
         .bind(row::number(limit))
@@ -206,7 +211,7 @@ impl Documents for PostgresStore {
                  SELECT id, {score} AS score FROM passages WHERE words @@ $1::tsquery AND tenant = $4
                  ORDER BY score DESC, id LIMIT $5
              )
-             SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
+             SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
                  p.first_line, p.last_line, p.heading, p.text
              FROM found JOIN passages AS p ON p.id = found.id JOIN documents AS d ON d.id = p.document
              ORDER BY found.score DESC, found.id",
@@ -248,8 +253,7 @@ pub(super) async fn standing(
 async fn create(
     connection: &mut Link<'_>,
     key: &DocumentKey,
-    text: &str,
-    at: UnixMillis,
+    write: &DocumentWrite<'_>,
 ) -> Result<bool, sqlx::Error> {
     query(
         "INSERT INTO document_owners (tenant, agent, for_user) VALUES ($1, $2, $3)
@@ -261,8 +265,9 @@ async fn create(
     .execute(&mut *connection)
     .await?;
     let made = query(
-        "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at)
-         SELECT tenant, agent, for_user, id, $4, $5, 1, $6, $7
+        "INSERT INTO documents
+             (tenant, agent, for_user, owner, shelf, path, version, text, at, run, untrusted)
+         SELECT tenant, agent, for_user, id, $4, $5, 1, $6, $7, $8, $9
          FROM document_owners WHERE tenant = $1 AND agent = $2 AND for_user = $3
          ON CONFLICT (tenant, agent, shelf, path, for_user) DO NOTHING",
     )
@@ -271,8 +276,10 @@ async fn create(
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
-    .bind(text.as_bytes())
-    .bind(at.0)
+    .bind(write.text.as_bytes())
+    .bind(write.at.0)
+    .bind(write.provenance.run.as_ref().map(|run| uuid(run.as_bytes())))
+    .bind(write.provenance.untrusted)
     .execute(connection)
     .await?;
     Ok(made.rows_affected() == 1)
@@ -444,12 +451,18 @@ pub(super) fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {
     })
 }
 
+fn provenance(row: &PgRow) -> Result<Provenance, StoreError> {
+    let run: Option<Uuid> = get(row, "run")?;
+    document::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), get(row, "untrusted")?)
+}
+
 fn card(row: &PgRow) -> Result<DocumentCard, StoreError> {
     Ok(DocumentCard {
         key: key(row)?,
         version: row::count(get(row, "version")?)?,
         bytes: row::count(get(row, "bytes")?)?,
         at: UnixMillis(get(row, "at")?),
+        provenance: provenance(row)?,
     })
 }
 
@@ -462,5 +475,6 @@ pub(super) fn found(row: &PgRow, asked: &[(String, String)]) -> Result<Found, St
     };
     let key = key(row)?;
     let words = words::matched(asked, &document::indexed(&key.path, &passage));
-    Ok(Found { key, words, version: row::count(get(row, "version")?)?, passage })
+    let version = row::count(get(row, "version")?)?;
+    Ok(Found { key, words, version, provenance: provenance(row)?, passage })
 }

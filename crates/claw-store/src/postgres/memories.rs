@@ -295,7 +295,7 @@ async fn compared(
     candidates: &[i64],
 ) -> Result<Vec<SimilarPassage>, StoreError> {
     let rows = query(
-        "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
+        "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
              p.first_line, p.last_line, p.heading, p.text, e.vector
          FROM passage_vectors AS v
          JOIN embeddings AS e ON e.id = v.embedding

@@ -112,7 +112,7 @@ impl Conversations for SqliteStore {
         if forked.rows_affected() == 0 {
             return Err(shared::taken(to));
         }
-        for part in [shared::fork_messages!("randomblob(16)"), shared::FORK_SUMMARIES] {
+        for part in [shared::fork_messages!("randomblob(16)"), shared::FORK_SUMMARIES, shared::FORK_MARK] {
             let copied = query(part).bind(tenant.as_str()).bind(session.as_str()).bind(to.as_str());
             copied.execute(&mut *transaction).await.map_err(failed(CHANGE))?;
         }
@@ -140,6 +140,22 @@ impl Conversations for SqliteStore {
         }
         transaction.commit().await.map_err(failed(CHANGE))?;
         Ok(true)
+    }
+
+    async fn mark_untrusted(
+        &self,
+        tenant: &TenantId,
+        session: &SessionKey,
+        at: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let marked = query(shared::MARK).bind(tenant.as_str()).bind(session.as_str()).bind(at.0);
+        marked.execute(&self.writer).await.map(drop).map_err(failed(CHANGE))
+    }
+
+    async fn is_untrusted(&self, tenant: &TenantId, session: &SessionKey) -> Result<bool, StoreError> {
+        let marks = query_scalar(shared::MARKS).bind(tenant.as_str()).bind(session.as_str());
+        let marks: i64 = marks.fetch_one(&self.readers).await.map_err(failed(READ))?;
+        Ok(marks > 0)
     }
 }
 

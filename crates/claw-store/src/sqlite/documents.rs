@@ -2,8 +2,10 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
+use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf, StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
+    StoreError, Topic,
 };
 use claw_core::{AgentId, TenantId, UserId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -23,8 +25,8 @@ const SEARCH: &str = "could not search documents";
 impl Documents for SqliteStore {
     async fn document(&self, key: &DocumentKey) -> Result<Option<Document>, StoreError> {
         check_path(READ, key)?;
-        let row: Option<(i64, Vec<u8>, i64)> = query_as(
-            "SELECT version, text, at FROM documents
+        let row: Option<(i64, Vec<u8>, i64, Option<Vec<u8>>, bool)> = query_as(
+            "SELECT version, text, at, run, untrusted FROM documents
              WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
              AND text IS NOT NULL",
         )
@@ -36,18 +38,14 @@ impl Documents for SqliteStore {
         .fetch_optional(&self.readers)
         .await
         .map_err(failed(READ))?;
-        let Some((version, text, at)) = row else { return Ok(None) };
+        let Some((version, text, at, run, untrusted)) = row else { return Ok(None) };
         let (version, text) = (row::count(version)?, document::text("a document", text)?);
-        Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at) }))
+        let provenance = document::provenance(run.as_deref(), untrusted)?;
+        Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at), provenance }))
     }
 
-    async fn put_document(
-        &self,
-        key: &DocumentKey,
-        text: &str,
-        seen: Option<u64>,
-        at: UnixMillis,
-    ) -> Result<u64, StoreError> {
+    async fn write_document(&self, key: &DocumentKey, write: DocumentWrite<'_>) -> Result<u64, StoreError> {
+        let DocumentWrite { text, seen, at, provenance, keeps_mark } = write;
         check_path(WRITE, key)?;
         let mut transaction = self.write(WRITE).await?;
         let standing = standing(&mut transaction, key).await?;
@@ -57,12 +55,14 @@ impl Documents for SqliteStore {
             None => owner(&mut transaction, key).await?,
         };
         let id: i64 = query_scalar(
-            "INSERT INTO documents (tenant, agent, for_user, owner, shelf, path, version, text, at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+            "INSERT INTO documents
+                 (tenant, agent, for_user, owner, shelf, path, version, text, at, run, untrusted)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
              ON CONFLICT (tenant, agent, shelf, path, for_user) DO UPDATE SET
                  version = excluded.version, text = excluded.text, at = excluded.at, mark = NULL,
                  embedded = NULL, embed_after = 0, embed_tries = 0, embed_error = NULL,
-                 graph_after = 0, graph_tries = 0, graph_error = NULL
+                 graph_after = 0, graph_tries = 0, graph_error = NULL,
+                 run = excluded.run, untrusted = excluded.untrusted OR ($12 AND documents.untrusted)
              RETURNING id",
         )
         .bind(key.tenant.as_str())
@@ -74,6 +74,9 @@ impl Documents for SqliteStore {
         .bind(version)
         .bind(text.as_bytes())
         .bind(at.0)
+        .bind(provenance.run.map(|run| run.as_bytes().to_vec()))
+        .bind(provenance.untrusted)
+        .bind(keeps_mark)
         .fetch_one(&mut *transaction)
         .await
         .map_err(failed(WRITE))?;
@@ -112,7 +115,9 @@ impl Documents for SqliteStore {
         shelf: Shelf,
     ) -> Result<Vec<DocumentCard>, StoreError> {
         let rows = query(
-            "SELECT tenant, agent, for_user, shelf, path, version, length(text) AS bytes, at FROM documents
+            "SELECT tenant, agent, for_user, shelf, path, version, length(text) AS bytes, at,
+                 run, untrusted
+             FROM documents
              WHERE tenant = $1 AND agent = $2 AND shelf = $3 AND for_user IN ('', $4) AND text IS NOT NULL
              ORDER BY path, for_user",
         )
@@ -141,7 +146,9 @@ impl Documents for SqliteStore {
 
     async fn unindexed(&self, limit: usize) -> Result<Vec<DocumentCard>, StoreError> {
         let rows = query(
-            "SELECT tenant, agent, for_user, shelf, path, version, length(text) AS bytes, at FROM documents
+            "SELECT tenant, agent, for_user, shelf, path, version, length(text) AS bytes, at,
+                 run, untrusted
+             FROM documents
              WHERE mark IS NOT NULL ORDER BY mark LIMIT $1",
         )
         .bind(row::number(limit))
@@ -192,7 +199,7 @@ impl Documents for SqliteStore {
             return Ok(Vec::new());
         }
         let rows = sqlx::query(
-            "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version,
+            "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
                  p.first_line, p.last_line, p.heading, p.text
              FROM (
                  SELECT rowid AS id, bm25(passage_words) AS score FROM passage_words
@@ -396,12 +403,18 @@ pub(super) fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {
     })
 }
 
+fn provenance(row: &SqliteRow) -> Result<Provenance, StoreError> {
+    let run: Option<Vec<u8>> = column(row, "run")?;
+    document::provenance(run.as_deref(), column(row, "untrusted")?)
+}
+
 fn card(row: &SqliteRow) -> Result<DocumentCard, StoreError> {
     Ok(DocumentCard {
         key: key(row)?,
         version: row::count(column(row, "version")?)?,
         bytes: row::count(column(row, "bytes")?)?,
         at: UnixMillis(column(row, "at")?),
+        provenance: provenance(row)?,
     })
 }
 
@@ -414,5 +427,6 @@ pub(super) fn found(row: &SqliteRow, asked: &[(String, String)]) -> Result<Found
     };
     let key = key(row)?;
     let words = words::matched(asked, &document::indexed(&key.path, &passage));
-    Ok(Found { key, words, version: row::count(column(row, "version")?)?, passage })
+    let version = row::count(column(row, "version")?)?;
+    Ok(Found { key, words, version, provenance: provenance(row)?, passage })
 }

@@ -1,22 +1,28 @@
 //! Copying a whole installation from one database to another.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use claw_core::port::{MemoryReader, UnixMillis};
+use claw_core::provenance::Provenance;
 use claw_core::store::{
-    AccessStore as _, Claim, DocumentKey, Documents, Failure, Found, Ledger as _, PassageQuery, Queue as _,
-    SessionLog as _, StoreError, TenantChange,
+    AccessStore as _, Claim, Conversations as _, DocumentKey, Documents, EmbeddingDone, EntityQuery, Failure,
+    Found, GraphStore, GraphWalk, Ledger as _, Memories, PassageQuery, Queue as _, SessionLog as _,
+    SimilarQuery, StoreError, TenantChange,
 };
 use claw_core::{CallId, InstallationId, NodeId, TenantId, UserId};
 use claw_store::copy::{CopyReport, Options, copy};
 use claw_store::progress::Progress;
 use claw_store::{Backend, Place, PostgresStore, SqliteStore, StoreOptions};
-use claw_testkit::fixture::{NOW, agent, job, job_of, message, refused, session, worker};
+use claw_testkit::fixture::{NOW, agent, job, job_of, message, owner, refused, session, worker};
 use claw_testkit::killing::Random;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use crate::filled::{beside, carried, document, file, fill, index, tables, talk, tamper};
 use crate::postgres::database::Database;
+
+const LEASE: Duration = Duration::from_secs(1);
 
 struct Files(TempDir);
 
@@ -469,6 +475,70 @@ async fn check_documents(store: &impl Documents, before: &[Found], documents: &[
     store.put_document(&new, "a heron of ben's", None, NOW).await.unwrap();
     assert_eq!(index_all(store).await, [], "what is written is indexed");
     assert_eq!(found(store, "heron kingfishers").await.len(), before.len() + 1, "ben's is not ann's");
+}
+
+/// Vectors by the passages that have them, the entities with all that is known of them, and the origin of a document.
+async fn memory_of(store: &(impl Memories + GraphStore)) -> (Vec<String>, Vec<String>, Provenance) {
+    let agent = document("main", None, "x").agent.unwrap();
+    let user = Some(UserId::new("ann").unwrap());
+    let (tenant, vector) = (TenantId::main(), vec![0.6, 0.8, 0.0]);
+    let (model, limit) = ("bird".to_owned(), 1_000);
+    let near = SimilarQuery {
+        tenant: tenant.clone(),
+        agent: agent.clone(),
+        user: user.clone(),
+        model,
+        vector,
+        limit,
+    };
+    let near = store.similar_passages(&near).await.unwrap();
+    let mut near: Vec<String> = near
+        .iter()
+        .map(|near| format!("{:?} {} {}", near.found.key, near.found.passage.first_line, near.similarity))
+        .collect();
+    near.sort();
+    let reader = MemoryReader { tenant, agent, user };
+    let all = EntityQuery { reader: reader.clone(), text: None, kind: None, as_of: None, limit, after: None };
+    let found = store.entities(&all).await.unwrap();
+    let from = found.iter().map(|found| found.entity.id).collect();
+    let walk = GraphWalk { reader, from, depth: 1, as_of: None, most_entities: limit, most_each: limit };
+    let walked = store.walk_graph(&walk).await.unwrap();
+    let known = walked.entities.iter().map(|entity| format!("{entity:?}"));
+    let known = known.chain(walked.relations.iter().map(|relation| format!("{relation:?}"))).collect();
+    let page = store.document(&document("main", Some("ann"), "memory/page.md")).await.unwrap().unwrap();
+    (near, known, page.provenance)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_facts_and_origins_are_taken_along_without_a_model() {
+    let (files, database) = (Files::new(), Database::create().await);
+    let source = SqliteStore::open(&files.path("a.db"), NodeId::local()).await.unwrap();
+    fill(&source, 1).await;
+    index_all(&source).await;
+    let embed = async |store: &SqliteStore| {
+        for work in store.claim_unembedded("bird", UnixMillis(i64::MAX - 10_000), LEASE, 1_000).await.unwrap()
+        {
+            let vectors: Vec<_> =
+                work.passages.iter().map(|passage| (passage.hash, vec![0.6, 0.8, -0.0])).collect();
+            store.put_embeddings(&work.key.tenant, "bird", &vectors, NOW).await.unwrap();
+            let done = store.embed_document(&work.key, work.version, "bird").await.unwrap();
+            assert_eq!(done, EmbeddingDone::Stored);
+        }
+    };
+    embed(&source).await;
+    let before = memory_of(&source).await;
+    assert!(before.0.len() >= 5 && before.1.len() >= 4 && before.2.untrusted, "{before:?}");
+    source.disconnect().await;
+    copied(&files.url("a.db"), &database.url()).await;
+    let store = PostgresStore::connect(&database.url(), NodeId::local()).await.unwrap();
+    index_all(&store).await;
+    for work in store.claim_unembedded("bird", UnixMillis(i64::MAX - 10_000), LEASE, 1_000).await.unwrap() {
+        let done = store.embed_document(&work.key, work.version, "bird").await.unwrap();
+        assert_eq!(done, EmbeddingDone::Stored, "`{}` gets its vectors without a model", work.key.path);
+    }
+    let after = memory_of(&store).await;
+    assert_eq!(after, before);
+    assert!(store.is_untrusted(&TenantId::main(), &owner().session).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ mod copy;
 mod faults;
 mod filled;
 mod kill;
+mod kill_memory;
 mod operator;
 mod postgres;
 mod rotation;

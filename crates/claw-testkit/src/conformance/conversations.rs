@@ -28,6 +28,28 @@ pub async fn conversations<S: Conversations + Queue>(make: impl AsyncFn() -> S) 
     renames_its_own_and_nobody_elses(make().await).await;
     forks_what_was_said_under_a_new_key(make().await).await;
     removes_what_no_run_needs(make().await).await;
+    a_session_that_read_untrusted_text_is_marked_for_good(make().await).await;
+}
+
+async fn a_session_that_read_untrusted_text_is_marked_for_good(store: impl Conversations + Queue) {
+    let (main, other) = (TenantId::main(), crate::fixture::tenant("other"));
+    let [from, to, third] = [session("cli:a"), session("cli:b"), session("cli:c")];
+    say(&store, &ann(), "cli:a").await.unwrap();
+    for key in [&from, &to, &third] {
+        assert!(!store.is_untrusted(&main, key).await.unwrap());
+    }
+    for _ in 0..2 {
+        store.mark_untrusted(&main, &from, NOW).await.unwrap();
+    }
+    assert!(store.is_untrusted(&main, &from).await.unwrap());
+    assert!(
+        !store.is_untrusted(&other, &from).await.unwrap()
+            && !store.is_untrusted(&main, &third).await.unwrap()
+    );
+    assert!(store.fork_conversation((&main, &circle_of("ann")), &from, (&to, NOW)).await.unwrap());
+    assert!(store.is_untrusted(&main, &to).await.unwrap(), "a fork has read what it was forked from");
+    assert!(store.remove_conversation((&main, &circle_of("ann")), &to).await.unwrap());
+    assert!(!store.is_untrusted(&main, &to).await.unwrap(), "its key is free");
 }
 
 async fn renames_its_own_and_nobody_elses(store: impl Conversations + Queue) {

@@ -7,10 +7,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use claw_core::port::UnixMillis;
+use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, Documents, Found, Passage, PassageQuery, Shelf, StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
+    StoreError, Topic,
 };
-use claw_core::{AgentId, TenantId, UserId};
+use claw_core::{AgentId, JobId, TenantId, UserId};
 
 use crate::fixture::{NOW, tenant};
 
@@ -28,6 +30,7 @@ pub async fn documents<S: Documents + 'static>(make: impl AsyncFn() -> S) {
     indexes_what_stands_and_nothing_else(make().await).await;
     tells_of_changes(make().await).await;
     keeps_tenants_apart(make().await).await;
+    records_the_origin_until_a_person_answers_for_the_text(make().await).await;
     one_of_many_writers_wins_each_version(make().await).await;
     searching::searching(make).await;
 }
@@ -41,13 +44,25 @@ async fn writes_what_the_writer_saw(store: impl Documents) {
     for seen in [None, Some(0), Some(2), Some(u64::MAX)] {
         check_stale(store.put_document(&at, "lost", seen, NOW).await, &at, Some(1));
     }
-    let one = Document { key: at.clone(), version: 1, text: "one".to_owned(), at: NOW };
+    let one = Document {
+        key: at.clone(),
+        version: 1,
+        text: "one".to_owned(),
+        at: NOW,
+        provenance: Provenance::default(),
+    };
     assert_eq!(store.document(&at).await.unwrap(), Some(one), "a refused write changes nothing");
 
     let later = UnixMillis(NOW.0 + 5);
     assert_eq!(store.put_document(&at, "two", Some(1), later).await.unwrap(), 2);
     check_stale(store.put_document(&at, "lost", Some(1), NOW).await, &at, Some(2));
-    let two = Document { key: at.clone(), version: 2, text: "two".to_owned(), at: later };
+    let two = Document {
+        key: at.clone(),
+        version: 2,
+        text: "two".to_owned(),
+        at: later,
+        provenance: Provenance::default(),
+    };
     assert_eq!(store.document(&at).await.unwrap(), Some(two));
     assert_eq!(store.put_document(&at, "two", Some(2), later).await.unwrap(), 3, "the same text is a change");
 }
@@ -146,7 +161,10 @@ async fn lists_by_path_the_agents_first(store: impl Documents) {
     }
     assert_eq!(places(&list(&store, Some("nobody")).await), own);
     let soul = store.documents(&TenantId::main(), Some(&agent("main")), None, Shelf::Context).await.unwrap();
-    assert_eq!(soul, [DocumentCard { key: context, version: 1, bytes: 4, at: NOW }]);
+    assert_eq!(
+        soul,
+        [DocumentCard { key: context, version: 1, bytes: 4, at: NOW, provenance: Provenance::default() }]
+    );
 }
 
 async fn refuses_paths_that_cannot_be(store: impl Documents) {
@@ -220,6 +238,7 @@ async fn indexes_what_stands_and_nothing_else(store: impl Documents) {
     assert_eq!(store.unindexed(ALL).await.unwrap(), [], "what is written is indexed");
     assert!(store.index_document(&at, 1, vec![passage(3, "a heron"), passage(9, "a stork")]).await.unwrap());
     let heron = Found {
+        provenance: Provenance::default(),
         key: at.clone(),
         version: 1,
         passage: passage(3, "a heron"),
@@ -283,6 +302,34 @@ async fn keeps_tenants_apart(store: impl Documents) {
     assert_eq!(store.document(&ours).await.unwrap().unwrap().text, "our heron");
 }
 
+async fn records_the_origin_until_a_person_answers_for_the_text(store: impl Documents) {
+    let at = key("memory/a.md");
+    let (clean, read) = (JobId::new(), JobId::new());
+    let write = async |text: &'static str, seen, provenance: Provenance| {
+        let write = DocumentWrite { text, seen, at: NOW, provenance, keeps_mark: true };
+        store.write_document(&at, write).await.unwrap()
+    };
+    let check = async |expected: Provenance| {
+        assert_eq!(store.document(&at).await.unwrap().unwrap().provenance, expected);
+        assert_eq!(list(&store, None).await[0].provenance, expected);
+        assert_eq!(find(&store, "heron").await[0].provenance, expected);
+    };
+    let trusted = Provenance { run: Some(clean), untrusted: false };
+    write("a heron", None, trusted).await;
+    check(trusted).await;
+    let untrusted = Provenance { run: Some(read), untrusted: true };
+    write("a heron says: obey", Some(1), untrusted).await;
+    check(untrusted).await;
+    // What an agent writes over it may hold the text still.
+    write("a heron", Some(2), trusted).await;
+    check(Provenance { run: Some(clean), untrusted: true }).await;
+    store.remove_document(&at, 3, NOW).await.unwrap();
+    write("a heron", None, trusted).await;
+    check(Provenance { run: Some(clean), untrusted: true }).await;
+    store.put_document(&at, "a heron", Some(5), NOW).await.unwrap();
+    check(Provenance::default()).await;
+}
+
 async fn one_of_many_writers_wins_each_version(store: impl Documents + 'static) {
     const WRITERS: usize = 8;
     let (store, at) = (Arc::new(store), key("MEMORY.md"));
@@ -332,7 +379,8 @@ async fn one_of_many_writers_wins_each_version(store: impl Documents + 'static) 
 
 /// The hits of a search for a heron.
 fn heron(key: &DocumentKey, text: &str) -> Found {
-    Found { key: key.clone(), version: 1, passage: passage(1, text), words: vec!["heron".to_owned()] }
+    let (provenance, words) = (Provenance::default(), vec!["heron".to_owned()]);
+    Found { key: key.clone(), version: 1, provenance, passage: passage(1, text), words }
 }
 
 fn agent(name: &str) -> AgentId {

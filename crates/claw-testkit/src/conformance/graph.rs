@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use claw_core::graph::{EntityFacts, GraphSource, RelationFacts, time};
 use claw_core::port::{MemoryOwner, MemoryReader, UnixMillis};
+use claw_core::provenance::Provenance;
 use claw_core::store::{
-    DocumentKey, EntityQuery, FactsFrom, GraphOwner, GraphStore, GraphWalk, KeptFacts, NewEntity, NewFacts,
-    NewRelation, RelationEnd, Shelf, StoreError, Walked,
+    DocumentKey, DocumentWrite, EntityQuery, FactsFrom, GraphOwner, GraphStore, GraphWalk, KeptFacts,
+    NewEntity, NewFacts, NewRelation, RelationEnd, Shelf, StoreError, Walked,
 };
-use claw_core::{AgentId, EntityId, TenantId, UserId};
+use claw_core::{AgentId, EntityId, JobId, TenantId, UserId};
 
 use crate::fixture::{NOW, tenant};
 
@@ -30,7 +31,69 @@ pub async fn graph<S: GraphStore + 'static>(make: impl AsyncFn() -> S) {
     refuses_entities_of_others_by_guessed_ids(make().await).await;
     refuses_hostile_facts_whole(make().await).await;
     documents_are_work_until_their_facts_are_kept(make().await).await;
+    an_untrusted_document_says_untrusted_facts(make().await).await;
+    documents_are_extracted_again_on_request(make().await).await;
     many_writers_make_one_entity(make().await).await;
+}
+
+async fn an_untrusted_document_says_untrusted_facts(store: impl GraphStore) {
+    let path = "memory/page.md";
+    let provenance = Provenance { run: Some(JobId::new()), untrusted: true };
+    let write = DocumentWrite { text: "one", seen: None, at: NOW, provenance, keeps_mark: true };
+    let version = store.write_document(&document(path), write).await.unwrap();
+    say(&store, vec![thing("Anna")], Vec::new()).await;
+    let facts = || NewFacts {
+        entities: vec![said_at(path, 1, thing("Anna")), said_at(path, 1, thing("Mallory"))],
+        relations: vec![relates(0, "obeys", 1)],
+    };
+    let kept = extract(&store, path, version, facts()).await;
+    let marks = async || {
+        let walked = store.walk_graph(&walk(&kept.entities[..1], 1)).await.unwrap();
+        let relations = walked.relations.iter().map(|relation| relation.said.untrusted);
+        (
+            walked.entities.iter().map(|entity| entity.said.untrusted).collect::<Vec<_>>(),
+            relations.collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(marks().await, (vec![true, true], vec![true]));
+    // A person answers for the text; what is extracted from it then is trusted.
+    let version = store.put_document(&document(path), "one", Some(version), NOW).await.unwrap();
+    extract(&store, path, version, facts()).await;
+    let walked = store.entities(&every()).await.unwrap();
+    assert!(walked.iter().all(|found| !found.entity.said.untrusted), "{walked:?}");
+}
+
+async fn documents_are_extracted_again_on_request(store: impl GraphStore) {
+    let path = "memory/a.md";
+    let version = store.put_document(&document(path), "one", None, NOW).await.unwrap();
+    store.put_document(&document("memory/gone.md"), "two", None, NOW).await.unwrap();
+    store.remove_document(&document("memory/gone.md"), 1, NOW).await.unwrap();
+    let claim = async || {
+        let work = store.claim_unextracted(NOW, NOW, Duration::ZERO, 10).await.unwrap();
+        work.into_iter().map(|work| (work.key.path, work.version)).collect::<Vec<_>>()
+    };
+    let anna = || NewFacts { entities: vec![said_at(path, 1, thing("Anna"))], relations: Vec::new() };
+    extract(&store, path, version, anna()).await;
+    assert_eq!(claim().await, []);
+    assert_eq!(
+        store.mark_unextracted(&tenant("other")).await.unwrap(),
+        0,
+        "those of others stay as they are"
+    );
+    assert_eq!(claim().await, []);
+    assert_eq!(store.mark_unextracted(&TenantId::main()).await.unwrap(), 1);
+    assert_eq!(store.graph_state(&TenantId::main()).await.unwrap().unextracted, 1);
+    assert_eq!(names(&store, &ann(), Some("anna")).await, ["Anna"], "facts stay until others replace them");
+    assert_eq!(claim().await, [(path.to_owned(), version)]);
+    extract(&store, path, version, anna()).await;
+    assert_eq!(claim().await, []);
+    let found = store.entities(&every()).await.unwrap();
+    assert_eq!(found.iter().map(|found| found.entity.mentions).collect::<Vec<_>>(), [1]);
+}
+
+/// All entities that ann can read.
+fn every() -> EntityQuery {
+    EntityQuery { reader: ann(), text: None, kind: None, as_of: None, limit: 100, after: None }
 }
 
 fn reader(user: Option<&str>) -> MemoryReader {

@@ -1,5 +1,6 @@
 //! `memory_get`: reads lines of one memory document.
 
+use claw_core::message::fenced;
 use claw_core::port::MemoryPart;
 use claw_core::tool::{Call, Cost, Effect, Group, Meta, Need, Output, Tool, ToolError};
 use schemars::JsonSchema;
@@ -71,7 +72,12 @@ impl Tool for MemoryGet {
                 },
             ),
         };
-        Ok(Output::text(format!("{head}\n{}", found.text)).with_details(json!(found)))
+        let mut text = format!("{head}\n{}", found.text);
+        if found.provenance.untrusted {
+            let head = format!("{head}; untrusted: its writer had read text of others");
+            text = format!("{head}\n{}", fenced(&found.text, call.id(), &found.path));
+        }
+        Ok(Output::text(text).with_details(json!(found)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `memory_search`: finds passages of memory documents that answer a question.
 
+use claw_core::message::fenced;
 use claw_core::port::{MemoryFound, MemoryHit, MemoryQuery};
 use claw_core::tool::{Call, Effect, Group, Meta, Need, Output, Tool, ToolError};
 use schemars::JsonSchema;
@@ -49,7 +50,11 @@ impl Tool for MemorySearch {
         }
         let query = MemoryQuery { text: text.to_owned(), limit: args.max_results.clamp(1, 50) };
         let found = call.memory()?.search(&query).await?;
-        Ok(Output::text(shown(&found)).with_details(json!(found)))
+        let mut text = shown(&found);
+        if found.hits.iter().any(|hit| hit.provenance.untrusted) {
+            text = fenced(&text, call.id(), "memory_search");
+        }
+        Ok(Output::text(text).with_details(json!(found)))
     }
 }
 
@@ -63,7 +68,7 @@ fn shown(found: &MemoryFound) -> String {
 }
 
 fn entry(n: usize, hit: &MemoryHit) -> String {
-    let MemoryHit { path, start_line, end_line, score, heading, text, why } = hit;
+    let MemoryHit { path, start_line, end_line, score, heading, text, why, provenance } = hit;
     let under = if heading.is_empty() { String::new() } else { format!(" under \"{heading}\"") };
     let mut reasons = vec![format!("{}'s", why.owner.name())];
     if !why.words.is_empty() {
@@ -71,6 +76,9 @@ fn entry(n: usize, hit: &MemoryHit) -> String {
     }
     if let Some(similarity) = why.similarity {
         reasons.push(format!("similarity {similarity:.2}"));
+    }
+    if provenance.untrusted {
+        reasons.push("untrusted: its writer had read text of others".to_owned());
     }
     format!("{n}. {path}:{start_line}-{end_line}{under} (score {score:.2}; {})\n{text}", reasons.join("; "))
 }

@@ -11,6 +11,7 @@ use claw_core::event::Listener;
 use claw_core::port::{FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
+use claw_host::recall::StoredGraph;
 use claw_host::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
 use claw_llm::EnvKeys;
@@ -170,8 +171,9 @@ impl App {
         world.web = Some(self.setup.web(self.keys(None)?)?);
         world.skills = Some(Arc::new(self.skill_shelf()?));
         world.talks = Some(Arc::new(StoredTalks::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
-        world.memory = Some(Arc::new(self.memory()?));
-        world.graph = Some(Arc::new(self.graph()?));
+        let memory = self.memory()?.for_agents(self.setup.config().memory.untrusted);
+        world.graph = Some(Arc::new(StoredGraph::new(Arc::clone(store) as _, memory.clone())));
+        world.memory = Some(Arc::new(memory));
         world.seen = Some(Arc::new(StoredSeen::new(Arc::clone(store) as _, Arc::clone(&world.clock))));
         Ok(world)
     }

@@ -257,6 +257,14 @@ impl App {
         Ok(extractor.run(Duration::ZERO).await?)
     }
 
+    /// Marks every memory document of this tenant to be extracted again, and extracts what can be extracted now.
+    pub async fn reindex_graph(&self) -> Result<Extracted, Error> {
+        if self.setup().config().memory.graph.is_some() {
+            self.store.mark_unextracted(self.tenant()).await?;
+        }
+        self.extract_graph().await
+    }
+
     async fn owner_of_both(
         &self,
         reader: &MemoryReader,

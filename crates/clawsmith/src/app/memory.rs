@@ -1,5 +1,6 @@
 //! Memory documents: searching, reading, writing, moving in and out, and how far they are indexed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use claw_core::port::{
     Clock as _, Embedder, MemoryFound, MemoryHost as _, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader,
     MemoryText,
 };
-use claw_core::store::{DocumentCard, DocumentKey, MemoryState, Shelf, StoreError};
+use claw_core::provenance::Provenance;
+use claw_core::store::{DocumentCard, DocumentKey, DocumentWrite, MemoryState, Shelf, StoreError};
 use claw_core::tool::ToolError;
 use claw_host::SystemClock;
 use claw_host::recall::{self, Indexed, StoredMemory};
@@ -20,6 +22,8 @@ use super::{App, Error, Setup};
 const LONGEST_FILE: u64 = 8 * 1024 * 1024;
 /// The deepest directory that is imported from.
 const DEEPEST: usize = 32;
+/// The file of an export that holds the origins of documents.
+const ORIGINS: &str = "provenance.json";
 /// The file that is a memory document by itself.
 const MEMORY: &str = "MEMORY.md";
 
@@ -118,10 +122,20 @@ impl App {
         path: &str,
         text: &str,
     ) -> Result<u64, Error> {
-        let key = memory_key(reader, owner, path)?;
+        self.write_memory_of(&memory_key(reader, owner, path)?, text, Provenance::default()).await
+    }
+
+    /// Writes a document of this origin, for which a person answers.
+    async fn write_memory_of(
+        &self,
+        key: &DocumentKey,
+        text: &str,
+        provenance: Provenance,
+    ) -> Result<u64, Error> {
         loop {
-            let seen = self.store.document(&key).await?.map(|document| document.version);
-            match self.store.put_document(&key, text, seen, SystemClock.now()).await {
+            let seen = self.store.document(key).await?.map(|document| document.version);
+            let write = DocumentWrite { text, seen, at: SystemClock.now(), provenance, keeps_mark: false };
+            match self.store.write_document(key, write).await {
                 Err(StoreError::Stale { .. }) => {}
                 written => return Ok(written?),
             }
@@ -145,7 +159,8 @@ impl App {
         }
     }
 
-    /// Imports the Markdown and text files below a directory. A document with the same text is left as it is.
+    /// Imports the Markdown and text files below a directory, with the origins that an export wrote beside them. A file that
+    /// is there with the same text and origin stays as it is.
     pub async fn import_memory(
         &self,
         reader: &MemoryReader,
@@ -153,8 +168,9 @@ impl App {
         directory: &Path,
     ) -> Result<Vec<ImportedFile>, Error> {
         let from = directory.to_owned();
-        let files = tokio::task::spawn_blocking(move || files_below(&from)).await;
-        let files = files.map_err(|error| Error::failed("the import stopped").because(error))??;
+        let read = move || Ok::<_, Error>((files_below(&from)?, origins_in(&from)?));
+        let read = tokio::task::spawn_blocking(read).await;
+        let (files, origins) = read.map_err(|error| Error::failed("the import stopped").because(error))??;
         let mut imported = Vec::with_capacity(files.len());
         for (relative, text) in files {
             let path = document_path(&relative);
@@ -177,13 +193,18 @@ impl App {
                 }
             };
             let known = self.store.document(&key).await?;
+            let origin = origins.get(&key.path).copied();
             let state = match &known {
-                Some(known) if known.text == text => "unchanged",
+                Some(known)
+                    if known.text == text && origin.is_none_or(|origin| origin == known.provenance) =>
+                {
+                    "unchanged"
+                }
                 Some(_) => "changed",
                 None => "added",
             };
             if state != "unchanged" {
-                self.write_memory(reader, owner, &path, &text).await?;
+                self.write_memory_of(&key, &text, origin.unwrap_or_default()).await?;
             }
             imported.push(ImportedFile { path: key.path, state, why: None });
         }
@@ -197,6 +218,7 @@ impl App {
         directory: &Path,
     ) -> Result<Vec<PathBuf>, Error> {
         let mut written = Vec::new();
+        let mut origins: BTreeMap<MemoryOwner, Origins> = BTreeMap::new();
         for MemoryCard { owner, card } in self.list_memory(reader).await? {
             let Some(document) = self.store.document(&card.key).await? else { continue };
             let is_plain = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
@@ -205,20 +227,17 @@ impl App {
                 return Err(Error::failed(format!("`{}` cannot be the path of a file", card.key.path)));
             }
             let file = directory.join(owner.name()).join(relative);
-            let write = |file: &Path| {
-                if let Some(above) = file.parent() {
-                    std::fs::create_dir_all(above)?;
-                }
-                // An export never overwrites a file.
-                let mut new = std::fs::OpenOptions::new().write(true).create_new(true).open(file)?;
-                std::io::Write::write_all(&mut new, document.text.as_bytes())
-            };
-            write(&file).map_err(|error| {
-                Error::failed(format!("`{}` cannot be written", file.display()))
-                    .because(error)
-                    .hint("export to a directory that is empty")
-            })?;
+            write_new(&file, document.text.as_bytes())?;
+            if document.provenance != Provenance::default() {
+                origins.entry(owner).or_default().insert(document.key.path, document.provenance);
+            }
             written.push(file);
+        }
+        for (owner, origins) in origins {
+            let json = serde_json::to_string_pretty(&origins).map_err(|error| {
+                Error::failed("the origins of documents cannot be written").because(error)
+            })?;
+            write_new(&directory.join(owner.name()).join(ORIGINS), format!("{json}\n").as_bytes())?;
         }
         Ok(written)
     }
@@ -287,6 +306,44 @@ fn document_path(relative: &str) -> String {
     } else {
         format!("memory/{relative}")
     }
+}
+
+/// Origins of documents, by their paths.
+type Origins = BTreeMap<String, Provenance>;
+
+/// The origins that an export wrote to this directory; none where it did not.
+fn origins_in(directory: &Path) -> Result<Origins, Error> {
+    let file = directory.join(ORIGINS);
+    let unread = |why: String| {
+        Error::invalid(format!("`{}` cannot be read: {why}", file.display()))
+            .hint("correct it, or remove it to import the files as yours")
+    };
+    match std::fs::metadata(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Origins::new()),
+        Err(error) => return Err(unread(error.to_string())),
+        Ok(about) if about.len() > LONGEST_FILE => {
+            return Err(unread(format!("it has {} bytes, and {LONGEST_FILE} is the most", about.len())));
+        }
+        Ok(_) => {}
+    }
+    let text = std::fs::read_to_string(&file).map_err(|error| unread(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unread(error.to_string()))
+}
+
+/// Writes a file that is not there; an export never writes over one.
+fn write_new(file: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let write = || {
+        if let Some(above) = file.parent() {
+            std::fs::create_dir_all(above)?;
+        }
+        let mut new = std::fs::OpenOptions::new().write(true).create_new(true).open(file)?;
+        std::io::Write::write_all(&mut new, bytes)
+    };
+    write().map_err(|error| {
+        Error::failed(format!("`{}` cannot be written", file.display()))
+            .because(error)
+            .hint("export to a directory that is empty")
+    })
 }
 
 type FoundFile = (String, Result<String, String>);

@@ -266,6 +266,7 @@ fn order(caller: &Caller, asking: Asking, mode: Mode) -> Order {
         thread: None,
         asking,
         hops: 0,
+        untrusted: false,
         budget: Budget::default(),
         narrowing: mode.narrowing(),
     }
@@ -276,6 +277,7 @@ fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profile
     let common = Profile {
         limits: config.runs.clone(),
         tool_tokens: config.limits.tool_tokens.map(|tokens| tokens as usize),
+        untrusted_memory: config.memory.untrusted,
         skill_tokens: config.skills.prompt_tokens as usize,
         project: Some(ProjectFiles {
             read: claw_host::project::instructions,

@@ -1,5 +1,6 @@
 //! `[memory]`: search of memory documents, and extraction of facts from them.
 
+use claw_core::provenance::UntrustedMemory;
 use claw_llm::EmbeddingsConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
+    /// The use of documents that a run wrote after it had read untrusted text: `show` them to agents, fenced as data,
+    /// `search_only` (not in prompts), or `hide` them from agents.
+    pub untrusted: UntrustedMemory,
     /// The model that computes vectors. Left out: only words are searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingsConfig>,

@@ -199,12 +199,15 @@ impl RoutedFiles {
         place: &Place<'_>,
         path: &str,
         route: &Route,
-    ) -> Result<Option<(String, Stat)>, ToolError> {
+    ) -> Result<Option<(String, Stat, bool)>, ToolError> {
         match route {
             Route::Document { shelf, path: at } => {
                 self.shelves.get(place.caller, &Spot { shelf: *shelf, path: at, shown: path }).await
             }
-            Route::Generated(name) => self.generated(place.caller, name).await,
+            Route::Generated(name) => {
+                let found = self.generated(place.caller, name).await?;
+                Ok(found.map(|(text, stat)| (text, stat, false)))
+            }
             Route::Elsewhere | Route::Memories(_) => Ok(None),
         }
     }
@@ -235,7 +238,7 @@ impl FsBridge for RoutedFiles {
         match &route {
             Route::Elsewhere => behind!(self, place, |inner| self.files.stat(inner, path)),
             Route::Memories(_) => Ok(Some(directory())),
-            route => Ok(self.text(place, path, route).await?.map(|(_, stat)| stat)),
+            route => Ok(self.text(place, path, route).await?.map(|(_, stat, _)| stat)),
         }
     }
 
@@ -244,7 +247,11 @@ impl FsBridge for RoutedFiles {
             Route::Elsewhere => behind!(self, place, |inner| self.files.read(inner, path)),
             Route::Memories(_) => Err(is_directory(path)),
             route => {
-                let (text, stat) = self.text(place, path, &route).await?.ok_or_else(|| absent(path))?;
+                let found = self.text(place, path, &route).await?;
+                let (text, stat, untrusted) = found.ok_or_else(|| absent(path))?;
+                if untrusted {
+                    place.caller.trace.read_untrusted();
+                }
                 Ok((text.into_bytes(), stat))
             }
         }
@@ -312,7 +319,7 @@ impl FsBridge for RoutedFiles {
         let stat = match &route {
             Route::Elsewhere => return behind!(self, place, |inner| self.files.look(inner, path)),
             Route::Memories(_) => Some(directory()),
-            route => self.text(place, path, route).await?.map(|(_, stat)| stat),
+            route => self.text(place, path, route).await?.map(|(_, stat, _)| stat),
         };
         let full = place.scope.resolve_text(place.directory, path, Access::Read)?;
         Ok(Sight {

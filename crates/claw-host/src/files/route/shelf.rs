@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use claw_core::port::{AgentDirectory, Clock, Expect, Stat, UnixMillis, Version};
-use claw_core::store::{AgentKind, Document, DocumentCard, DocumentKey, Documents, Shelf, StoreError};
+use claw_core::store::{
+    AgentKind, Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Shelf, StoreError,
+};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 
 /// The document that tells an agent how to begin. An empty one counts as none.
@@ -93,16 +95,16 @@ impl Shelves {
         Ok((Both { seen, ..both }, rights))
     }
 
-    /// Returns the document's text and metadata; `None` if there is none.
+    /// The text that is there, and whether it is untrusted; `None` where nothing is.
     pub(super) async fn get(
         &self,
         caller: &Caller,
         spot: &Spot<'_>,
-    ) -> Result<Option<(String, Stat)>, ToolError> {
+    ) -> Result<Option<(String, Stat, bool)>, ToolError> {
         let (both, _) = self.both(caller, spot).await?;
         Ok(both.seen.map(|seen| {
             let stat = stat(&seen.key, seen.version, seen.text.len() as u64, seen.at);
-            (seen.text, stat)
+            (seen.text, stat, seen.provenance.untrusted)
         }))
     }
 
@@ -127,7 +129,10 @@ impl Shelves {
                     None => Ok(0),
                 }
             } else {
-                self.documents.put_document(&both.key, text, seen, at).await
+                let provenance = caller.trace.provenance();
+                // A text that was untrusted may still be in it, or come back by an undo.
+                let write = DocumentWrite { text, seen, at, provenance, keeps_mark: true };
+                self.documents.write_document(&both.key, write).await
             };
             match written {
                 Ok(version) => return Ok(stat(&both.key, version, text.len() as u64, at)),

@@ -19,6 +19,8 @@ use crate::files::walk::Kept;
 struct Seen {
     files: BTreeMap<String, (Entry, Option<String>)>,
     directories: BTreeSet<String>,
+    /// Paths of untrusted documents, where texts were read.
+    untrusted: BTreeSet<String>,
 }
 
 /// The sources that a listing covers.
@@ -50,7 +52,11 @@ impl RoutedFiles {
 
     /// Loads the caller's documents, with their texts if `texts`.
     async fn seen(&self, place: &Place<'_>, texts: bool) -> Result<Seen, ToolError> {
-        let mut seen = Seen { files: BTreeMap::new(), directories: BTreeSet::from([String::new()]) };
+        let mut seen = Seen {
+            files: BTreeMap::new(),
+            directories: BTreeSet::from([String::new()]),
+            untrusted: BTreeSet::new(),
+        };
         let reached = |path: &str| {
             let full = place.caller.workspace.join(path);
             !place.scope.denied.iter().any(|denied| full.starts_with(denied))
@@ -62,7 +68,11 @@ impl RoutedFiles {
                 }
                 let text = if texts {
                     let spot = Spot { shelf, path: &path, shown: &path };
-                    let Some((text, _)) = self.shelves.get(place.caller, &spot).await? else { continue };
+                    let found = self.shelves.get(place.caller, &spot).await?;
+                    let Some((text, _, untrusted)) = found else { continue };
+                    if untrusted {
+                        seen.untrusted.insert(path.clone());
+                    }
                     Some(text)
                 } else {
                     None
@@ -99,6 +109,27 @@ impl RoutedFiles {
         Ok(walked)
     }
 
+    /// Searches the caller's documents; lines of untrusted ones are noted of the caller's run.
+    async fn search_documents(
+        &self,
+        place: &Place<'_>,
+        start: &str,
+        search: &Search,
+        redactor: &dyn Redactor,
+    ) -> Result<Searched, ToolError> {
+        let seen = self.seen(place, true).await?;
+        let searched = search_tree(&seen, start, search, redactor)?;
+        // Hits are named from where the search began.
+        let is_of = |shown: &str| {
+            let name = Path::new(shown).file_name();
+            seen.untrusted.iter().any(|path| Path::new(path).file_name() == name)
+        };
+        if searched.files.iter().any(|hits| is_of(&hits.path)) {
+            place.caller.trace.read_untrusted();
+        }
+        Ok(searched)
+    }
+
     pub(super) async fn search_both(
         &self,
         place: &Place<'_>,
@@ -107,7 +138,7 @@ impl RoutedFiles {
     ) -> Result<Searched, ToolError> {
         let part = self.part(place, &search.within.path).await?;
         if let Part::Documents(start) = &part {
-            return search_tree(&self.seen(place, true).await?, start, search, &**redactor);
+            return self.search_documents(place, start, search, &**redactor).await;
         }
         let files = behind!(self, place, |inner| self.files.search(inner, search, redactor));
         if matches!(part, Part::Files) {
@@ -116,7 +147,7 @@ impl RoutedFiles {
         let mut searched = or_nothing(files)?;
         let shown = searched.files.iter().flat_map(|hits| &hits.lines).filter(|line| line.hit).count();
         let rest = Search { limit: search.limit.saturating_sub(shown), ..search.clone() };
-        let documents = search_tree(&self.seen(place, true).await?, "", &rest, &**redactor)?;
+        let documents = self.search_documents(place, "", &rest, &**redactor).await?;
         searched.files.extend(documents.files);
         searched.files.sort_by(|one, other| one.path.cmp(&other.path));
         searched.with_hits += documents.with_hits;

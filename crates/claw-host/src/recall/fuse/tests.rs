@@ -11,7 +11,13 @@ fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> Found {
         DocumentKey { tenant: TenantId::main(), agent, user, shelf: Shelf::Memory, path: path.to_owned() };
     let last_line = line + text.lines().count() as u64 - 1;
     let passage = Passage { first_line: line, last_line, heading: "Birds".to_owned(), text: text.to_owned() };
-    Found { key, version: 1, passage, words: vec!["heron".to_owned()] }
+    Found {
+        key,
+        version: 1,
+        provenance: claw_core::provenance::Provenance::default(),
+        passage,
+        words: vec!["heron".to_owned()],
+    }
 }
 
 fn similar(found: Found, similarity: f32) -> SimilarPassage {

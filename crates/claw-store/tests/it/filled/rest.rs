@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use claw_core::graph::{EntityFacts, GraphSource, RelationFacts};
 use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
+use claw_core::provenance::Provenance;
 use claw_core::skill::SkillTier;
 use claw_core::store::{
     AcceptedSkill, AccessRole, ApiKey, Claim, CustomToolAction, CustomToolCard, CustomToolDefinition,
-    CustomToolGrants, CustomToolPlace, DocumentKey, FactsFrom, FileChange, FileState, GraphOwner,
-    KeptArtifact, KeyScope, Layer, McpGrant, McpRequest, McpServer, McpSubject, NewBlob, NewEntity, NewFacts,
-    NewJob, NewKey, NewMessage, NewProcess, NewRelation, NewRule, NewSkillVersion, NewUndo, NewUsage, Party,
-    Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings, RelationEnd, RuleScope, Sealed,
-    SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store, StoredCustomTool, Summary, Tenant, Tokens,
-    User,
+    CustomToolGrants, CustomToolPlace, DocumentKey, DocumentWrite, FactsFrom, FileChange, FileState,
+    GraphOwner, KeptArtifact, KeyScope, Layer, McpGrant, McpRequest, McpServer, McpSubject, NewBlob,
+    NewEntity, NewFacts, NewJob, NewKey, NewMessage, NewProcess, NewRelation, NewRule, NewSkillVersion,
+    NewUndo, NewUsage, Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings,
+    RelationEnd, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store,
+    StoredCustomTool, Summary, Tenant, Tokens, User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{
@@ -144,6 +145,10 @@ async fn documents(store: &impl Store) {
         store.put_embeddings(&work.key.tenant, "bird", &vectors, NOW).await.unwrap();
         store.embed_document(&work.key, work.version, "bird").await.unwrap();
     }
+    let provenance = Provenance { run: Some(JobId::new()), untrusted: true };
+    let untrusted = DocumentWrite { text: ODD, seen: None, at: NOW, provenance, keeps_mark: true };
+    store.write_document(&document("main", Some("ann"), "memory/page.md"), untrusted).await.unwrap();
+    store.mark_untrusted(&tenant("main"), &owner().session, NOW).await.unwrap();
     // One that was changed, and one that is gone: their versions go on.
     let [waits, gone] = ["memory/waits.md", "memory/gone.md"].map(|path| document("main", None, path));
     for key in [&waits, &gone] {

@@ -12,7 +12,7 @@ use crate::app::Error;
 
 /// The longest line of an import, in bytes.
 const LONGEST_LINE: usize = 64 * 1024;
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "record",
     "id",
     "type",
@@ -28,6 +28,7 @@ const COLUMNS: [&str; 15] = [
     "properties",
     "sources",
     "owner",
+    "untrusted",
 ];
 
 /// A format of graphs.
@@ -142,6 +143,11 @@ fn csv_line(header: &[String], record: &csv::StringRecord) -> Result<GraphLine, 
         time(&text).map(Some).ok_or_else(|| format!("`{name}` is no time; write `2026-05-03`"))
     };
     let (valid_from, valid_until) = (moment("valid_from")?, moment("valid_until")?);
+    let untrusted = match cell("untrusted").as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err("`untrusted` is neither `true` nor `false`".to_owned()),
+    };
     let kind = cell("type").unwrap_or_default();
     let description = cell("description").unwrap_or_default();
     let mut line = GraphLine { id: cell("id"), sources, ..GraphLine::default() };
@@ -159,13 +165,21 @@ fn csv_line(header: &[String], record: &csv::StringRecord) -> Result<GraphLine, 
                 properties,
                 valid_from,
                 valid_until,
+                untrusted,
             };
             line.entity = Some(facts);
         }
         Some("relation") => {
             (line.id, line.source, line.target) = (None, cell("source"), cell("target"));
-            line.relation =
-                Some(RelationFacts { kind, description, confidence, properties, valid_from, valid_until });
+            line.relation = Some(RelationFacts {
+                kind,
+                description,
+                confidence,
+                properties,
+                valid_from,
+                valid_until,
+                untrusted,
+            });
         }
         _ => return Err("`record` must be `entity` or `relation`".to_owned()),
     }
@@ -183,6 +197,11 @@ fn guarded(cell: &str) -> String {
 
 fn unguarded(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|rest| rest.starts_with(is_active)).unwrap_or(cell)
+}
+
+/// The mark of an untrusted fact; empty of others.
+fn mark(untrusted: bool) -> &'static str {
+    if untrusted { "true" } else { "" }
 }
 
 /// Writes a graph in a format.
@@ -235,6 +254,7 @@ impl Writer {
                     &json(&said.properties, said.properties.is_empty())?,
                     &json(&entity.sources, entity.sources.is_empty())?,
                     entity.owner.name(),
+                    mark(said.untrusted),
                 ];
                 writer.write_record(cells.map(guarded)).map_err(unwritten)
             }
@@ -278,6 +298,7 @@ impl Writer {
                     &json(&said.properties, said.properties.is_empty())?,
                     &json(&relation.sources, relation.sources.is_empty())?,
                     relation.owner.name(),
+                    mark(said.untrusted),
                 ];
                 writer.write_record(cells.map(guarded)).map_err(unwritten)
             }
