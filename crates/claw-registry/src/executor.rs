@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -79,7 +79,18 @@ pub(crate) struct Parts {
     pub(crate) files: ArcSwap<FileRules>,
     pub(crate) commands: ArcSwap<CommandRules>,
     pub(crate) seen: SeenTable,
-    pub(crate) processes: ProcessTable,
+    pub(crate) processes: Arc<ProcessTable>,
+}
+
+/// An executor that may be gone: whoever holds this does not keep it.
+#[derive(Clone)]
+pub struct WeakExecutor(Weak<Parts>);
+
+impl WeakExecutor {
+    /// Returns the executor; `None` where nobody uses it any more.
+    pub fn upgrade(&self) -> Option<Executor> {
+        self.0.upgrade().map(Executor)
+    }
 }
 
 /// What to build an [`Executor`] from; everything but registry, store and policy has a default.
@@ -97,6 +108,7 @@ pub struct ExecutorBuilder {
     files: FileRules,
     commands: CommandRules,
     keeping: Option<Keeping>,
+    processes: Option<Arc<ProcessTable>>,
     caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
@@ -172,6 +184,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Takes the place of another executor in the same program: commands that run in the background are those of both, and
+    /// [`keeping`](Self::keeping) is that of the first one.
+    #[must_use]
+    pub fn after(mut self, former: &Executor) -> Self {
+        self.processes = Some(Arc::clone(&former.0.processes));
+        self
+    }
+
     /// Adds a source of tools that differ by caller. Where two sources have a tool of the same name, the source that was
     /// added first has it.
     #[must_use]
@@ -199,7 +219,7 @@ impl ExecutorBuilder {
             files: ArcSwap::from_pointee(self.files),
             commands: ArcSwap::from_pointee(self.commands),
             seen: SeenTable::default(),
-            processes: ProcessTable::new(self.keeping),
+            processes: self.processes.unwrap_or_else(|| Arc::new(ProcessTable::new(self.keeping))),
         }))
     }
 }
@@ -221,8 +241,14 @@ impl Executor {
             files: FileRules::default(),
             commands: CommandRules::default(),
             keeping: None,
+            processes: None,
             caller_tools: Vec::new(),
         }
+    }
+
+    /// A reference that does not keep the executor.
+    pub fn downgrade(&self) -> WeakExecutor {
+        WeakExecutor(Arc::downgrade(&self.0))
     }
 
     /// Ends all commands that run in the background, and waits for it; gives how many there were.

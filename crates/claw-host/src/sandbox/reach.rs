@@ -25,6 +25,8 @@ pub struct Reach {
     pub hidden: Vec<PathBuf>,
     /// What it can talk to.
     pub network: Network,
+    /// TCP ports that it cannot connect to, on this or any other machine: those on which this program listens.
+    pub closed_ports: Vec<u16>,
     /// Whether it can read `/proc`, where the variables of a process can be read as if they were a file.
     pub processes: bool,
     /// The files that it can execute.
@@ -177,6 +179,7 @@ impl Reach {
             grants: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
+            closed_ports: Vec::new(),
             processes: true,
             execute: Execute::Any,
         }
@@ -223,7 +226,20 @@ impl Reach {
                 Execute::Only(files.iter().map(|file| resolve(file)).collect::<Result<_, _>>()?)
             }
         };
-        Ok(Self { workspace, grants, hidden, layer, temporary, home, write, network, processes, execute })
+        let closed_ports = self.closed_ports.clone();
+        Ok(Self {
+            workspace,
+            grants,
+            hidden,
+            layer,
+            temporary,
+            home,
+            write,
+            network,
+            closed_ports,
+            processes,
+            execute,
+        })
     }
 }
 
