@@ -12,6 +12,8 @@ SOAK_TURNS ?= 1000
 SOAK_MUTANTS ?= 1000000
 # Operations on files while directories and links are swapped, with each way to use the kernel, in `make soak`.
 SOAK_RACES ?= 1000000
+# Seconds that a gateway is under load in `make soak`; what it holds is compared with a quarter of the way.
+SOAK_SECONDS ?= 1200
 
 .DEFAULT_GOAL := help
 .PHONY: help run install test lint fmt-check clippy small rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
@@ -63,8 +65,8 @@ bench: setup ## Run the benchmarks, with a PostgreSQL and a Docker engine of the
 	@scripts/install-bench-deps.sh
 	scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) bench --workspace --bench '*'
 
-soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS and SOAK_RACES say how long
-	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace
+soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS, SOAK_RACES and SOAK_SECONDS say how long
+	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) CLAWSMITH_SOAK_SECONDS=$(SOAK_SECONDS) scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

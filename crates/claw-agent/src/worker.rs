@@ -5,7 +5,8 @@
 //! otherwise it is reported in its session: no run ends unreported.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use claw_core::JobId;
@@ -56,21 +57,36 @@ impl WorkerOptions {
 pub struct Worker(Arc<Inner>);
 
 struct Inner {
-    deployment: Deployment,
+    /// The parts that the next run is made with.
+    deployment: RwLock<Deployment>,
     options: WorkerOptions,
-    running: Mutex<HashMap<JobId, CancellationToken>>,
+    running: Mutex<HashMap<JobId, Stopping>>,
+    /// The worker ends: runs that it drops are parked, so that another worker takes them at once.
+    hands_over: AtomicBool,
 }
 
 impl Worker {
     /// Makes a worker that has not started.
     pub fn new(deployment: Deployment, options: WorkerOptions) -> Self {
-        Self(Arc::new(Inner { deployment, options, running: Mutex::default() }))
+        let (running, hands_over) = (Mutex::default(), AtomicBool::new(false));
+        let deployment = RwLock::new(deployment);
+        Self(Arc::new(Inner { deployment, options, running, hands_over }))
+    }
+
+    /// Makes the runs that begin from now on with these parts. Runs that go on keep theirs. Store, clock and chronicle must
+    /// be the same.
+    pub fn set_deployment(&self, deployment: Deployment) {
+        *self.0.deployment.write().unwrap_or_else(PoisonError::into_inner) = deployment;
+    }
+
+    fn deployment(&self) -> Deployment {
+        self.0.deployment.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Works until `stop` is cancelled; runs in progress are then carried to their end. If the store is
     /// unavailable for a while, it is tried again.
     pub async fn work(&self, stop: CancellationToken) -> Result<(), StoreError> {
-        let Inner { deployment, options, .. } = &*self.0;
+        let (deployment, options) = (self.deployment(), &self.0.options);
         let mut changes = deployment.store.changes(Topic::Work);
         let mut runs = JoinSet::new();
         let mut reclaimed = None;
@@ -109,7 +125,7 @@ impl Worker {
         reclaimed: &mut Option<UnixMillis>,
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
-        let Inner { deployment, options, .. } = &*self.0;
+        let (deployment, options) = (self.deployment(), &self.0.options);
         let now = deployment.clock.now();
         if reclaimed.is_none_or(|last| now.since(last) >= options.lease / 2) {
             deployment.store.reclaim(&options.worker, now).await?;
@@ -127,7 +143,7 @@ impl Worker {
 
     /// Carries out all claimable runs, one after the other; returns their number.
     pub async fn drain(&self) -> Result<usize, StoreError> {
-        let Inner { deployment, options, .. } = &*self.0;
+        let (deployment, options) = (self.deployment(), &self.0.options);
         deployment.store.reclaim(&options.worker, deployment.clock.now()).await?;
         let mut count = 0;
         while let Some((job, lease)) = self.claim().await? {
@@ -141,8 +157,14 @@ impl Worker {
     /// run.
     pub fn abort(&self, run: JobId) -> bool {
         let running = self.running();
-        let token = running.get(&run);
-        token.inspect(|token| token.cancel()).is_some()
+        running.get(&run).inspect(|stopping| stopping.now.cancel()).is_some()
+    }
+
+    /// Drops every run of this worker where it stands, for another worker to take at once. What was stored stays; calls
+    /// that were begun are not repeated. [`work`](Self::work) returns when all runs are handed over.
+    pub fn hand_over(&self) {
+        self.0.hands_over.store(true, Ordering::Release);
+        self.running().values().for_each(Stopping::lose);
     }
 
     /// Stops the runs of this worker that were cancelled from any process. If the store is unavailable, it is
@@ -152,7 +174,7 @@ impl Worker {
         if runs.is_empty() {
             return;
         }
-        match self.0.deployment.store.cancel_requests(&runs).await {
+        match self.deployment().store.cancel_requests(&runs).await {
             Ok(cancelled) => {
                 for run in cancelled {
                     self.abort(run);
@@ -165,7 +187,7 @@ impl Worker {
     }
 
     async fn claim(&self) -> Result<Option<(Job, Lease)>, StoreError> {
-        let Inner { deployment, options, .. } = &*self.0;
+        let (deployment, options) = (self.deployment(), &self.0.options);
         let now = deployment.clock.now();
         let (worker, lanes) = (options.worker.clone(), options.lanes.clone());
         deployment.store.claim(Claim { worker, lanes, now, until: now.plus(options.lease) }).await
@@ -173,22 +195,26 @@ impl Worker {
 
     /// Carries one run to its end, whatever that is.
     async fn carry(&self, job: Job, lease: Lease) {
-        let attempts = self.attempts(&job).await;
+        let deployment = self.deployment();
+        let attempts = attempts(&deployment, &job).await;
         if job.tries() > attempts.into() {
             // The run has used all attempts, and its last worker died.
             let why = format!("the run was begun {attempts} times and never came to its end");
             self.report(&job, &lease, &why).await;
-            return self.0.deployment.chronicle.written().await;
+            return deployment.chronicle.written().await;
         }
         if let Some(request) = &job.cancel {
             // The run's worker died before it could obey the cancel request.
             let by = request.by.clone();
             let why = format!("the run was stopped by {by}");
             self.end(&job, &lease, (&why, JobEnd::Cancelled), RunEvent::Cancelled { by }).await;
-            return self.0.deployment.chronicle.written().await;
+            return deployment.chronicle.written().await;
         }
         let stopping = Stopping::default();
-        self.running().insert(lease.job, stopping.now.clone());
+        self.running().insert(lease.job, stopping.clone());
+        if self.hands_over() {
+            stopping.lose();
+        }
         let attempt = lease.attempt;
         self.tell(
             &job,
@@ -199,14 +225,21 @@ impl Worker {
             },
         );
         let ended = tokio::select! {
-            ended = self.attempt(&job, &lease, &stopping) => ended,
+            ended = try_run(&deployment, &job, &lease, &stopping) => ended,
             never = self.keep(&lease, &stopping) => match never {},
         };
         self.running().remove(&lease.job);
-        let deployment = &self.0.deployment;
         match ended {
             Ok(Went::Ended(end)) => self.tell(&job, RunEvent::Ended { end }),
             Ok(Went::Parked(parking)) => self.park(&job, &lease, parking).await,
+            Err(RunError::Lost) if self.hands_over() => {
+                // Whoever takes it tells its session that it goes on.
+                let now = deployment.clock.now();
+                let parking = Parking { approvals: Vec::new(), at: now, until: now };
+                if let Err(error) = deployment.store.park(&lease, parking).await {
+                    tracing::warn!(run = %lease.job, %error, "a run could not be handed over");
+                }
+            }
             Err(RunError::Lost) => tracing::info!(run = %lease.job, "the run is someone else's by now"),
             Err(error) => self.failed(&job, &lease, error).await,
         }
@@ -216,21 +249,16 @@ impl Worker {
     /// Parks a run: its slot is free until an approval is answered or expires.
     async fn park(&self, job: &Job, lease: &Lease, parking: Parking) {
         let until = parking.until;
-        match self.0.deployment.store.park(lease, parking).await {
+        match self.deployment().store.park(lease, parking).await {
             Ok(_) => self.tell(job, RunEvent::Parked { until }),
             // The lease ends, and the run is resumed from what is stored.
             Err(error) => tracing::warn!(run = %lease.job, %error, "a run could not be parked"),
         }
     }
 
-    async fn attempt(&self, job: &Job, lease: &Lease, stopping: &Stopping) -> Result<Went, RunError> {
-        let run = Run::read(&self.0.deployment, job, lease, stopping.clone()).await?;
-        run.go().await
-    }
-
     /// Extends the lease while the run goes on. If the lease is lost, the run ends.
     async fn keep(&self, lease: &Lease, stopping: &Stopping) -> std::convert::Infallible {
-        let Inner { deployment, options, .. } = &*self.0;
+        let (deployment, options) = (self.deployment(), &self.0.options);
         loop {
             tokio::time::sleep(options.lease / 3).await;
             let until = deployment.clock.now().plus(options.lease);
@@ -245,11 +273,11 @@ impl Worker {
 
     /// Gives a run back to be retried, or reports it.
     async fn failed(&self, job: &Job, lease: &Lease, error: RunError) {
-        let deployment = &self.0.deployment;
+        let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&job.new.tenant);
         let why = scrubber.text(&error.to_string());
         tracing::warn!(run = %lease.job, attempt = lease.attempt, error = why, "a run failed");
-        let attempts = self.attempts(job).await;
+        let attempts = attempts(&deployment, job).await;
         if error.is_transient() && job.tries() < attempts.into() {
             let retry = deployment.clock.now().plus(wait(&error, job.tries()));
             let failed = RunEvent::Failed { why: why.clone(), retry };
@@ -272,8 +300,8 @@ impl Worker {
 
     /// Ends a run that is not continued, with a note in its session.
     async fn end(&self, job: &Job, lease: &Lease, (why, end): (&str, JobEnd), event: RunEvent) {
-        let deployment = &self.0.deployment;
-        let reported = match crate::turn::report(deployment, job, lease, (why, end)).await {
+        let deployment = self.deployment();
+        let reported = match crate::turn::report(&deployment, job, lease, (why, end)).await {
             // Without a valid order, the run cannot be reported in its session.
             Err(RunError::Unreadable(_)) => {
                 let failure = Failure { error: why.to_owned(), retry: None };
@@ -288,25 +316,39 @@ impl Worker {
         }
     }
 
-    /// Returns the most attempts of the run. If the store is unavailable, the job's own limit counts.
-    async fn attempts(&self, job: &Job) -> u16 {
-        let Ok((order, _)) = crate::Order::of(job) else { return 0 };
-        match self.0.deployment.profile(&job.new.tenant, &order.agent).await {
-            Ok(profile) => profile.limits.attempts,
-            Err(error) if error.is_transient() => job.new.max_attempts,
-            Err(_) => 1,
-        }
-    }
-
     fn tell(&self, job: &Job, state: RunEvent) {
         if let Some(session) = &job.new.session {
             let event = SessionEventBody::Run { run: job.new.id, state };
-            self.0.deployment.chronicle.tell(&job.new.tenant, session, event);
+            self.deployment().chronicle.tell(&job.new.tenant, session, event);
         }
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, CancellationToken>> {
+    fn hands_over(&self) -> bool {
+        self.0.hands_over.load(Ordering::Acquire)
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Stopping>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Carries a run as far as it goes, with the parts that it began with.
+async fn try_run(
+    deployment: &Deployment,
+    job: &Job,
+    lease: &Lease,
+    stopping: &Stopping,
+) -> Result<Went, RunError> {
+    Run::read(deployment, job, lease, stopping.clone()).await?.go().await
+}
+
+/// How often the run may be tried. Where the store is away, that is left to the job itself.
+async fn attempts(deployment: &Deployment, job: &Job) -> u16 {
+    let Ok((order, _)) = crate::Order::of(job) else { return 0 };
+    match deployment.profile(&job.new.tenant, &order.agent).await {
+        Ok(profile) => profile.limits.attempts,
+        Err(error) if error.is_transient() => job.new.max_attempts,
+        Err(_) => 1,
     }
 }
 

@@ -171,7 +171,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     crate::log::hush_panics();
-    crate::log::start();
+    crate::log::start(matches!(cli.command, Command::Serve(_)));
     let json = cli.globals.json;
     if let Some(columns) = cli.globals.columns {
         crate::output::fit_to(usize::from(columns.max(1)));

@@ -1,5 +1,5 @@
-//! The operator's log, on standard error and only on request: starting it costs time that a listing should
-//! not take.
+//! The operator's log, on standard error and only when asked for: starting it costs time that a listing
+//! should not take. A server always warns.
 
 use std::io::IsTerminal as _;
 
@@ -14,10 +14,11 @@ pub(crate) fn hush_panics() {
     }));
 }
 
-/// Starts it if `CLAWSMITH_LOG` or `RUST_LOG` sets a filter.
-pub(crate) fn start() {
+/// Starts it if `CLAWSMITH_LOG` or `RUST_LOG` says what to log; a server logs warnings where neither does.
+pub(crate) fn start(is_server: bool) {
     let set = |name: &str| std::env::var(name).ok().filter(|filter| !filter.trim().is_empty());
-    let Some(filter) = set("CLAWSMITH_LOG").or_else(|| set("RUST_LOG")) else { return };
+    let usual = is_server.then(|| "warn".to_owned());
+    let Some(filter) = set("CLAWSMITH_LOG").or_else(|| set("RUST_LOG")).or(usual) else { return };
     let filter = match EnvFilter::try_new(&filter) {
         Ok(filter) => filter,
         Err(error) => {

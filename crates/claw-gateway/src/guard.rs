@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::{Permission, Visitor};
 
 use crate::Gateway;
+use crate::client::{Peer, address};
 use crate::error::ApiError;
 
 /// The visitor of a request, set by [`admit`].
@@ -112,12 +113,18 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
                 Ok(()) => Ok(visitor),
                 Err(wait) => Err(too_many(wait)),
             },
-            Ok(None) => Err(ApiError::new(
-                StatusCode::UNAUTHORIZED,
-                "bad_key",
-                "this key is unknown, revoked or expired, or its user is disabled",
-            )
-            .hint("`clawsmith api-keys list` shows the keys there are")),
+            Ok(None) => {
+                if let Some(peer) = request.extensions().get::<Peer>() {
+                    let client = address(*peer, &gateway.0.proxies, request.headers());
+                    tracing::warn!(%client, "a request with a bad key was refused");
+                }
+                Err(ApiError::new(
+                    StatusCode::UNAUTHORIZED,
+                    "bad_key",
+                    "this key is unknown, revoked or expired, or its user is disabled",
+                )
+                .hint("`clawsmith api-keys list` shows the keys there are"))
+            }
             Err(error) => Err(error.into()),
         },
     };

@@ -9,16 +9,20 @@ use serde::Serialize;
 use crate::Gateway;
 use crate::api::{Json, Output, Replied};
 use crate::openapi::{Operation, Schemas};
+use crate::reload;
 
 /// State of the gateway.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Health {
     /// `ok`, `ready` or `not ready`.
     status: &'static str,
+    /// `current`, or `outdated` where the configuration file cannot be used and an earlier version of it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<&'static str>,
 }
 
 pub(crate) async fn alive() -> Json<Health> {
-    Json(Health { status: "ok" })
+    Json(Health { status: "ok", configuration: None })
 }
 
 /// The answers of `/ready`.
@@ -33,11 +37,17 @@ impl Output for Readiness {
 
 /// Reports ready while the store answers and a worker takes runs.
 pub(crate) async fn ready(State(gateway): State<Gateway>) -> Replied<Readiness> {
-    let store = gateway.app().store().tenant(gateway.app().tenant()).await;
-    let is_ready = store.is_ok() && !gateway.sessions().deserted().is_cancelled();
-    let response: Response = match is_ready {
-        true => Json(Health { status: "ready" }).into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, Json(Health { status: "not ready" })).into_response(),
+    let store = {
+        let app = gateway.app();
+        app.store().tenant(app.tenant()).await
     };
+    let is_ready = store.is_ok() && !gateway.sessions().deserted().is_cancelled();
+    let is_outdated = reload::status(&gateway).failure.is_some();
+    let configuration = Some(if is_outdated { "outdated" } else { "current" });
+    let (code, status) = match is_ready {
+        true => (StatusCode::OK, "ready"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+    };
+    let response: Response = (code, Json(Health { status, configuration })).into_response();
     response.into()
 }

@@ -13,6 +13,7 @@ mod agents;
 mod answering;
 mod api;
 mod approvals;
+mod client;
 mod completions;
 mod custom;
 mod error;
@@ -26,6 +27,7 @@ mod metrics;
 mod openapi;
 mod policy;
 mod records;
+mod reload;
 mod responses;
 mod routes;
 mod sessions;
@@ -38,7 +40,7 @@ mod ws;
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -46,7 +48,8 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use clawsmith::app::access::{Door, Visitor};
-use clawsmith::app::listen::TlsFiles;
+use clawsmith::app::listen::{OwnListener, TlsFiles};
+use clawsmith::app::reload::ConfigurationStatus;
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -60,7 +63,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::client::{OfPeer, Peer};
 use crate::metrics::Metrics;
+pub use crate::reload::ReloadOptions;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
@@ -68,8 +73,6 @@ pub const LANE: &str = "main";
 const SLOTS: usize = 64;
 /// The most runs of one user that may be open at a time: running, waiting or parked.
 const MOST_OPEN_RUNS: u64 = 16;
-/// The longest that requests, and then runs, may take to finish at shutdown.
-const LONGEST_END: Duration = Duration::from_secs(10);
 /// The longest a client may take to send the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
@@ -88,8 +91,14 @@ pub struct GatewayOptions {
     pub tls: Option<TlsFiles>,
     /// The only addresses from which connections are accepted; `None` means all.
     pub peers: Option<Vec<IpAddr>>,
+    /// Proxies that are believed what they say of a client's address.
+    pub proxies: Vec<IpAddr>,
     /// A script that is played instead of every model.
     pub script: Option<std::path::PathBuf>,
+    /// The time that requests and runs have to come to their end when the gateway ends.
+    pub drain: Duration,
+    /// Reloads the configuration while the gateway runs; `None` keeps it as it is.
+    pub reload: Option<ReloadOptions>,
 }
 
 /// The state that every handler gets.
@@ -97,18 +106,25 @@ pub struct GatewayOptions {
 struct Gateway(Arc<Inner>);
 
 struct Inner {
-    app: App,
+    /// The application, with the configuration that holds.
+    app: RwLock<App>,
+    configuration: Mutex<ConfigurationStatus>,
     sessions: Sessions,
     door: Door,
     hosts: Vec<String>,
+    proxies: Vec<IpAddr>,
     metrics: Metrics,
     /// Rings when the gateway ends: streams end then, and runs of clients that are cut off go on.
     ending: CancellationToken,
 }
 
 impl Gateway {
-    fn app(&self) -> &App {
-        &self.0.app
+    fn app(&self) -> App {
+        self.0.app.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_app(&self, app: App) {
+        *self.0.app.write().unwrap_or_else(PoisonError::into_inner) = app;
     }
 
     fn sessions(&self) -> &Sessions {
@@ -132,9 +148,9 @@ impl Gateway {
     }
 }
 
-/// Serves on this listener until `stop` is ready, then shuts down: running requests are finished, streams
-/// end, runs are carried to their end. Runs that take longer than some seconds are left; the next start
-/// resumes them.
+/// Serves on this listener until `stop` is ready, then ends: requests that run are finished, streams end, runs are carried
+/// to their end. A run that takes longer than some seconds is parked where it stands: the next start, or another gateway on
+/// the same store, takes it at once.
 pub async fn serve(
     app: App,
     listener: TcpListener,
@@ -151,6 +167,8 @@ pub async fn serve(
     let sessions = app.sessions(sessions).await?;
     let address =
         listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;
+    // No agent of this gateway reaches it: it would act with whatever key it found.
+    let _closed = OwnListener::close_to_agents(address, &options.hosts);
     let (door, hosts, ending) = (app.door(), names(address, options.hosts), CancellationToken::new());
     let entrance = Entrance {
         listener,
@@ -158,16 +176,20 @@ pub async fn serve(
         peers: options.peers,
     };
     let metrics = Metrics::new();
-    let connections = metrics.connections.clone();
-    let gateway = Gateway(Arc::new(Inner { app, sessions, door, hosts, metrics, ending: ending.clone() }));
-    entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
-    // A stream that did not end in time still holds it; its runs are taken up by the next start.
-    if let Some(inner) = Arc::into_inner(gateway.0)
-        && let Ok(ended) = timeout(LONGEST_END, inner.sessions.end()).await
-    {
-        ended?;
+    let (connections, drain) = (metrics.connections.clone(), options.drain);
+    let configuration = Mutex::new(ConfigurationStatus::at_start(app.setup()));
+    let (app, ends, proxies) = (RwLock::new(app), ending.clone(), options.proxies);
+    let inner = Inner { app, configuration, sessions, door, hosts, proxies, metrics, ending: ends };
+    let gateway = Gateway(Arc::new(inner));
+    if let Some(reload) = options.reload {
+        tokio::spawn(reload::watch(gateway.clone(), reload));
     }
-    Ok(())
+    let open = entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
+    let (requests, runs) = tokio::join!(timeout(drain, open.wait()), gateway.sessions().end(Some(drain)));
+    if requests.is_err() {
+        tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+    }
+    runs.map(drop)
 }
 
 /// The door to the network.
@@ -178,13 +200,13 @@ struct Entrance {
 }
 
 impl Entrance {
-    /// Accepts connections until `stop` is ready, then lets the open ones end.
+    /// Takes connections until `stop` is ready, then tells those that are open to end; returns them.
     async fn accept(
         self,
         router: Router,
         (ending, connections): (CancellationToken, Gauge),
         stop: impl Future<Output = ()> + Send + 'static,
-    ) {
+    ) -> TaskTracker {
         let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -210,15 +232,16 @@ impl Entrance {
                 continue;
             }
             let _ = stream.set_nodelay(true);
-            let (router, ending, tls) = (router.clone(), ending.clone(), self.tls.clone());
+            let routes = OfPeer { routes: TowerToHyperService::new(router.clone()), peer: Peer(peer) };
+            let (ending, tls) = (ending.clone(), self.tls.clone());
             let connections = connections.clone();
             open.spawn(async move {
                 let _place = place;
                 connections.inc();
                 match tls {
-                    None => serve_connection(stream, router, ending).await,
+                    None => serve_connection(stream, routes, ending).await,
                     Some(tls) => match timeout(LONGEST_HEAD, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => serve_connection(stream, router, ending).await,
+                        Ok(Ok(stream)) => serve_connection(stream, routes, ending).await,
                         Ok(Err(error)) => tracing::debug!(%error, "a connection spoke no TLS"),
                         Err(_) => tracing::debug!("a connection was too slow to speak TLS"),
                     },
@@ -229,22 +252,19 @@ impl Entrance {
         drop(self.listener);
         ending.cancel();
         open.close();
-        if timeout(LONGEST_END, open.wait()).await.is_err() {
-            tracing::warn!("requests that still run are cut off; their runs go on at the next start");
-        }
+        open
     }
 }
 
 /// Serves one connection until its end.
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
+    routes: OfPeer,
     ending: CancellationToken,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
-    let service = TowerToHyperService::new(router);
-    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let connection = http.serve_connection(TokioIo::new(stream), routes).with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use axum::extract::{Request, State};
@@ -38,29 +39,45 @@ pub(crate) fn server(gateway: &Gateway) -> MethodRouter<Gateway> {
 /// The most MCP sessions of one key; a new one replaces the oldest.
 const MOST_SESSIONS: usize = 64;
 
-/// The sessions of MCP clients by the key that began each. No other key can use a session, even if it knows
-/// the id.
+/// A session that nobody used for so long is forgotten: its client begins another. So are those of a revoked key, which
+/// nobody can use.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// The sessions of MCP clients by the key that began each, the oldest first. A session is nobody else's, even if its id is
+/// known.
 #[derive(Clone, Default)]
-struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<String>>>>);
+struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<McpSession>>>>);
+
+struct McpSession {
+    id: String,
+    used: Instant,
+}
 
 impl McpSessions {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyId, VecDeque<String>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyId, VecDeque<McpSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, key: KeyId, session: &str) {
+    fn begin(&self, key: KeyId, session: &str, now: Instant) {
         let mut all = self.lock();
+        all.retain(|_, own| {
+            own.retain(|known| now.duration_since(known.used) < IDLE);
+            !own.is_empty()
+        });
         let own = all.entry(key).or_default();
-        if !own.iter().any(|known| known == session) {
-            own.push_back(session.to_owned());
-        }
+        own.retain(|known| known.id != session);
+        own.push_back(McpSession { id: session.to_owned(), used: now });
         if own.len() > MOST_SESSIONS {
             own.pop_front();
         }
     }
 
-    fn is_own(&self, key: KeyId, session: &str) -> bool {
-        self.lock().get(&key).is_some_and(|own| own.iter().any(|known| known == session))
+    /// Notes that a session is used; `false` where it is not the key's.
+    fn is_own(&self, key: KeyId, session: &str, now: Instant) -> bool {
+        let mut all = self.lock();
+        let own = all.get_mut(&key).into_iter().flatten();
+        let mut found = own.filter(|known| known.id == session && now.duration_since(known.used) < IDLE);
+        found.next().map(|known| known.used = now).is_some()
     }
 }
 
@@ -76,13 +93,13 @@ async fn admit_client(
     }
     let named = |headers: &HeaderMap| Some(headers.get("mcp-session-id")?.to_str().ok()?.to_owned());
     let (key, session) = (who.0.key, named(request.headers()));
-    if session.as_ref().is_some_and(|session| !sessions.is_own(key, session)) {
+    if session.as_ref().is_some_and(|session| !sessions.is_own(key, session, Instant::now())) {
         return ApiError::not_found("there is no such MCP session of yours; begin another".to_owned())
             .into_response();
     }
     let response = next.run(request).await;
     if let (None, Some(begun)) = (session, named(response.headers())) {
-        sessions.begin(key, &begun);
+        sessions.begin(key, &begun, Instant::now());
     }
     response
 }
@@ -108,7 +125,7 @@ impl Clients for NetworkClients {
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
-        self.gateway.upgrade().map(|inner| inner.app.tool_changes()).unwrap_or_default()
+        self.gateway.upgrade().map(|inner| Gateway(inner).app().tool_changes()).unwrap_or_default()
     }
 }
 
@@ -441,4 +458,30 @@ pub(crate) async fn review(
     let Reviewed { approve, note } = reviewed;
     let by = UserId::new(visit.visitor().name()).map_err(|error| ApiError::invalid(error.to_string()))?;
     Ok(Json(AccessRequestShown { request: visit.app().review_mcp_request(id, (approve, by), note).await? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_that_nobody_uses_are_forgotten_and_those_in_use_are_not() {
+        let (sessions, began) = (McpSessions::default(), Instant::now());
+        let (ann, ben) = (KeyId::new(), KeyId::new());
+        sessions.begin(ann, "a", began);
+        sessions.begin(ben, "b", began);
+        assert!(sessions.is_own(ann, "a", began) && !sessions.is_own(ben, "a", began));
+        let later = began + IDLE - Duration::from_secs(1);
+        assert!(sessions.is_own(ben, "b", later));
+        let last = began + IDLE;
+        assert!(!sessions.is_own(ann, "a", last), "idle for an hour");
+        sessions.begin(ben, "c", last);
+        assert_eq!(sessions.lock().len(), 1, "nothing is kept of a key without sessions");
+        assert!(sessions.is_own(ben, "b", last) && sessions.is_own(ben, "c", last));
+        for number in 0..MOST_SESSIONS {
+            sessions.begin(ben, &number.to_string(), last);
+        }
+        assert!(!sessions.is_own(ben, "b", last), "the oldest gives way");
+        assert_eq!(sessions.lock()[&ben].len(), MOST_SESSIONS);
+    }
 }

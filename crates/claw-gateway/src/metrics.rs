@@ -21,6 +21,7 @@ use crate::Gateway;
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
 use crate::openapi::{Operation, Schemas};
+use crate::reload;
 
 /// Upper bounds of the classes of durations, in seconds.
 const SECONDS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0];
@@ -53,6 +54,9 @@ pub(crate) struct Metrics {
     runs: Family<StateLabels, Gauge>,
     memory: Gauge,
     files: Gauge,
+    tasks: Gauge,
+    outdated: Gauge,
+    reloads: Gauge,
     _started: Gauge<f64, AtomicU64>,
 }
 
@@ -64,6 +68,7 @@ impl Metrics {
             Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let (connections, runs) = (Gauge::default(), Family::default());
         let (memory, files, started) = (Gauge::default(), Gauge::default(), Gauge::default());
+        let (outdated, reloads, tasks) = (Gauge::default(), Gauge::default(), Gauge::default());
         registry.register("http_requests", "Requests that were answered", requests.clone());
         let about = "Time from a request to the head of its answer";
         registry.register("http_request_seconds", about, seconds.clone());
@@ -71,10 +76,27 @@ impl Metrics {
         registry.register("runs", "Runs of all tenants that are not over, by state", runs.clone());
         registry.register("resident_memory_bytes", "Memory that the process has", memory.clone());
         registry.register("open_files", "Files and sockets that the process has open", files.clone());
+        registry.register("tasks", "Tasks of the program's runtime that are not over", tasks.clone());
+        let about = "1 where the configuration file cannot be used and an earlier version of it holds";
+        registry.register("configuration_outdated", about, outdated.clone());
+        let about = "Reloads of the configuration since the gateway started";
+        registry.register("configuration_reloads", about, reloads.clone());
         registry.register("start_time_seconds", "Unix time at which the gateway started", started.clone());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         started.set(now.map_or(0.0, |now| now.as_secs_f64()));
-        Self { registry, requests, seconds, connections, runs, memory, files, _started: started }
+        Self {
+            registry,
+            requests,
+            seconds,
+            connections,
+            runs,
+            memory,
+            files,
+            tasks,
+            outdated,
+            reloads,
+            _started: started,
+        }
     }
 
     /// Reads the values that are not counted as they happen.
@@ -95,6 +117,11 @@ impl Metrics {
         self.memory.set(pages.saturating_mul(4096));
         let files = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         self.files.set(files.try_into().unwrap_or(i64::MAX));
+        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        self.tasks.set(tasks.try_into().unwrap_or(i64::MAX));
+        let configuration = reload::status(gateway);
+        self.outdated.set(configuration.failure.is_some().into());
+        self.reloads.set(configuration.reloads.try_into().unwrap_or(i64::MAX));
         Ok(())
     }
 }

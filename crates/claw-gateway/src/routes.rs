@@ -8,7 +8,7 @@ use crate::api::Access::{Key, Needs, Open};
 use crate::api::Api;
 use crate::{
     Gateway, access, agents, approvals, completions, custom, events, graph, health, mcp, memory, metrics,
-    openapi, policy, records, responses, sessions, settings, skills, tools, undo, ws,
+    openapi, policy, records, reload, responses, sessions, settings, skills, tools, undo, ws,
 };
 
 /// The routes, with the service that answers at `/mcp`.
@@ -227,6 +227,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             "Say why an agent has a tool or not",
             policy::explain,
         )
+        .on("GET /v1/configuration", Needs(May::ReadPolicy), "See which configuration holds", reload::show)
         .on("POST /v1/policy/lint", Needs(May::ReadPolicy), "Name doubtful rules", policy::lint)
         .on("POST /v1/policy/diff", Needs(May::ReadPolicy), "Compare a configuration", policy::diff)
         .on("POST /v1/policy/replay", Needs(May::ReadPolicy), "Judge recorded calls anew", policy::replay);

@@ -175,7 +175,8 @@ pub(crate) async fn said(
             .filter(|before| *before <= u64::MAX >> 1)
             .ok_or_else(|| ApiError::invalid("the cursor is not the `next` of a page"))?,
     };
-    let store = visit.gateway.app().store();
+    let app = visit.gateway.app();
+    let store = app.store();
     let said = store.said_in((&visit.visitor().tenant, &circle), &session, before, page(limit)).await;
     let said = said.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
     let next = said.first().map(|first| first.seq).filter(|seq| *seq > 1).map(|seq| seq.to_string());

@@ -170,7 +170,8 @@ pub(crate) async fn remove_program(
 }
 
 pub(crate) async fn providers(visit: Visit) -> Result<Json<ProviderList>, ApiError> {
-    let models = &visit.gateway.app().setup().config().models;
+    let app = visit.gateway.app();
+    let models = &app.setup().config().models;
     let providers = models.providers.iter().map(|(name, provider)| ProviderView {
         name: name.clone(),
         model: provider.model.clone(),

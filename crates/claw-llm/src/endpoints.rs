@@ -268,6 +268,7 @@ fn unreached(error: NetError) -> ToolError {
     let kind = match error {
         NetError::TimedOut { .. } => ErrorKind::TimedOut,
         NetError::NotPublic { .. }
+        | NetError::OwnAddress { .. }
         | NetError::BadUrl { .. }
         | NetError::Gated { .. }
         | NetError::Redirect { .. } => ErrorKind::Forbidden,

@@ -33,9 +33,10 @@ impl From<NetError> for Trouble {
                 Fault::Garbled
             }
             NetError::Connection { .. } | NetError::NoAddress { .. } => Fault::Connection,
-            NetError::NotPublic { .. } | NetError::BadUrl { .. } | NetError::NoClient { .. } => {
-                Fault::NotSetUp
-            }
+            NetError::NotPublic { .. }
+            | NetError::OwnAddress { .. }
+            | NetError::BadUrl { .. }
+            | NetError::NoClient { .. } => Fault::NotSetUp,
             NetError::Redirect { .. } | NetError::Gated { .. } => Fault::BadRequest,
         };
         Self::new(fault, error.to_string())

@@ -15,6 +15,7 @@ use url::{Host, Url};
 use crate::address::why_not_public;
 use crate::error::NetError;
 use crate::origin::Origin;
+use crate::own::{is_own_port, leads_here};
 use crate::request::Request;
 use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};
 use crate::response::Response;
@@ -61,10 +62,12 @@ pub struct Client(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     options: Options,
-    /// The client for public addresses. It never connects to any other, even by name.
-    public: OnceLock<reqwest::Client>,
-    /// The client for named origins only. Its connections are separate, so that the other never uses one.
-    named: OnceLock<reqwest::Client>,
+    /// Never connect to an address that is not public, names included. The second one is for the ports on which this
+    /// process listens, and never connects to this machine.
+    public: [OnceLock<reqwest::Client>; 2],
+    /// For named origins only; again the second one for this process's own ports. Connections of one client are never met
+    /// by another.
+    named: [OnceLock<reqwest::Client>; 2],
 }
 
 /// The headers that a redirect to another origin keeps.
@@ -74,14 +77,15 @@ const HARMLESS: [HeaderName; 4] =
 impl Client {
     /// Makes a client. The clients under it are built with the first request.
     pub fn new(options: Options) -> Self {
-        Self(Arc::new(Inner { options, public: OnceLock::new(), named: OnceLock::new() }))
+        Self(Arc::new(Inner { options, public: Default::default(), named: Default::default() }))
     }
 
     /// Returns the client under this one, for a named origin or for all others.
     fn under(&self, origin: &Origin) -> Result<&reqwest::Client, NetError> {
         let Inner { options, public, named } = &*self.0;
         let is_named = options.named.contains(origin);
-        let place = if is_named { named } else { public };
+        let at_own_port = is_own_port(Some(origin.port()));
+        let place = &(if is_named { named } else { public })[usize::from(at_own_port)];
         if let Some(made) = place.get() {
             return Ok(made);
         }
@@ -92,7 +96,7 @@ impl Client {
             .retry(reqwest::retry::never())
             .referer(false)
             .no_proxy()
-            .dns_resolver(Resolver { lookup: options.lookup.clone(), guarded: !is_named })
+            .dns_resolver(Resolver { lookup: options.lookup.clone(), guarded: !is_named, at_own_port })
             .build()
             .map_err(|error| NetError::NoClient { reason: told(&error) })?;
         Ok(place.get_or_init(|| made))
@@ -135,6 +139,9 @@ impl Client {
         };
         if !url.username().is_empty() || url.password().is_some() {
             return refuse("it holds a user name or a password; use headers".into());
+        }
+        if leads_here(url) {
+            return Err(NetError::OwnAddress { host: url.host_str().unwrap_or_default().to_owned() });
         }
         if self.0.options.named.contains(&origin) {
             // A server elsewhere must not be able to redirect a request to a machine that only we can reach.
@@ -242,6 +249,9 @@ pub(crate) fn failed(origin: &Origin, error: &reqwest::Error) -> NetError {
         match cause.downcast_ref::<Unresolved>() {
             Some(Unresolved::NotPublic { host, address, why }) => {
                 return NetError::NotPublic { host: host.clone(), address: *address, why };
+            }
+            Some(Unresolved::OwnAddress { host }) => {
+                return NetError::OwnAddress { host: host.clone() };
             }
             Some(Unresolved::NoAddress { host, reason }) => {
                 return NetError::NoAddress { host: host.clone(), reason: reason.clone() };

@@ -25,6 +25,12 @@ pub enum NetError {
         /// The kind of address.
         why: &'static str,
     },
+    /// It leads to the address on which this process listens.
+    #[error("`{host}` leads to this gateway itself, which agents never reach")]
+    OwnAddress {
+        /// The host of the URL.
+        host: String,
+    },
     /// The caller's own rules reject an address on the way.
     #[error("{reason}")]
     Gated {

@@ -8,6 +8,7 @@
 //! - Redirects are followed by hand, each checked like a first request. Another origin gets only harmless
 //!   headers, and no body; a named origin is never reached by a redirect from another one.
 //! - A compressed body is decompressed within the same size limit.
+//! - The address on which this very process listens is never reached, even where an origin names it.
 //! - No proxies, no cookies, no referrers. Every request has limits of time and size.
 
 mod address;
@@ -15,6 +16,7 @@ mod client;
 mod decode;
 mod error;
 mod origin;
+mod own;
 mod request;
 mod resolve;
 mod response;
@@ -28,6 +30,7 @@ pub use address::{is_public, why_not_public};
 pub use client::{Client, Options};
 pub use error::NetError;
 pub use origin::{NotAnOrigin, Origin};
+pub use own::{OwnListener, own_ports};
 pub use request::{Gate, Request, Times};
 pub use resolve::{Lookup, system_lookup};
 pub use response::Response;

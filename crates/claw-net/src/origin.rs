@@ -33,6 +33,12 @@ impl Origin {
     }
 }
 
+impl Origin {
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
 impl FromStr for Origin {
     type Err = NotAnOrigin;
 

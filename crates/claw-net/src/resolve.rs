@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::why_not_public;
+use crate::own::is_this_machine;
 
 /// Returns the addresses of a name.
 pub type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
@@ -29,6 +30,8 @@ pub(crate) struct Resolver {
     pub(crate) lookup: Lookup,
     /// True to accept public addresses alone.
     pub(crate) guarded: bool,
+    /// This process listens on the port of the URL, so no address of this machine passes.
+    pub(crate) at_own_port: bool,
 }
 
 /// The reason why a name could not be resolved.
@@ -38,6 +41,9 @@ pub(crate) enum Unresolved {
     /// them.
     #[error("`{host}` is at {address}, which is {why}")]
     NotPublic { host: String, address: IpAddr, why: &'static str },
+    /// One of its addresses, with the URL's port, is where this process listens.
+    #[error("`{host}` leads to this gateway itself")]
+    OwnAddress { host: String },
     #[error("`{host}` has no address: {reason}")]
     NoAddress { host: String, reason: String },
 }
@@ -45,7 +51,7 @@ pub(crate) enum Unresolved {
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let (lookup, guarded) = (self.lookup.clone(), self.guarded);
+        let (lookup, guarded, at_own_port) = (self.lookup.clone(), self.guarded, self.at_own_port);
         Box::pin(async move {
             let found = match lookup(host.clone()).await {
                 Ok(found) if found.is_empty() => {
@@ -54,6 +60,9 @@ impl Resolve for Resolver {
                 Ok(found) => found,
                 Err(error) => return Err(Unresolved::NoAddress { host, reason: error.to_string() }.into()),
             };
+            if at_own_port && found.iter().any(|address| is_this_machine(*address)) {
+                return Err(Unresolved::OwnAddress { host }.into());
+            }
             if guarded {
                 let near = found.iter().find_map(|address| Some((*address, why_not_public(*address)?)));
                 if let Some((address, why)) = near {

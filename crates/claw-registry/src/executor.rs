@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -81,7 +81,18 @@ pub(crate) struct Parts {
     pub(crate) files: ArcSwap<FileRules>,
     pub(crate) commands: ArcSwap<CommandRules>,
     pub(crate) seen: SeenTable,
-    pub(crate) processes: ProcessTable,
+    pub(crate) processes: Arc<ProcessTable>,
+}
+
+/// An executor that may be gone: whoever holds this does not keep it.
+#[derive(Clone)]
+pub struct WeakExecutor(Weak<Parts>);
+
+impl WeakExecutor {
+    /// Returns the executor; `None` where nobody uses it any more.
+    pub fn upgrade(&self) -> Option<Executor> {
+        self.0.upgrade().map(Executor)
+    }
 }
 
 /// Builds an [`Executor`]; everything but registry, store and policy has a default.
@@ -100,6 +111,7 @@ pub struct ExecutorBuilder {
     files: FileRules,
     commands: CommandRules,
     keeping: Option<Keeping>,
+    processes: Option<Arc<ProcessTable>>,
     caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
@@ -182,6 +194,14 @@ impl ExecutorBuilder {
         self
     }
 
+    /// Takes the place of another executor in the same program: commands that run in the background are those of both, and
+    /// [`keeping`](Self::keeping) is that of the first one.
+    #[must_use]
+    pub fn after(mut self, former: &Executor) -> Self {
+        self.processes = Some(Arc::clone(&former.0.processes));
+        self
+    }
+
     /// Adds a source of tools that differ by caller. If two sources have a tool of the same name, the source
     /// added first wins.
     #[must_use]
@@ -210,7 +230,7 @@ impl ExecutorBuilder {
             files: ArcSwap::from_pointee(self.files),
             commands: ArcSwap::from_pointee(self.commands),
             seen: SeenTable::default(),
-            processes: ProcessTable::new(self.keeping),
+            processes: self.processes.unwrap_or_else(|| Arc::new(ProcessTable::new(self.keeping))),
         }))
     }
 }
@@ -233,8 +253,14 @@ impl Executor {
             files: FileRules::default(),
             commands: CommandRules::default(),
             keeping: None,
+            processes: None,
             caller_tools: Vec::new(),
         }
+    }
+
+    /// A reference that does not keep the executor.
+    pub fn downgrade(&self) -> WeakExecutor {
+        WeakExecutor(Arc::downgrade(&self.0))
     }
 
     /// Ends all background commands and waits for them; returns how many there were.

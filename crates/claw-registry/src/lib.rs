@@ -33,7 +33,7 @@ pub use approver::{ApprovalAnswer, Approver};
 pub use bound::BoundTool;
 pub use commands::{AgentCommands, CommandRules};
 pub use execute::{Arguments, Asking, Rehearsal, RehearsedVerdict, Request};
-pub use executor::{Executor, ExecutorBuilder, Limits};
+pub use executor::{Executor, ExecutorBuilder, Limits, WeakExecutor};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use layer::{CallerTools, ToolLayer};
 pub use offer::{Offer, OfferOptions};

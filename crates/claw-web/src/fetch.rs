@@ -174,9 +174,10 @@ pub(crate) fn unreached(error: NetError) -> ToolError {
                           `web.private_origins`";
             return ToolError::new(ErrorKind::Forbidden, shortened(&error)).try_instead(advice);
         }
-        NetError::BadUrl { .. } | NetError::Gated { .. } | NetError::Redirect { .. } => {
-            (ErrorKind::Forbidden, "try another address")
-        }
+        NetError::OwnAddress { .. }
+        | NetError::BadUrl { .. }
+        | NetError::Gated { .. }
+        | NetError::Redirect { .. } => (ErrorKind::Forbidden, "try another address"),
         NetError::TooLarge { .. } => (ErrorKind::Failed, "try a smaller page of the same site"),
         NetError::NoAddress { .. } => (ErrorKind::NotFound, "check the host's name"),
         _ => (ErrorKind::Unavailable, "try again later, or another source"),

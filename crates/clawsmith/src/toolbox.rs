@@ -65,6 +65,7 @@ pub struct ToolboxBuilder {
     scrubbers: Scrubbers,
     limiter: Option<Limiter>,
     keeping: Option<Keeping>,
+    after: Option<Executor>,
     caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
@@ -153,6 +154,13 @@ impl ToolboxBuilder {
     #[must_use]
     pub fn keeping(mut self, keeping: Keeping) -> Self {
         self.keeping = Some(keeping);
+        self
+    }
+
+    /// Takes the place of another executor in the same program: commands that run in the background are those of both.
+    #[must_use]
+    pub fn after(mut self, former: &Executor) -> Self {
+        self.after = Some(former.clone());
         self
     }
 
@@ -274,6 +282,9 @@ impl ToolboxBuilder {
         }
         if let Some(keeping) = self.keeping {
             builder = builder.keeping(keeping);
+        }
+        if let Some(former) = &self.after {
+            builder = builder.after(former);
         }
         for source in self.caller_tools {
             builder = builder.caller_tools(source);

@@ -301,7 +301,7 @@ impl Talk {
 
     /// Ends it once its runs have ended.
     async fn end(self) -> Result<(), Failure> {
-        match self.sessions.end().await? {
+        match self.sessions.end(None).await? {
             0 => {}
             1 => tell("1 background command was ended"),
             count => tell(format_args!("{count} background commands were ended")),

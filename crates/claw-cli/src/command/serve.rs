@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
-use claw_gateway::GatewayOptions;
+use claw_gateway::{GatewayOptions, ReloadOptions};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -19,7 +22,8 @@ use crate::output::tell;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Every request needs a key: `clawsmith api-keys create` makes one. SIGTERM and Ctrl-C end it: \
-requests that run are finished, and what is left of a run is taken up by the next start.
+requests and runs have `gateway.drain_secs` to finish, and what is left of a run is taken up by the next start. SIGHUP, \
+and a change of the configuration file, reload the configuration.
 
 Examples:
   clawsmith serve
@@ -41,13 +45,19 @@ impl Serve {
         setup.local_user = false;
         let listening = setup.listening(self.listen)?;
         let (address, scheme) = (listening.address, if listening.tls.is_some() { "https" } else { "http" });
+        let reload = ReloadOptions { file: session.globals.config.clone(), now: Arc::default() };
+        let hangups = Arc::clone(&reload.now);
         let options = GatewayOptions {
             hosts: setup.config().gateway.hosts.clone(),
             tls: listening.tls,
             peers: listening.peers,
+            proxies: setup.config().gateway.proxies.clone(),
             script: self.script,
+            reload: Some(reload),
+            drain: Duration::from_secs(setup.config().gateway.drain_secs.into()),
         };
         with_app(&setup, async |app| {
+            reload_on_hangup(hangups)?;
             let listener = TcpListener::bind(address).await.map_err(|error| {
                 Failure::failed(format!("cannot listen on {address}"))
                     .because(error)
@@ -66,6 +76,19 @@ impl Serve {
             Ok(ExitCode::SUCCESS)
         })
     }
+}
+
+/// Rings on every SIGHUP.
+fn reload_on_hangup(reload: Arc<Notify>) -> Result<(), Failure> {
+    let hangups = signal(SignalKind::hangup());
+    let mut hangups =
+        hangups.map_err(|error| Failure::failed("SIGHUP cannot be listened for").because(error))?;
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            reload.notify_one();
+        }
+    });
+    Ok(())
 }
 
 /// Waits for SIGTERM or Ctrl-C.

@@ -12,7 +12,7 @@ use crate::harness::Home;
 /// A gateway that ends with this value.
 pub(crate) struct Gateway<'a> {
     home: &'a Home,
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) address: String,
 }
 
@@ -49,10 +49,14 @@ impl<'a> Gateway<'a> {
     /// Starts a gateway with more arguments.
     pub(crate) fn start_with(home: &'a Home, script: &str, more: &[&str]) -> Self {
         let script = home.write("script.toml", script);
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
-        command.env_clear().env("HOME", home.path()).current_dir(home.path().join("project"));
-        command.args(more).args(["serve", "--json", "--listen", "127.0.0.1:0", "--script"]).arg(script);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = home.process(more);
+        command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--script"]).arg(script);
+        Self::spawn(home, command.stderr(Stdio::null()))
+    }
+
+    /// Starts one by this command, which must say where it listens as JSON.
+    pub(crate) fn spawn(home: &'a Home, command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();

@@ -57,6 +57,14 @@ impl Home {
         command
     }
 
+    /// The same as a process that goes on.
+    pub(crate) fn process(&self, words: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("clawsmith"));
+        command.env_clear().env("HOME", self.path()).env("USER", "tester");
+        command.current_dir(self.path().join("project")).args(words);
+        command
+    }
+
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
         self.ran(&mut self.command(words))
     }

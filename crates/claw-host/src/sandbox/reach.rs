@@ -26,6 +26,8 @@ pub struct Reach {
     pub hidden: Vec<PathBuf>,
     /// The network that it reaches.
     pub network: Network,
+    /// TCP ports that it cannot connect to, on this or any other machine: those on which this program listens.
+    pub closed_ports: Vec<u16>,
     /// True if it can read `/proc`, where a process's environment can be read like a file.
     pub processes: bool,
     /// The files that it can execute.
@@ -180,6 +182,7 @@ impl Reach {
             grants: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
+            closed_ports: Vec::new(),
             processes: true,
             execute: Execute::Any,
         }
@@ -227,7 +230,20 @@ impl Reach {
                 Execute::Only(files.iter().map(|file| resolve(file)).collect::<Result<_, _>>()?)
             }
         };
-        Ok(Self { workspace, grants, hidden, layer, temporary, home, write, network, processes, execute })
+        let closed_ports = self.closed_ports.clone();
+        Ok(Self {
+            workspace,
+            grants,
+            hidden,
+            layer,
+            temporary,
+            home,
+            write,
+            network,
+            closed_ports,
+            processes,
+            execute,
+        })
     }
 }
 

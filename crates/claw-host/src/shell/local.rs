@@ -182,6 +182,7 @@ impl LocalShell {
                 .collect(),
             hidden: self.hidden(context).await,
             network: self.network(context),
+            closed_ports: closed_ports(self.network(context)),
             processes: true,
             execute: Execute::Any,
         };
@@ -457,6 +458,15 @@ impl LocalShell {
         let works: Vec<_> = works.iter().map(|name| name.name()).collect();
         let (write, network) = (context.effects.has(Effect::Write), self.network(context));
         Ok(format!("kernel write={write} network={network:?} {}", works.join("+")))
+    }
+}
+
+/// The ports that a command with this network must not reach: those on which this program listens.
+pub(crate) fn closed_ports(network: Network) -> Vec<u16> {
+    match network {
+        // Nobody listens on a network of its own.
+        Network::None | Network::Loopback => Vec::new(),
+        Network::Host => claw_net::own_ports(),
     }
 }
 

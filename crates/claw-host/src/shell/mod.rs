@@ -14,8 +14,8 @@ mod sight;
 mod terminal;
 
 pub(crate) use environment::environment;
-pub(crate) use local::no_dry_run;
 pub use local::{GENERATED, LocalShell, ShellOptions};
+pub(crate) use local::{closed_ports, no_dry_run};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};

@@ -33,6 +33,8 @@ pub(crate) fn attack_if_asked() {
 fn attack(name: &str, with: &str) -> io::Result<()> {
     match name {
         "tcp" => TcpStream::connect(with).map(drop),
+        "fast_open" => fast_open(with),
+        "mptcp" => connect(with, libc::IPPROTO_MPTCP),
         "udp" => UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(b"out", with)).map(drop),
         "raw" => call(|| unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP) }.into()),
         "packet" => call(|| unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) }.into()),
@@ -179,4 +181,33 @@ fn descriptors() -> io::Result<()> {
 fn limit(resource: libc::__rlimit_resource_t) -> io::Result<()> {
     let most = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
     call(|| unsafe { libc::setrlimit(resource, &raw const most) }.into())
+}
+
+/// An IPv4 address with its port, as the kernel takes it.
+fn internet(address: &str) -> libc::sockaddr_in {
+    let address: std::net::SocketAddrV4 = address.parse().unwrap();
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    }
+}
+
+/// Connects with a stream socket of this protocol.
+fn connect(address: &str, protocol: i32) -> io::Result<()> {
+    let (address, length) = (internet(address), size_of::<libc::sockaddr_in>() as u32);
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, protocol) };
+    call(|| socket.into())?;
+    call(|| unsafe { libc::connect(socket, (&raw const address).cast(), length) }.into())
+}
+
+/// Connects by sending data with the first packet.
+fn fast_open(address: &str) -> io::Result<()> {
+    let (address, length) = (internet(address), size_of::<libc::sockaddr_in>() as u32);
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
+    call(|| socket.into())?;
+    let (data, flags) = (b"GET".as_ptr().cast(), libc::MSG_FASTOPEN);
+    call(|| unsafe { libc::sendto(socket, data, 3, flags, (&raw const address).cast(), length) }
+        as libc::c_long)
 }

@@ -18,7 +18,7 @@ use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::limit::Limiter;
-use claw_registry::{AgentFiles, Discovery, FileRules, Keeping, Registry};
+use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Keeping, Registry};
 use claw_store::Place;
 use claw_store::vault::StoredCredentials;
 
@@ -125,6 +125,8 @@ pub struct Hooks {
     pub keeping: Option<Keeping>,
     /// The person who answers approvals owns this machine, and is asked about paths outside the workspace too.
     pub owner_answers: bool,
+    /// The executor whose place the new one takes; `None` for the first one.
+    pub after: Option<Executor>,
 }
 
 impl App {
@@ -153,6 +155,9 @@ impl App {
         if let Some(keeping) = hooks.keeping {
             builder = builder.keeping(keeping);
         }
+        if let Some(former) = &hooks.after {
+            builder = builder.after(former);
+        }
         let toolbox = builder.build().map_err(|error| Error::invalid(error.to_string()))?;
         self.hide_sealed(&toolbox).await?;
         Ok(toolbox)
@@ -179,7 +184,7 @@ impl App {
     }
 
     /// Returns the API keys of models and endpoints; `executor`, if given, scrubs the keys that were read.
-    pub fn keys(&self, executor: Option<&claw_registry::Executor>) -> Result<Arc<DeploymentKeys>, Error> {
+    pub fn keys(&self, executor: Option<&Executor>) -> Result<Arc<DeploymentKeys>, Error> {
         DeploymentKeys::new(&self.setup, &self.store, executor)
     }
 

@@ -291,7 +291,7 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
 async fn sandbox(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "sandbox";
     if setup.config().sandbox.mode == SandboxMode::Off {
-        let what = "`sandbox.mode` is `off`: commands run in none and reach all that Clawsmith reaches";
+        let what = "`sandbox.mode` is `off`: commands run in none and reach all that Clawsmith reaches, its own gateway included";
         return vec![Finding::worth(TOPIC, what, "leave `sandbox.mode` out, or set it to `all`")];
     }
     if setup.config().sandbox.backend == SandboxBackend::Docker {
@@ -315,6 +315,10 @@ async fn sandbox(setup: &Setup) -> Vec<Finding> {
                 false => Finding::worth(TOPIC, what, "clawsmith sandbox status"),
             });
         }
+    }
+    if !claw_host::sandbox::can_close_ports() {
+        let what = "this kernel cannot close a port: a gateway's commands that want the network are refused";
+        findings.push(Finding::worth(TOPIC, what, "use Linux 6.7 or newer, with Landlock"));
     }
     if findings.is_empty() {
         findings.push(Finding::good(TOPIC, "every layer works"));

@@ -99,8 +99,8 @@ impl Follower {
                     Err(RecvError::Closed) => return Err(closed()),
                 },
                 () = self.deserted.cancelled() => {
-                    return Err(Error::failed("nobody works on this conversation any more")
-                        .hint("what was said is kept: start `clawsmith chat` again"));
+                    return Err(Error::failed("this process takes no more runs of the session")
+                        .hint("what was said is kept: connect again, or start `clawsmith chat` again"));
                 }
                 changed = self.changes.changed() => {
                     changed.map_err(|_| closed())?;

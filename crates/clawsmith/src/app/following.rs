@@ -1,4 +1,5 @@
-//! Following the store: a rule or a secret written by another process applies here within a second.
+//! Following store and configuration: a rule or a secret that another process writes, or that a reload brings, holds here
+//! within a second, for runs that are under way too.
 
 use std::time::Duration;
 
@@ -12,9 +13,48 @@ use super::{App, Error};
 /// The wait before a change is read again that could not be.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A task that keeps policy and scrubbers of an executor as the store has them. Dropping it ends the task.
+/// A task that keeps policy and scrubbers of an executor as store and configuration have them. It ends when it is dropped,
+/// or when nobody uses the executor any more.
 #[derive(Debug)]
 pub(super) struct Following(AbortHandle);
+
+impl Following {
+    /// Follows agents, tenants and secrets of the store, and the configuration of the application that `current` holds.
+    pub(super) fn begin(executor: &Executor, mut current: watch::Receiver<App>) -> Self {
+        let (executor, store) = (executor.downgrade(), current.borrow_and_update().store.clone());
+        let mut secrets = store.changes(Topic::Secrets);
+        let (mut agents, mut access) = (store.changes(Topic::Agents), store.changes(Topic::Access));
+        let following = tokio::spawn(async move {
+            loop {
+                let (changed, of_secrets) = tokio::select! {
+                    changed = secrets.changed() => (changed, true),
+                    changed = agents.changed() => (changed, false),
+                    changed = access.changed() => (changed, false),
+                    changed = current.changed() => (changed, false),
+                };
+                let Some(executor) = executor.upgrade().filter(|_| changed.is_ok()) else { return };
+                let app = current.borrow_and_update().clone();
+                let done = match of_secrets {
+                    true => app.hide_sealed(&executor).await,
+                    false => app.renew_policy(&executor).await,
+                };
+                if let Err(error) = done {
+                    tracing::error!(%error, "a change of the store could not be read; it will be read again");
+                    tokio::time::sleep(AGAIN).await;
+                    for topic in [&mut secrets, &mut agents, &mut access] {
+                        topic.mark_changed();
+                    }
+                }
+            }
+        });
+        Self(following.abort_handle())
+    }
+
+    /// Whether nobody uses the executor any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.is_finished()
+    }
+}
 
 impl Drop for Following {
     fn drop(&mut self) {
@@ -23,39 +63,8 @@ impl Drop for Following {
 }
 
 impl App {
-    /// Follows agents, tenants and secrets of the store.
-    pub(super) fn follow_store(&self, executor: &Executor) -> Following {
-        let (app, executor) = (self.clone(), executor.clone());
-        let mut secrets = self.store.changes(Topic::Secrets);
-        let (mut agents, mut access) = (self.store.changes(Topic::Agents), self.store.changes(Topic::Access));
-        let following = tokio::spawn(async move {
-            loop {
-                let done = tokio::select! {
-                    changed = secrets.changed() => (changed, app.hide_sealed(&executor).await),
-                    changed = agents.changed() => (changed, app.renew_policy(&executor).await),
-                    changed = access.changed() => (changed, app.renew_policy(&executor).await),
-                };
-                match done {
-                    (Err(_), _) => return,
-                    (Ok(()), Ok(())) => {}
-                    (Ok(()), Err(error)) => {
-                        tracing::error!(%error, "a change of the store could not be read; it will be read again");
-                        tokio::time::sleep(AGAIN).await;
-                        again(&mut [&mut secrets, &mut agents, &mut access]);
-                    }
-                }
-            }
-        });
-        Following(following.abort_handle())
-    }
-
     async fn renew_policy(&self, executor: &Executor) -> Result<(), Error> {
         executor.set_policy(self.policy().await?);
         Ok(())
     }
-}
-
-/// Marks every topic as changed, so that each is read again.
-fn again(topics: &mut [&mut watch::Receiver<u64>]) {
-    topics.iter_mut().for_each(|topic| topic.mark_changed());
 }

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+pub use claw_net::OwnListener;
+
 use super::{Error, Setup};
 
 /// An address that may be listened on.

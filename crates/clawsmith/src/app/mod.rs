@@ -35,6 +35,7 @@ pub mod policy;
 pub mod probe;
 mod processes;
 pub mod records;
+pub mod reload;
 pub mod replay;
 mod runs;
 mod secrets;

@@ -48,7 +48,7 @@ impl Owning {
     }
 
     /// Removes the file: nothing runs any more.
-    pub(crate) fn end(self) {
+    pub(crate) fn end(&self) {
         let _ = fs::remove_file(&self.path);
     }
 }

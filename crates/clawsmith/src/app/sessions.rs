@@ -4,7 +4,7 @@
 //! takes the lane resumes the run from what is stored.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use claw_agent::{
@@ -17,9 +17,11 @@ use claw_core::store::{self, Cancel, Cancelled, JobFilter, JobState, Process, St
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey, TenantId};
 use claw_host::SystemClock;
-use claw_registry::Asking;
+use claw_registry::{Asking, Executor, Keeping};
 use smol_str::{SmolStr, format_smolstr};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::compose::Hooks;
@@ -31,6 +33,8 @@ use crate::config::Config;
 
 /// The time after which the run of a dead process is taken over.
 const LEASE: Duration = Duration::from_secs(15);
+/// The longest that runs may take to stop where they stand. A tool has two seconds to clean up.
+const HANDING_OVER: Duration = Duration::from_secs(10);
 
 /// The options of agents in this process.
 #[derive(Debug, Clone, Default)]
@@ -49,23 +53,38 @@ pub struct SessionsOptions {
 
 /// Agents at work: a worker of this process, and the operations of front ends.
 pub struct Sessions {
-    deployment: Deployment,
+    deployment: RwLock<Deployment>,
+    lasting: Lasting,
+    /// The application whose configuration holds.
+    app: watch::Sender<App>,
     worker: Worker,
     lane: SmolStr,
     stop: CancellationToken,
     deserted: CancellationToken,
-    working: JoinHandle<Result<(), store::StoreError>>,
+    /// The worker's task; `None` once it was ended.
+    working: Mutex<Option<JoinHandle<Result<(), store::StoreError>>>>,
     owning: Owning,
     lost: Vec<Process>,
     /// The mode of messages that are sent from now on.
     pub(super) mode: Mutex<Mode>,
-    /// Keeps policy and scrubbers as the store has them.
-    _following: Following,
+    /// Keep policy and scrubbers of the executor, and of former ones that runs still use, as they are to be.
+    following: Mutex<Vec<Following>>,
 }
 
 /// Returns the lane of a session whose runs are taken only by a process that shows it.
 pub fn private_lane(session: &SessionKey) -> SmolStr {
     format_smolstr!("chat:{session}")
+}
+
+/// The parts of a deployment that a reload keeps.
+struct Lasting {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    chronicle: Arc<Chronicle>,
+    keeping: Keeping,
+    script: Option<PathBuf>,
+    instead: Option<(AgentId, ModelChoice)>,
+    owner_answers: bool,
 }
 
 impl App {
@@ -79,18 +98,11 @@ impl App {
         let lost = processes::lost(&data, &self.store).await;
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
-        let hooks = Hooks {
-            listener: Some(Arc::clone(&chronicle) as _),
-            keeping: Some(keeping),
-            owner_answers: options.owner_answers,
-        };
-        let executor = self.toolbox(hooks).await?.executor().clone();
-        let models = setup.models(self.keys(Some(&executor))?, options.script.as_deref())?;
-        let profiles = Arc::new(profiles(config, options.instead));
-        let models = Arc::new(models);
-        let agents = self.agent_resolver();
-        let deployment = Deployment { store, executor, models, clock, chronicle, agents, profiles };
-        let following = self.follow_store(&deployment.executor);
+        let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
+        let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers };
+        let deployment = self.deployment(&lasting, None).await?;
+        let app = watch::Sender::new(self.clone());
+        let following = Following::begin(&deployment.executor, app.subscribe());
         let lane = options.lanes.first().cloned().unwrap_or_else(|| SmolStr::new_static("main"));
         let mut worker_options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, options.lanes) };
         worker_options.slots = options.slots.unwrap_or(worker_options.slots);
@@ -114,24 +126,60 @@ impl App {
             async move { indexer.work(stop).await }
         });
         Ok(Sessions {
-            deployment,
+            deployment: RwLock::new(deployment),
+            lasting,
+            app,
             worker,
             lane,
             stop,
             deserted,
-            working,
+            working: Mutex::new(Some(working)),
             owning,
             lost,
             mode: Mutex::default(),
-            _following: following,
+            following: Mutex::new(vec![following]),
         })
+    }
+
+    /// The parts that runs are made with, as this application's configuration has them.
+    async fn deployment(&self, lasting: &Lasting, after: Option<Executor>) -> Result<Deployment, Error> {
+        let (setup, config) = (self.setup(), self.setup().config());
+        let listener = Some(Arc::clone(&lasting.chronicle) as _);
+        let hooks = Hooks {
+            listener,
+            keeping: Some(lasting.keeping.clone()),
+            owner_answers: lasting.owner_answers,
+            after,
+        };
+        let executor = self.toolbox(hooks).await?.executor().clone();
+        let models = setup.models(self.keys(Some(&executor))?, lasting.script.as_deref())?;
+        let profiles = Arc::new(profiles(config, lasting.instead.clone()));
+        let (models, agents) = (Arc::new(models), self.agent_resolver());
+        let (store, clock) = (Arc::clone(&lasting.store), Arc::clone(&lasting.clock));
+        let chronicle = Arc::clone(&lasting.chronicle);
+        Ok(Deployment { store, executor, models, clock, chronicle, agents, profiles })
     }
 }
 
 impl Sessions {
-    /// Returns the parts that runs use.
-    pub fn deployment(&self) -> &Deployment {
-        &self.deployment
+    /// The parts that the next run is made with.
+    pub fn deployment(&self) -> Deployment {
+        self.deployment.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the runs that begin from now on as this application's configuration says. Runs that go on keep their model,
+    /// tools and limits; the tool policy holds for them too, from their next call on. If the new configuration cannot be
+    /// used, nothing changes.
+    pub(super) async fn reload(&self, app: &App) -> Result<(), Error> {
+        let deployment = app.deployment(&self.lasting, Some(self.deployment().executor)).await?;
+        let following = Following::begin(&deployment.executor, self.app.subscribe());
+        self.worker.set_deployment(deployment.clone());
+        *self.deployment.write().unwrap_or_else(PoisonError::into_inner) = deployment;
+        self.app.send_replace(app.clone());
+        let mut all = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|former| !former.is_over());
+        all.push(following);
+        Ok(())
     }
 
     /// Returns a token that is cancelled when no worker of this process takes runs any more.
@@ -146,7 +194,7 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
-        let deployment = &self.deployment;
+        let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
         let scrubbed = |part| match part {
             Part::Text { text } => Ok(Part::text(scrubber.said(&text))),
@@ -170,17 +218,17 @@ impl Sessions {
     pub async fn stop(&self, caller: &Caller, by: &str) -> Result<(), Error> {
         let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
         let filter = JobFilter { session: Some(caller.session.clone()), states, ..JobFilter::default() };
-        let runs = self.deployment.store.jobs(&caller.tenant, &filter).await.map_err(unstoppable)?;
+        let runs = self.lasting.store.jobs(&caller.tenant, &filter).await.map_err(unstoppable)?;
         for run in runs.iter().map(|job| job.new.id) {
             self.worker.abort(run);
-            cancel(&*self.deployment.store, &caller.tenant, run, by).await?;
+            cancel(&*self.lasting.store, &caller.tenant, run, by).await?;
         }
         Ok(())
     }
 
     /// The model that answers this caller.
     pub async fn model(&self, caller: &Caller) -> Result<Arc<dyn Model>, Error> {
-        let profile = self.deployment.profile(&caller.tenant, &caller.agent).await;
+        let profile = self.deployment().profile(&caller.tenant, &caller.agent).await;
         let profile = profile.map_err(|error| Error::failed("the agent cannot be read").because(error))?;
         self.model_named(caller, &ModelChoice { provider: profile.provider, model: profile.model }).await
     }
@@ -195,15 +243,30 @@ impl Sessions {
     /// A model by name, for the tenant of this caller.
     pub async fn model_named(&self, caller: &Caller, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
         let (provider, model) = (choice.provider.as_deref(), choice.model.as_deref());
-        let model = self.deployment.models.model(&caller.tenant, provider, model).await;
+        let model = self.deployment().models.model(&caller.tenant, provider, model).await;
         model.map_err(|error| Error::failed(error.to_string()))
     }
 
     /// Ends the worker once its runs have ended, and the background commands; returns the number of commands.
-    pub async fn end(self) -> Result<usize, Error> {
+    /// Runs that take longer than `grace` are parked where they stand, and any other process takes them at once; `None`
+    /// waits for all of them.
+    pub async fn end(&self, grace: Option<Duration>) -> Result<usize, Error> {
         self.stop.cancel();
-        let worked = self.working.await;
-        let commands = self.deployment.executor.end_processes().await;
+        let working = self.working.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let worked = match (working, grace) {
+            (None, _) => return Ok(0),
+            (Some(working), None) => working.await,
+            (Some(mut working), Some(grace)) => match timeout(grace, &mut working).await {
+                Ok(worked) => worked,
+                Err(_) => {
+                    self.worker.hand_over();
+                    timeout(HANDING_OVER, working).await.map_err(|_| {
+                        Error::failed("a run does not stop; another process takes it when its lease expires")
+                    })?
+                }
+            },
+        };
+        let commands = self.deployment().executor.end_processes().await;
         self.owning.end();
         let failed = || Error::failed("the queue could not be worked on");
         match worked {

@@ -245,6 +245,10 @@ pub struct GatewayConfig {
     /// non-loopback address are accepted from these alone.
     #[schemars(with = "Vec<String>")]
     pub proxies: Vec<IpAddr>,
+    /// How many seconds requests and runs have to finish when it is told to end. A run that takes longer is parked, and
+    /// the next start, or another gateway on the same store, goes on with it at once.
+    #[schemars(range(max = 3600))]
+    pub drain_secs: u32,
 }
 
 /// The certificate of the gateway. Paths start from the configuration file.
@@ -377,6 +381,7 @@ impl Default for GatewayConfig {
             hosts: Vec::new(),
             tls: None,
             proxies: Vec::new(),
+            drain_secs: 10,
         }
     }
 }

@@ -136,7 +136,7 @@ impl CallTool {
             if self.managed {
                 caller.workspace = setup.managed_workspace(&caller)?;
             }
-            let hooks = Hooks { listener: Some(questions), keeping: None, owner_answers: true };
+            let hooks = Hooks { listener: Some(questions), owner_answers: true, ..Hooks::default() };
             let toolbox = app.toolbox(hooks).await.map_err(|error| match error.kind() {
                 app::Kind::Invalid => error,
                 _ => error.refusing(),

@@ -20,7 +20,9 @@ use super::pool::Pool;
 use super::watch::{self, Watch};
 use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
-use crate::shell::{Finished, LocalShell, Reason, TEMPORARY, environment, is_writable, named, no_dry_run};
+use crate::shell::{
+    Finished, LocalShell, Reason, TEMPORARY, closed_ports, environment, is_writable, named, no_dry_run,
+};
 
 /// The name of the place where commands run, for display.
 pub(super) const PLACE: &str = "a Docker container";
@@ -231,7 +233,8 @@ impl DockerShell {
         // Limits shared by all commands of a container are set on the container.
         let limits = Limits { memory: None, processes: None, ..self.local.options().limits.clone() };
         let (write, network) = (container.reach.write, container.reach.network);
-        let reach = Reach { write, network, ..Reach::workspace(WORKSPACE) };
+        let closed_ports = closed_ports(network);
+        let reach = Reach { write, network, closed_ports, ..Reach::workspace(WORKSPACE) };
         let confined = Confined {
             reach,
             namespaces: 0,

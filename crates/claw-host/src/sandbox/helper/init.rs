@@ -20,9 +20,14 @@ pub(super) struct Init<'a> {
     group: u32,
 }
 
+/// Step that keeps a command with the machine's network from this program's own address.
+const CLOSE_PORTS: &str = "close the port on which this program listens (Linux 6.7 or newer does that)";
+
 /// The restrictions applied last, by the process that becomes the command.
 pub(super) struct Rules {
     landlock: Option<OwnedFd>,
+    /// Keeps the ports open that are not closed.
+    ports: Option<OwnedFd>,
     seccomp: Option<Vec<sys::Instruction>>,
     /// Renames are handed to the process that looks after the command.
     pub(super) hands_over: bool,
@@ -80,17 +85,24 @@ impl<'a> Init<'a> {
     /// can handle renames.
     pub(super) fn rules(&self, looks_after: bool) -> Step<Rules> {
         let Some(held) = &self.spec.confined else {
-            return Ok(Rules { landlock: None, seccomp: None, hands_over: false });
+            return Ok(Rules { landlock: None, ports: None, seccomp: None, hands_over: false });
         };
         let landlock = held
             .landlock
             .map(|version| landlock::rules(version, &held.reach, (&self.temporary, self.home())));
         let landlock = landlock.transpose().during("make the rules about files")?;
+        let closed = &held.reach.closed_ports;
+        let ports = landlock::closing(closed).during(CLOSE_PORTS)?;
+        if ports.is_some() && !held.seccomp {
+            // There are ways to connect that Landlock does not see.
+            return Err((CLOSE_PORTS.into(), io::ErrorKind::Unsupported.into()));
+        }
         let hands_over =
             looks_after && held.seccomp && held.reach.layer.is_some() && sys::seccomp_can_notify();
         let renaming = if hands_over { Renaming::HandedOver } else { Renaming::Direct };
         let filter = Filter {
             network: held.reach.network,
+            closes_ports: ports.is_some(),
             renames: renaming,
             shares_files: held.shares_files,
             shares_processes: held.shares_processes,
@@ -101,7 +113,7 @@ impl<'a> Init<'a> {
             Some(program) => program,
             None => None,
         };
-        Ok(Rules { landlock, seccomp, hands_over })
+        Ok(Rules { landlock, ports, seccomp, hands_over })
     }
 }
 
@@ -110,6 +122,9 @@ impl Rules {
     pub(super) fn put_on(&self) -> Step<Option<OwnedFd>> {
         if let Some(rules) = &self.landlock {
             sys::landlock_restrict(rules).during("put the rules about files on")?;
+        }
+        if let Some(ports) = &self.ports {
+            sys::landlock_restrict(ports).during(CLOSE_PORTS)?;
         }
         match &self.seccomp {
             Some(program) if self.hands_over => {

@@ -23,6 +23,8 @@ const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// Binding to and connecting with TCP ports.
 const TCP: u64 = 0b11;
+/// Connecting with TCP ports.
+const CONNECT_TCP: u64 = 0b10;
 /// Abstract sockets and signals of processes outside.
 const SCOPES: u64 = 0b11;
 
@@ -79,6 +81,20 @@ pub(crate) fn rules(
         allow(&rules, path, READ & known, Absent::Wrong)?;
     }
     Ok(rules)
+}
+
+/// Rules that leave every TCP port open to be connected to but these; `None` where there are none. The kernel knows only
+/// rules that allow, so each other port has one: some milliseconds for a command that has the machine's network while this
+/// program listens. Fails on a kernel before Linux 6.7.
+pub(crate) fn closing(ports: &[u16]) -> io::Result<Option<OwnedFd>> {
+    if ports.is_empty() {
+        return Ok(None);
+    }
+    let rules = sys::landlock_ruleset([0, CONNECT_TCP, 0], 2)?;
+    for port in (1..=u16::MAX).filter(|port| !ports.contains(port)) {
+        sys::landlock_allow_port(&rules, port, CONNECT_TCP)?;
+    }
+    Ok(Some(rules))
 }
 
 #[derive(PartialEq, Eq)]

@@ -91,6 +91,8 @@ const UNKNOWN: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 pub(crate) struct Filter {
     /// Sockets of the internet that are allowed.
     pub(crate) network: Network,
+    /// Landlock closes TCP ports: ways to connect that it does not see are refused.
+    pub(crate) closes_ports: bool,
     /// Way of the calls that rename.
     pub(crate) renames: Renaming,
     /// True if the command has no file tree of its own and sees sockets of other programs.
@@ -128,12 +130,15 @@ const NAMESPACES: u32 = (libc::CLONE_NEWUSER
 /// it.
 const TERMINAL: &[u32] = &[0x5412, 0x541c, 0x541d];
 
+/// Shared memory communications, as a protocol of internet sockets.
+const SMC: u32 = 256;
+
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 
 /// The filter; `None` on a machine that it was not written for.
 pub(crate) fn program(options: &Filter) -> Option<Vec<Instruction>> {
-    let Filter { network, renames, .. } = *options;
+    let renames = options.renames;
     let mut program = Program(Vec::new());
     program.load(4);
     program.unless_equal(MACHINE?, KILL);
@@ -178,9 +183,15 @@ pub(crate) fn program(options: &Filter) -> Option<Vec<Instruction>> {
             block.argument(0);
             block.if_equal(libc::AF_UNIX as u32, refuse(libc::EPERM));
         }
-        sockets(block, network);
+        sockets(block, options);
     });
-    program.call(libc::SYS_socketpair, |block| sockets(block, network));
+    program.call(libc::SYS_socketpair, |block| sockets(block, options));
+    if options.closes_ports {
+        // Data that is sent with the first packet connects without the call that Landlock judges.
+        for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+            program.call(call, |block| block.refuse_bits(flags, libc::MSG_FASTOPEN as u32));
+        }
+    }
     program.end(ALLOW);
     Some(program.0)
 }
@@ -241,10 +252,10 @@ fn others(program: &mut Program, shares_processes: bool) {
 }
 
 /// Allows sockets within the machine, and internet sockets if a network is granted; never raw ones.
-fn sockets(block: &mut Program, network: Network) {
+fn sockets(block: &mut Program, options: &Filter) {
     block.argument(0);
     block.if_equal(libc::AF_UNIX as u32, ALLOW);
-    if network == Network::None {
+    if options.network == Network::None {
         return block.end(refuse(libc::EPERM));
     }
     // Interfaces and routes can be asked for; with no capability nothing can be changed by it.
@@ -255,6 +266,13 @@ fn sockets(block: &mut Program, network: Network) {
     });
     for family in [libc::AF_INET, libc::AF_INET6] {
         block.call(family.into(), |block| {
+            if options.closes_ports {
+                // These speak to TCP servers too, and Landlock takes them for something else.
+                block.argument(2);
+                for protocol in [libc::IPPROTO_MPTCP as u32, SMC] {
+                    block.if_equal(protocol, refuse(libc::EPROTONOSUPPORT));
+                }
+            }
             block.argument(1);
             block.mask(0xf);
             block.if_equal(libc::SOCK_STREAM as u32, ALLOW);

@@ -168,6 +168,14 @@ pub(crate) fn landlock_allow(rules: impl AsFd, path: impl AsFd, access: u64) -> 
         .map(drop)
 }
 
+/// Allows `access` to a TCP port.
+pub(crate) fn landlock_allow_port(rules: impl AsFd, port: u16, access: u64) -> io::Result<()> {
+    let allowed: [u64; 2] = [access, port.into()];
+    let rules = rules.as_fd().as_raw_fd();
+    // SAFETY: the two words are laid out as the kernel's structure and live through the call.
+    check(unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules, 2, allowed.as_ptr(), 0_u32) }).map(drop)
+}
+
 /// Puts this process under the rules, for good.
 pub(crate) fn landlock_restrict(rules: impl AsFd) -> io::Result<()> {
     // SAFETY: takes a descriptor and a number.

@@ -6,6 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use claw_core::tool::{Effect, Effects};
 use claw_host::sandbox::Network;
+use claw_net::OwnListener;
 
 use crate::kit::Kit;
 
@@ -64,4 +65,29 @@ async fn a_granted_network_is_reached_unless_the_caller_may_not() {
     assert_eq!(kit.attack("tcp", &address).await.output, "escaped\n");
     kit.context.effects = Effects::ALL.without(Effects::of(&[Effect::Network]));
     kit.refuses("tcp", &address, &[libc::EPERM]).await;
+}
+
+#[tokio::test]
+async fn refuses_the_address_on_which_this_program_listens() {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let own = listener.local_addr().unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut kit = Kit::new();
+    kit.options.network = Network::Host;
+    let here = |host: &str| format!("{host}:{}", own.port());
+    for attack in ["tcp", "fast_open"] {
+        assert_eq!(
+            kit.attack(attack, &here("127.0.0.1")).await.output,
+            "escaped\n",
+            "{attack} works otherwise"
+        );
+    }
+    let _closed = OwnListener::close_to_agents(own, &[]);
+    for host in ["127.0.0.1", "127.0.0.2", "0.0.0.0", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
+        kit.refuses("tcp", &here(host), &[libc::EACCES]).await;
+    }
+    kit.refuses("fast_open", &here("127.0.0.1"), &[libc::EPERM]).await;
+    kit.refuses("mptcp", &here("127.0.0.1"), &[libc::EPROTONOSUPPORT]).await;
+    // The rest of the network is there.
+    assert_eq!(kit.attack("tcp", &other.local_addr().unwrap().to_string()).await.output, "escaped\n");
 }

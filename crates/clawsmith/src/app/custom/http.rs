@@ -75,9 +75,10 @@ impl HttpHost for GuardedHttp {
 fn unreached(error: NetError) -> ToolError {
     let kind = match error {
         NetError::TimedOut { .. } => ErrorKind::TimedOut,
-        NetError::NotPublic { .. } | NetError::BadUrl { .. } | NetError::Redirect { .. } => {
-            ErrorKind::Forbidden
-        }
+        NetError::NotPublic { .. }
+        | NetError::OwnAddress { .. }
+        | NetError::BadUrl { .. }
+        | NetError::Redirect { .. } => ErrorKind::Forbidden,
         _ => ErrorKind::Unavailable,
     };
     ToolError::new(kind, error.to_string())

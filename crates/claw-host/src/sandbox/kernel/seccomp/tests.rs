@@ -3,7 +3,13 @@
 use super::*;
 
 fn filter(network: Network) -> Filter {
-    Filter { network, renames: Renaming::Direct, shares_files: false, shares_processes: false }
+    Filter {
+        network,
+        closes_ports: false,
+        renames: Renaming::Direct,
+        shares_files: false,
+        shares_processes: false,
+    }
 }
 
 /// The answer of the filter to a call.
@@ -64,6 +70,29 @@ fn refuses_calls_of_another_numbering_and_those_not_yet_known() {
     assert_eq!(answer(Network::Host, 0x4000_0003, 0, [0; 6]), KILL);
     for call in [NEWEST + 1, 0x4000_0000 | libc::SYS_ptrace as u32, u32::MAX] {
         assert_eq!(answer(Network::Host, MACHINE.unwrap(), call, [0; 6]), refuse(libc::ENOSYS));
+    }
+}
+
+#[test]
+fn where_ports_are_closed_no_call_connects_past_landlock() {
+    let closing = Filter { closes_ports: true, ..filter(Network::Host) };
+    let asked = |call: libc::c_long, arguments| answer_of(&closing, MACHINE.unwrap(), call as u32, arguments);
+    let fast = libc::MSG_FASTOPEN as u64;
+    for (call, at) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        let mut arguments = [0; 6];
+        assert_eq!(asked(call, arguments), ALLOW);
+        arguments[at] = fast | libc::MSG_NOSIGNAL as u64;
+        assert_eq!(asked(call, arguments), REFUSE);
+        check(Network::Host, call, arguments, ALLOW);
+    }
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let socket = |protocol: i32| {
+            asked(libc::SYS_socket, [family as u64, libc::SOCK_STREAM as u64, protocol as u64, 0, 0, 0])
+        };
+        assert_eq!(socket(0), ALLOW);
+        assert_eq!(socket(libc::IPPROTO_TCP), ALLOW);
+        assert_eq!(socket(libc::IPPROTO_MPTCP), refuse(libc::EPROTONOSUPPORT));
+        assert_eq!(socket(256), refuse(libc::EPROTONOSUPPORT));
     }
 }
 
