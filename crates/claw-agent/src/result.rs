@@ -34,10 +34,12 @@ pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
     told(wanted, content, !reply.is_done())
 }
 
-/// A result names its images, as it is stored; the road has stored their bytes.
+/// A result names its images and attachments, as it is stored; the road has stored their bytes.
 fn unload(block: &mut Block) {
-    if let Block::Image(image) = block {
-        image.unload();
+    match block {
+        Block::Image(image) => image.unload(),
+        Block::Attachment(attachment) => attachment.unload(),
+        Block::Text { .. } | Block::Resource { .. } => {}
     }
 }
 
@@ -125,6 +127,11 @@ fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {
         Block::Resource { uri, text, .. } => {
             let text = text.unwrap_or_default();
             Block::Text { text: mark(format!("{uri}\n{text}")) }
+        }
+        // Its address is the writer's word too.
+        Block::Attachment(mut attachment) => {
+            attachment.uri = None;
+            Block::Attachment(attachment)
         }
         image @ Block::Image(_) => image,
     };

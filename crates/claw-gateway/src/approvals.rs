@@ -2,25 +2,50 @@
 
 use axum::http::StatusCode;
 use claw_core::RuleId;
-use clawsmith::app::Verdict;
+use claw_core::port::InputRequest;
+use clawsmith::app::{InputValues, Verdict};
 use clawsmith::app::access::{Permission, Visitor};
 use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::api::{Body, Json, Path, Visit};
 use crate::error::ApiError;
 
 /// An answer.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Given {
     /// The call may run, this once; else it is denied.
     pub(crate) approve: bool,
     /// Why not; the model is told.
     #[serde(default)]
     pub(crate) reason: Option<String>,
+    /// The values for a request for input, by the names of its fields; only with `approve`.
+    #[serde(default)]
+    pub(crate) values: Option<Map<String, Value>>,
+    /// Sends values that look like secrets all the same.
+    #[serde(default)]
+    pub(crate) allow_secrets: bool,
+    /// Dismisses a request for input: neither given nor declined. Not with `approve`.
+    #[serde(default)]
+    pub(crate) dismiss: bool,
+}
+
+impl Given {
+    fn verdict(self) -> Result<Verdict, ApiError> {
+        let Self { approve, reason, values, allow_secrets, dismiss } = self;
+        match (approve, values, dismiss) {
+            (true, Some(values), false) => Ok(Verdict::Values(InputValues { values, allow_secrets })),
+            (true, None, false) => Ok(Verdict::Once),
+            (false, None, false) => Ok(Verdict::Deny { reason }),
+            (false, None, true) => Ok(Verdict::Dismiss),
+            (false, Some(_), _) => Err(ApiError::invalid("`values` come with `approve`")),
+            (true, _, true) => Err(ApiError::invalid("`dismiss` does not come with `approve`")),
+        }
+    }
 }
 
 /// Approvals, oldest first.
@@ -52,6 +77,8 @@ pub(crate) struct ApprovalView {
     run_id: Option<JobId>,
     asked: UnixMillis,
     expires: UnixMillis,
+    /// The input that an MCP server asks for, in its own words; `null` for a plain yes or no.
+    input: Option<InputRequest>,
 }
 
 /// Remembered rules.
@@ -138,7 +165,7 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
         let what = format!("approval `{id}` is {} already, and that stands", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
-    let verdict = if given.approve { Verdict::Once } else { Verdict::Deny { reason: given.reason } };
+    let verdict = given.verdict()?;
     let answered = app.answer_found(&found, verdict, &visit.visitor().name()).await?;
     Ok(shown(&answered.approval))
 }
@@ -166,5 +193,6 @@ fn shown(approval: &Approval) -> ApprovalView {
         run_id: request.run,
         asked: request.asked,
         expires: request.expires,
+        input: request.input.map(|input| *input),
     }
 }

@@ -135,6 +135,14 @@ struct Answer {
     approval_id: String,
     approve: bool,
     reason: Option<String>,
+    /// The values for a request for input.
+    values: Option<serde_json::Map<String, Value>>,
+    /// Sends values that look like secrets all the same.
+    #[serde(default)]
+    allow_secrets: bool,
+    /// Dismisses a request for input.
+    #[serde(default)]
+    dismiss: bool,
 }
 
 /// The answer to a request of a client.
@@ -331,7 +339,8 @@ impl Connection {
                 let id = answer.approval_id.parse().map_err(|_| {
                     ApiError::not_found(format!("there is no approval `{}`", shown(&answer.approval_id)))
                 })?;
-                let given = approvals::Given { approve: answer.approve, reason: answer.reason };
+                let Answer { approve, reason, values, allow_secrets, dismiss, .. } = answer;
+                let given = approvals::Given { approve, reason, values, allow_secrets, dismiss };
                 Ok(json!(approvals::give(visit, id, given).await?))
             }
             Command::Subscribe(of) => self.subscribe(of).await,

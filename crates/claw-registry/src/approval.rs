@@ -20,15 +20,27 @@ pub(crate) async fn ask(
     question: NewApproval,
     cancel: &CancellationToken,
 ) -> Result<ApprovalId, Refusal> {
+    let row = put_and_wait(executor, offer, question, (cancel, &|_| {})).await;
+    answer(&row.map_err(|error| unasked(&error))?, cancel)
+}
+
+/// Puts the question, or finds it again, tells `asked` of it if it is open, and waits until it is over.
+pub(crate) async fn put_and_wait(
+    executor: &Executor,
+    offer: &Offer,
+    question: NewApproval,
+    (cancel, asked): (&CancellationToken, &(dyn Fn(&Approval) + Send + Sync)),
+) -> Result<Approval, StoreError> {
     let store = &executor.0.store;
     let caller = offer.caller();
     let call = question.call;
     // Subscribed before the row is read, so that no answer falls between.
     let mut changes = store.changes(Topic::Approvals);
-    let mut row = store.request(question).await.map_err(|error| unasked(&error))?;
+    let mut row = store.request(question).await?;
     if row.state == ApprovalState::Pending {
         let shown = Box::new(row.clone());
         executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
+        asked(&row);
     }
     while row.state == ApprovalState::Pending {
         let left = row.request.expires.since(offer.0.registry.world().clock.now());
@@ -42,11 +54,10 @@ pub(crate) async fn ask(
             // An answer that came at the same moment stands: `close` leaves what is over as it is.
             Some(state) => store.close(&caller.tenant, row.id, state).await,
             None => reread(executor, offer, &row).await,
-        }
-        .map_err(|error| unasked(&error))?;
+        }?;
     }
     executor.emit(caller, call, || What::ApprovalClosed { id: row.id, state: row.state });
-    answer(&row, cancel)
+    Ok(row)
 }
 
 /// Puts the question, or finds it again, and does not wait: an approval that is still open ends the call as waiting.

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use claw_core::event::What;
 use claw_core::port::ActiveSkills;
-use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
+use claw_core::store::{Approval, CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, ToolName};
 use claw_policy::approval::Judgement;
@@ -34,10 +34,12 @@ use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::abandoned::Abandoned;
 use self::bounded::{Bounds, bounded};
+pub use self::bounded::{Paused, TimeLimit};
 use self::judge::Judged;
 use crate::guard::{self, Grant, Site};
 use crate::offer::{Offered, State};
@@ -70,6 +72,8 @@ pub struct Request {
     pub within: Option<Duration>,
     /// Whether a person can be asked.
     pub asking: Asking,
+    /// Hears of requests for input that the running call puts to a person, so that a front end can ask there and then.
+    pub inputs: Option<mpsc::UnboundedSender<Approval>>,
 }
 
 /// Arguments as a front end has them.
@@ -127,6 +131,7 @@ impl Request {
             timeout: None,
             within: None,
             asking: Asking::default(),
+            inputs: None,
         }
     }
 }
@@ -507,11 +512,15 @@ impl Trip<'_> {
         let cancel = self.request.cancel.child_token();
         let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
         let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
+        let Bounds { limit, grace } = self.bounds();
+        let time = TimeLimit::new(limit);
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
             access: self.access(&judged.analysis),
             writes: judged.effects.has(Effect::Write),
             asking: self.request.asking,
+            inputs: self.request.inputs.clone(),
+            time: time.clone(),
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,
@@ -538,7 +547,7 @@ impl Trip<'_> {
         self.emit(|| What::CallStarted { tool: meta.name.clone() });
         let begun = Instant::now();
         let work = async { judged.built.tool.run_erased(&call, args).await };
-        let result = bounded(AssertUnwindSafe(work).catch_unwind(), self.bounds(), &cancel).await;
+        let result = bounded(AssertUnwindSafe(work).catch_unwind(), (&time, grace), &cancel).await;
         let took = begun.elapsed();
         tail.end();
         Ran { result, secrets, grant, abandoned, took }

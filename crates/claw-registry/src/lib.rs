@@ -30,7 +30,7 @@ pub mod validate;
 
 pub use bound::BoundTool;
 pub use commands::{AgentCommands, CommandRules};
-pub use execute::{Arguments, Asking, Rehearsal, RehearsedVerdict, Request};
+pub use execute::{Arguments, Asking, Paused, Rehearsal, RehearsedVerdict, Request, TimeLimit};
 pub use executor::{Executor, ExecutorBuilder, Limits};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use layer::{CallerTools, ToolLayer};

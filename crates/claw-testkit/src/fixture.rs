@@ -82,6 +82,7 @@ pub fn question(call: CallId, what: &str) -> NewApproval {
         asked: NOW,
         expires: NOW.plus(Duration::from_secs(300)),
         remember: None,
+        input: None,
     }
 }
 

@@ -151,6 +151,7 @@ impl Run<'_> {
             timeout: None,
             within: Some(self.time_left().max(SHORTEST_CALL)),
             asking: self.order.asking,
+            inputs: None,
         }
     }
 

@@ -4,11 +4,11 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Changes, StoreError};
 use crate::id::{AgentId, ApprovalId, CallId, JobId, SessionKey, TenantId, ToolName, UserId};
-use crate::port::UnixMillis;
+use crate::port::{InputRequest, UnixMillis};
 use crate::tool::{Digest, Effects};
 
 /// Where a question stands.
@@ -83,6 +83,9 @@ pub struct NewApproval {
     /// What a yes for good would be remembered as; `None` where nothing is remembered of such calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remember: Option<Suggestion>,
+    /// Input that is asked for: such an approval is answered with values. `None` for a plain yes or no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Box<InputRequest>>,
 }
 
 /// A rule that could be given with a yes.
@@ -122,6 +125,8 @@ pub struct Answer {
     pub at: UnixMillis,
     /// The reason of a no, for whoever made the call.
     pub reason: Option<String>,
+    /// The values given with a yes to a request for input.
+    pub values: Option<Map<String, Value>>,
 }
 
 /// Keeps questions and their answers; a change is told as [`Topic::Approvals`](super::Topic::Approvals).
@@ -143,6 +148,13 @@ pub trait Approvals: Changes {
     /// question expired and counts for nothing.
     async fn answer(&self, tenant: &TenantId, id: ApprovalId, answer: Answer)
     -> Result<Approval, StoreError>;
+    /// Takes the values of an approved request for input: it is used from then on, and the values are forgotten. `None`
+    /// where it is not approved, or was used.
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError>;
     /// Ends a question nobody will use: it expired, or its call was cancelled. One that is over stays so, and
     /// one that was approved stays so unless it is cancelled.
     async fn close(

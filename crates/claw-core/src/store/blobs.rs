@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use super::StoreError;
 use crate::id::TenantId;
+use crate::attachment::Attachment;
 use crate::image::{self, Image, WrongType};
 use crate::port::UnixMillis;
 use crate::tool::Digest;
@@ -38,6 +39,12 @@ impl NewBlob {
     /// The blob of an image; `None` where its bytes are not at hand.
     pub fn of_image(image: &Image) -> Option<Result<Self, StoreError>> {
         image.data().map(|bytes| Self::checked(&image.mime, image.digest, Arc::clone(bytes)))
+    }
+
+    /// The blob of an attachment; `None` where its bytes are not at hand.
+    pub fn of_attachment(attachment: &Attachment) -> Option<Result<Self, StoreError>> {
+        let Attachment { mime, digest, .. } = attachment;
+        attachment.data().map(|bytes| Self::checked(mime, *digest, Arc::clone(bytes)))
     }
 
     fn checked(mime: &str, digest: Digest, bytes: Arc<[u8]>) -> Result<Self, StoreError> {

@@ -93,7 +93,7 @@ struct Anyone {
 #[async_trait]
 impl Clients for Anyone {
     async fn served(&self, _parts: Option<&Parts>) -> Result<Served, String> {
-        Ok(Served { executor: self.executor.clone(), caller: self.caller.clone() })
+        Ok(Served { executor: self.executor.clone(), caller: self.caller.clone(), approvals: None })
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {

@@ -274,6 +274,7 @@ impl Trip<'_> {
             asked: now,
             expires: now.plus(wait),
             remember,
+            input: None,
         }
     }
 

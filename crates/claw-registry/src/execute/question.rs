@@ -215,7 +215,7 @@ fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String>
 }
 
 /// Text of one line: line breaks are shown, not made.
-fn plain(text: &str, scrubber: &CallScrubber) -> String {
+pub(crate) fn plain(text: &str, scrubber: &CallScrubber) -> String {
     harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here")).replace('\n', "\\n")
 }
 

@@ -292,7 +292,9 @@ impl ChangeSite {
             asked: now,
             expires: now.plus(wait),
             remember: None,
+            input: None,
         };
+        let _paused = grant.time.pause();
         match approval::ask(&self.executor, &self.offer, request, &grant.cancel).await {
             Ok(_) => Ok(true),
             Err(_) if grant.cancel.is_cancelled() => {

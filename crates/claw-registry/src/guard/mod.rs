@@ -11,6 +11,7 @@ mod endpoints;
 mod files;
 mod graph;
 mod http;
+mod inputs;
 mod memory;
 mod printed;
 mod processes;
@@ -24,15 +25,17 @@ mod web;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use claw_core::port::{
     Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, WorkspaceAccess, World,
 };
-use claw_core::store::ChangeRecord;
+use claw_core::store::{Approval, ChangeRecord};
 use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
 use claw_core::{CallId, JobId};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
@@ -42,7 +45,7 @@ pub use self::scope::{AgentFiles, FileRules};
 pub(crate) use self::skills::look_at_skills;
 pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
-use crate::{Asking, Executor, Offer};
+use crate::{Asking, Executor, Offer, TimeLimit};
 
 /// What one call was granted.
 pub(crate) struct Grant {
@@ -58,6 +61,10 @@ pub(crate) struct Grant {
     pub(crate) writes: bool,
     /// Whether a person can be asked while the call runs.
     pub(crate) asking: Asking,
+    /// Hears of requests for input.
+    pub(crate) inputs: Option<mpsc::UnboundedSender<Approval>>,
+    /// The time that the call may take; it stands still while a person is asked.
+    pub(crate) time: TimeLimit,
     pub(crate) scope: Arc<Scope>,
     /// Whether the caller's commands reach other machines without asking for it.
     pub(crate) network: bool,
@@ -129,6 +136,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Web => ports.web = web::guard(site),
             Need::Memory => ports.memory = memory::guard(site),
             Need::Graph => ports.graph = graph::guard(site),
+            Need::Inputs => ports.inputs = Some(inputs::guard(site)),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }
@@ -230,6 +238,8 @@ fn context_to_look(
         access,
         writes: true,
         asking: Asking::Impossible,
+        inputs: None,
+        time: TimeLimit::new(Duration::ZERO),
         scope: Arc::clone(scope),
         network,
         cancel: cancel.clone(),

@@ -162,6 +162,7 @@ impl CallTool {
                     true => Asking::Possible,
                     false => Asking::Impossible,
                 },
+                inputs: None,
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {
