@@ -1,5 +1,6 @@
 //! Scrubbed whole, cut after.
 
+use claw_core::image::Image;
 use claw_core::tool::{Block, Media, Usage};
 use claw_core::{ArtifactId, TenantId};
 use serde_json::json;
