@@ -76,7 +76,8 @@ impl fmt::Debug for Attachment {
 /// The digest stands for the bytes.
 impl PartialEq for Attachment {
     fn eq(&self, other: &Self) -> bool {
-        (&self.mime, self.digest, self.bytes, &self.uri) == (&other.mime, other.digest, other.bytes, &other.uri)
+        (&self.mime, self.digest, self.bytes, &self.uri)
+            == (&other.mime, other.digest, other.bytes, &other.uri)
     }
 }
 

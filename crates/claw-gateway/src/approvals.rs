@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use claw_core::RuleId;
 use claw_core::port::InputRequest;
-use clawsmith::app::{InputValues, Verdict};
 use clawsmith::app::access::{Permission, Visitor};
+use clawsmith::app::{InputValues, Verdict};
 use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;

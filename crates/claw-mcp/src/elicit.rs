@@ -9,7 +9,11 @@ use rmcp::model::{
 use serde_json::Value;
 
 /// Puts a server's request to the person behind a call.
-pub(crate) async fn ask(call: &Call, server: &str, params: ElicitRequestParams) -> Result<ElicitResult, ToolError> {
+pub(crate) async fn ask(
+    call: &Call,
+    server: &str,
+    params: ElicitRequestParams,
+) -> Result<ElicitResult, ToolError> {
     let (message, form) = match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             let schema = serde_json::to_value(requested_schema).unwrap_or_default();

@@ -62,7 +62,9 @@ impl Watcher {
         };
         let of_first = owner(first);
         if waiting.any(|other| owner(other) != of_first) {
-            return Err("calls of several sessions wait for this server, and the request does not say whose it is");
+            return Err(
+                "calls of several sessions wait for this server, and the request does not say whose it is",
+            );
         }
         Ok(first.clone())
     }
@@ -152,7 +154,8 @@ impl ClientHandler for Watcher {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("clawsmith", env!("CARGO_PKG_VERSION"));
         let form = FormElicitationCapability::new().with_schema_validation(true);
-        let elicitation = ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new());
+        let elicitation =
+            ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
         let mut config = ClientConfig::new(capabilities, us);

@@ -157,8 +157,9 @@ impl Shelf<'_> {
                 Block::Text { .. } | Block::Resource { .. } => continue,
             };
             if let Err(why) = self.store(blob).await {
-                *block =
-                    Block::Text { text: format!("{}, could not be stored: {why}]", line.trim_end_matches(']')) };
+                *block = Block::Text {
+                    text: format!("{}, could not be stored: {why}]", line.trim_end_matches(']')),
+                };
             }
         }
     }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use claw_core::port::{UnixMillis, Version};
 use claw_core::store::{
     AcceptedSkill, AccessRole, Agent, Answer, Approval, ApprovalState, Blob, BlobCard, KEY_USE_EVERY,
-    KeyScopes, Layer, NewApproval, NewKey, NewMessage, NewSkillVersion, ProcessEnd, Rule, SessionEventBody, SkillVersion,
-    StoreError, StoredSettings, Tally,
+    KeyScopes, Layer, NewApproval, NewKey, NewMessage, NewSkillVersion, ProcessEnd, Rule, SessionEventBody,
+    SkillVersion, StoreError, StoredSettings, Tally,
 };
 use claw_core::tool::Digest;
 use claw_core::{AgentId, ApprovalId, JobId, RuleId, TenantId, ToolName, UserId};

@@ -40,7 +40,11 @@ fn a_server_of_the_official_python_sdk_asks_and_is_answered() {
     good(&home.run(&["mcp", "add", "shop", &format!("http://127.0.0.1:{port}/mcp")]));
     check_orders(&home);
     let sound = home.run(&["tools", "call", "mcp_shop_sound", "{}", "--json"]);
-    assert!(good(&sound).stdout.contains("\"attachment\"") && sound.stdout.contains("audio/wav"), "{}", sound.shown());
+    assert!(
+        good(&sound).stdout.contains("\"attachment\"") && sound.stdout.contains("audio/wav"),
+        "{}",
+        sound.shown()
+    );
 }
 
 #[track_caller]

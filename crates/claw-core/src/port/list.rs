@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Graph, GraphHost, Http, HttpHost, Inputs, Memory, MemoryHost, Processes, ProgramHost, SeenFiles,
-    Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
+    FsBridge, Graph, GraphHost, Http, HttpHost, Inputs, Memory, MemoryHost, Processes, ProgramHost,
+    SeenFiles, Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 

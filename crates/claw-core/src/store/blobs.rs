@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use smol_str::SmolStr;
 
 use super::StoreError;
-use crate::id::TenantId;
 use crate::attachment::Attachment;
+use crate::id::TenantId;
 use crate::image::{self, Image, WrongType};
 use crate::port::UnixMillis;
 use crate::tool::Digest;

@@ -8,7 +8,8 @@ use claw_core::tool::{Call, ToolError};
 use claw_registry::TimeLimit;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ErrorData,
-    GetPromptRequestParams, JsonObject, Prompt, PromptMessage, ReadResourceRequestParams, Resource, ResourceContents, ServerResult,
+    GetPromptRequestParams, JsonObject, Prompt, PromptMessage, ReadResourceRequestParams, Resource,
+    ResourceContents, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;

@@ -60,7 +60,8 @@ impl AskableClient {
         let approvals = approvals?;
         let elicitation = capabilities?.elicitation?;
         // A client that names no kind asks for values.
-        let (form, url) = (elicitation.form.is_some() || elicitation.url.is_none(), elicitation.url.is_some());
+        let (form, url) =
+            (elicitation.form.is_some() || elicitation.url.is_none(), elicitation.url.is_some());
         Some(Self { approvals, form, url })
     }
 
@@ -80,7 +81,8 @@ impl AskableClient {
     /// The result by which a client of the newer protocol is asked for an approval; `None` where it cannot be.
     pub(super) async fn required(&self, id: ApprovalId) -> Option<InputRequiredResult> {
         let (_, params) = self.question(id).await?;
-        let requests = InputRequests::from([(name_of(id), WireRequest::Elicitation(ElicitRequest::new(params)))]);
+        let requests =
+            InputRequests::from([(name_of(id), WireRequest::Elicitation(ElicitRequest::new(params)))]);
         Some(InputRequiredResult::from_input_requests(requests))
     }
 
@@ -115,7 +117,8 @@ impl AskableClient {
         let schema = match request.input.as_ref().map(|input| &input.form) {
             Some(InputForm::Url { url }) => {
                 let (url, elicitation_id) = (url.clone(), approval.id.to_string());
-                let params = ElicitRequestParams::UrlElicitationParams { meta: None, message, url, elicitation_id };
+                let params =
+                    ElicitRequestParams::UrlElicitationParams { meta: None, message, url, elicitation_id };
                 return self.url.then_some(params);
             }
             Some(InputForm::Form { schema }) => schema.clone(),

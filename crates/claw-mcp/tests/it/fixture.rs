@@ -74,7 +74,9 @@ impl Fixture {
         let policy = Policy::compile(&PolicyConfig::default()).unwrap();
         let store = Arc::new(MemoryStore::new());
         let rate = RateConfig { total: 60_000, ..RateConfig::default() };
-        let executor = Executor::builder(registry, Arc::clone(&store) as _, policy).limiter(Limiter::new(rate, 100)).build();
+        let executor = Executor::builder(registry, Arc::clone(&store) as _, policy)
+            .limiter(Limiter::new(rate, 100))
+            .build();
         let ending = CancellationToken::new();
         let clients = Arc::new(Anyone { executor, caller: caller(), change, store });
         let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
@@ -167,7 +169,11 @@ fn user() -> Value {
 impl Clients for Anyone {
     async fn served(&self, _parts: Option<&Parts>) -> Result<Served, String> {
         let approvals: Arc<dyn ClientApprovals> = Arc::new(StoredApprovals(Arc::clone(&self.store)));
-        Ok(Served { executor: self.executor.clone(), caller: self.caller.clone(), approvals: Some(approvals) })
+        Ok(Served {
+            executor: self.executor.clone(),
+            caller: self.caller.clone(),
+            approvals: Some(approvals),
+        })
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {

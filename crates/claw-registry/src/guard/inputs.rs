@@ -55,7 +55,8 @@ impl Inputs for OwnInputs {
         let mut asked = self.asked.lock().await;
         *asked += 1;
         if *asked > MOST_REQUESTS {
-            let what = format!("`{}` asked for input more than {MOST_REQUESTS} times in one call", request.server);
+            let what =
+                format!("`{}` asked for input more than {MOST_REQUESTS} times in one call", request.server);
             return Err(ToolError::new(ErrorKind::Forbidden, what));
         }
         if self.grant.asking == Asking::Impossible {
@@ -165,7 +166,9 @@ fn summary(input: &InputRequest, scrubber: &CallScrubber) -> String {
                 let kind = field.get("type").and_then(Value::as_str).unwrap_or("value");
                 lines.push(format!("  {} ({}, {need}){about}", plain(name, scrubber), plain(kind, scrubber)));
                 if names_a_secret(name) {
-                    lines.push("    this looks like a secret: a server must not ask for one in this way".to_owned());
+                    lines.push(
+                        "    this looks like a secret: a server must not ask for one in this way".to_owned(),
+                    );
                 }
             }
             if fields.is_none_or(serde_json::Map::is_empty) {
@@ -179,7 +182,18 @@ fn summary(input: &InputRequest, scrubber: &CallScrubber) -> String {
 /// Returns whether a field by this name asks for a password, a key or the like.
 fn names_a_secret(name: &str) -> bool {
     let name: String = name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
-    ["password", "passwd", "passphrase", "secret", "apikey", "token", "privatekey", "creditcard", "cvv", "pin"]
-        .iter()
-        .any(|word| if word.len() > 3 { name.contains(word) } else { name == *word })
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "apikey",
+        "token",
+        "privatekey",
+        "creditcard",
+        "cvv",
+        "pin",
+    ]
+    .iter()
+    .any(|word| if word.len() > 3 { name.contains(word) } else { name == *word })
 }

@@ -93,7 +93,9 @@ impl Approvals for PostgresStore {
         .map_err(failed(READ))?;
         let Some(taken) = taken else { return Ok(None) };
         let request: String = get(&taken, "request")?;
-        let Some(values) = row::input_values(get(&taken, "input_values")?, &request)? else { return Ok(None) };
+        let Some(values) = row::input_values(get(&taken, "input_values")?, &request)? else {
+            return Ok(None);
+        };
         query("UPDATE approvals SET state = 'used', input_values = NULL WHERE tenant = $1 AND id = $2")
             .bind(tenant.as_str())
             .bind(uuid(id.as_bytes()))

@@ -84,7 +84,8 @@ impl Approvals for SqliteStore {
         .fetch_optional(&mut *transaction)
         .await
         .map_err(failed(READ))?;
-        let Some(values) = taken.map(|(values, request)| row::input_values(values, &request)).transpose()?.flatten()
+        let Some(values) =
+            taken.map(|(values, request)| row::input_values(values, &request)).transpose()?.flatten()
         else {
             return Ok(None);
         };

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Answer, Approval, ApprovalState, Entry, EntryEvent, NewRule, Rule, RuleScope, StoreError};
+use claw_core::store::{
+    Answer, Approval, ApprovalState, Entry, EntryEvent, NewRule, Rule, RuleScope, StoreError,
+};
 use claw_core::tool::Script;
 use claw_core::{ApprovalId, RuleId};
 use claw_host::SystemClock;

@@ -69,8 +69,10 @@ fn checked(
             return Err(Error::invalid(format!("`{name}` is no {format}")));
         }
         if !allow_secrets && scrubber.text(text) != text {
-            return Err(Error::invalid(format!("the value of `{name}` looks like a secret, and was not sent"))
-                .hint(format!("give it only if you trust the MCP server `{}` with it", input.server)));
+            return Err(Error::invalid(format!(
+                "the value of `{name}` looks like a secret, and was not sent"
+            ))
+            .hint(format!("give it only if you trust the MCP server `{}` with it", input.server)));
         }
     }
     Ok(values)
@@ -78,16 +80,21 @@ fn checked(
 
 /// Returns whether a text has one of the formats that requests for input know; other formats take any text.
 fn fits(format: &str, text: &str) -> bool {
-    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits =
+        |text: &str, count: usize| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_date = |text: &str| {
         let parts: Vec<&str> = text.split('-').collect();
         let [year, month, day] = parts[..] else { return false };
-        let within = |text: &str, most: u32| text.parse().is_ok_and(|number: u32| (1..=most).contains(&number));
+        let within =
+            |text: &str, most: u32| text.parse().is_ok_and(|number: u32| (1..=most).contains(&number));
         digits(year, 4) && digits(month, 2) && digits(day, 2) && within(month, 12) && within(day, 31)
     };
     match format {
         "email" => text.split_once('@').is_some_and(|(name, host)| {
-            !name.is_empty() && host.contains('.') && !host.contains('@') && !text.contains(char::is_whitespace)
+            !name.is_empty()
+                && host.contains('.')
+                && !host.contains('@')
+                && !text.contains(char::is_whitespace)
         }),
         "uri" => text.split_once(':').is_some_and(|(scheme, rest)| {
             let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())

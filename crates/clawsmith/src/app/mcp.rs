@@ -9,8 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::port::Clock as _;
 use claw_core::store::{
-    Approval, ApprovalState, McpEndpoint, McpGrant, McpProgram, McpRequest, McpReview, McpServer, McpSubject, McpTool, McpToolState,
-    McpTransport, SecretPlace, StoreError, Topic,
+    Approval, ApprovalState, McpEndpoint, McpGrant, McpProgram, McpRequest, McpReview, McpServer, McpSubject,
+    McpTool, McpToolState, McpTransport, SecretPlace, StoreError, Topic,
 };
 use claw_core::tool::Caller;
 use claw_core::{AccessRequestId, AgentId, ApprovalId, SecretName, ServerName, TenantId, UserId};

@@ -212,8 +212,11 @@ impl Test {
         let setup = self.caller.load(session)?;
         let found = find(session, &setup, &self.name, &self.caller)?;
         if found.is_some_and(|card| !card.definition.enabled) {
-            return Err(Failure::usage(format!("the custom tool `{}` is disabled, and was not called", self.name))
-                .hint(format!("clawsmith tools enable {}", self.name)));
+            return Err(Failure::usage(format!(
+                "the custom tool `{}` is disabled, and was not called",
+                self.name
+            ))
+            .hint(format!("clawsmith tools enable {}", self.name)));
         }
         let call = CallTool {
             name: self.name,

@@ -60,8 +60,13 @@ async fn wakes_a_run_however_its_approval_ends(store: impl Runs) {
             2 => drop(store.close(&main, approval, Expired).await.unwrap()),
             3 => drop(store.close(&main, approval, Cancelled).await.unwrap()),
             _ => {
-                let late =
-                    Answer { approve: true, by: "ann".to_owned(), at: NOW.plus(LEASE * 60), reason: None, values: None };
+                let late = Answer {
+                    approve: true,
+                    by: "ann".to_owned(),
+                    at: NOW.plus(LEASE * 60),
+                    reason: None,
+                    values: None,
+                };
                 store.answer(&main, approval, late).await.unwrap_err();
             }
         }

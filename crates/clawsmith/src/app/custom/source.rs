@@ -163,7 +163,9 @@ impl CustomToolSource {
                         read.tools = Arc::new(tools);
                         read.readings += 1;
                     }
-                    Err(error) => tracing::error!(%error, "the files of custom tools are left as they were read"),
+                    Err(error) => {
+                        tracing::error!(%error, "the files of custom tools are left as they were read")
+                    }
                 }
             }
         }
