@@ -58,6 +58,7 @@ pub(crate) fn shorten(turns: &mut [Turn], budget: usize) {
                         }
                     }
                     Block::Image(image) => *block = Block::Text { text: image.to_string() },
+                    Block::Attachment(_) => {}
                 }),
                 Part::Image(image) => *part = Part::text(image.to_string()),
                 Part::Call(_) => {}
@@ -92,6 +93,7 @@ fn bytes(part: &Part) -> usize {
             .map(|block| match block {
                 Block::Text { text } => text.len(),
                 Block::Image(_) => IMAGE,
+                Block::Attachment(attachment) => attachment.to_string().len(),
                 Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
             })
             .sum(),

@@ -39,10 +39,12 @@ pub(crate) fn is_untrusted(reply: &Reply, meta: Option<&Meta>) -> bool {
     reply.refusal().is_none() && meta.is_some_and(is_from_outside)
 }
 
-/// Drops the bytes of an image, since a stored result only names it; the executor has stored them.
+/// Drops the bytes of images and attachments, since a stored result only names them; the executor has stored them.
 fn unload(block: &mut Block) {
-    if let Block::Image(image) = block {
-        image.unload();
+    match block {
+        Block::Image(image) => image.unload(),
+        Block::Attachment(attachment) => attachment.unload(),
+        Block::Text { .. } | Block::Resource { .. } => {}
     }
 }
 
@@ -130,6 +132,11 @@ fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {
         Block::Resource { uri, text, .. } => {
             let text = text.unwrap_or_default();
             Block::Text { text: mark(format!("{uri}\n{text}")) }
+        }
+        // Its address is the writer's word too.
+        Block::Attachment(mut attachment) => {
+            attachment.uri = None;
+            Block::Attachment(attachment)
         }
         image @ Block::Image(_) => image,
     };

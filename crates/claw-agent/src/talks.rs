@@ -176,6 +176,7 @@ fn words(part: Part) -> Option<Words> {
                 Block::Text { text } => Some(Cow::Borrowed(text.as_str())),
                 Block::Resource { text, .. } => text.as_deref().map(Cow::Borrowed),
                 Block::Image(image) => Some(Cow::Owned(image.to_string())),
+                Block::Attachment(attachment) => Some(Cow::Owned(attachment.to_string())),
             });
             let texts: Vec<Cow<'_, str>> = texts.collect();
             let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| !is_mark(line));

@@ -6,6 +6,7 @@
 //!
 //! Read [`tool`] first.
 
+pub mod attachment;
 pub mod event;
 pub mod graph;
 pub mod id;

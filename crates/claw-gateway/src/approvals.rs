@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use claw_core::RuleId;
+use claw_core::port::InputRequest;
 use clawsmith::app::access::{Permission, Visitor};
-use clawsmith::app::{RuleFor, Verdict};
+use clawsmith::app::{InputValues, RuleFor, Verdict};
 use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule, RuleWidth};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::api::{Body, Json, Path, Visit};
 use crate::error::ApiError;
 
 /// An answer.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Given {
     /// The call may run, this once; else it is denied.
     pub(crate) approve: bool,
@@ -26,6 +28,15 @@ pub(crate) struct Given {
     /// With a yes: do not ask about such calls again.
     #[serde(default)]
     pub(crate) always: Option<AlwaysGiven>,
+    /// The values for a request for input, by the names of its fields; only with `approve`.
+    #[serde(default)]
+    pub(crate) values: Option<Map<String, Value>>,
+    /// Sends values that look like secrets all the same.
+    #[serde(default)]
+    pub(crate) allow_secrets: bool,
+    /// Dismisses a request for input: neither given nor declined. Not with `approve`.
+    #[serde(default)]
+    pub(crate) dismiss: bool,
 }
 
 /// A rule that is given with a yes.
@@ -95,6 +106,8 @@ pub(crate) struct ApprovalView {
     widths: Vec<WidthView>,
     /// Directories outside the workspace that a yes grants. Only an administrator answers then.
     directories: Vec<String>,
+    /// The input that an MCP server asks for, in its own words; `null` for a plain yes or no.
+    input: Option<InputRequest>,
 }
 
 /// Remembered rules.
@@ -189,12 +202,20 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
 fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, ApiError> {
     let is_admin = visit.visitor().role >= AccessRole::Admin;
     let forbidden = |what: &str| ApiError::new(StatusCode::FORBIDDEN, "forbidden", what);
-    let Given { approve, reason, always } = given;
+    let Given { approve, reason, always, values, allow_secrets, dismiss } = given;
     if !approve {
-        return match always {
-            None => Ok(Verdict::Deny { reason }),
-            Some(_) => Err(ApiError::invalid("`always` goes with a yes").hint("leave `always` out")),
+        return match (always, values, dismiss) {
+            (None, None, false) => Ok(Verdict::Deny { reason }),
+            (None, None, true) => Ok(Verdict::Dismiss),
+            (Some(_), ..) => Err(ApiError::invalid("`always` goes with a yes").hint("leave `always` out")),
+            (None, Some(_), _) => Err(ApiError::invalid("`values` come with `approve`")),
         };
+    }
+    if dismiss {
+        return Err(ApiError::invalid("`dismiss` does not come with `approve`"));
+    }
+    if let Some(values) = values {
+        return Ok(Verdict::Values(InputValues { values, allow_secrets }));
     }
     if !found.request.directories.is_empty() && !is_admin {
         let what = "a yes grants directories of this machine, which only an administrator may do";
@@ -245,5 +266,6 @@ fn shown(approval: &Approval) -> ApprovalView {
             .map(|rule| WidthView { width: rule.width, covers: rule.text })
             .collect(),
         directories: request.directories.iter().map(|root| root.path.display().to_string()).collect(),
+        input: request.input.map(|input| *input),
     }
 }

@@ -12,9 +12,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any_service};
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::app::mcp::protocol::{
-    Clients, HttpServer, LoginWish, Parts, Served, ServerReport, http_server,
+    ClientApprovals, Clients, HttpServer, LoginWish, Parts, Served, ServerReport, http_server,
 };
-use clawsmith::app::mcp::{AccessWish, NewServer, ServerView};
+use clawsmith::app::mcp::{AccessWish, AnsweringClient, NewServer, ServerView};
 use clawsmith::store::{McpGrant, McpOverrides, McpRequest, McpServer, McpSubject, McpTool, McpToolState};
 use clawsmith::{AccessRequestId, Digest, KeyId, ServerName, UserId};
 use schemars::JsonSchema;
@@ -121,7 +121,11 @@ impl Clients for NetworkClients {
         let session = who.0.session_named(agent.as_deref(), "mcp").map_err(told)?;
         let wish = CallerWish { agent: agent.as_deref(), session: Some(&session) };
         let caller = gateway.app().caller_of(&who.0, &wish).await.map_err(told)?;
-        Ok(Served { executor: gateway.sessions().deployment().executor.clone(), caller })
+        let approvals = who.0.may(Permission::AnswerApprovals).is_ok().then(|| {
+            let (app, by) = (gateway.app().of_tenant(&who.0.tenant), who.0.name());
+            Arc::new(AnsweringClient { app, by }) as Arc<dyn ClientApprovals>
+        });
+        Ok(Served { executor: gateway.sessions().deployment().executor.clone(), caller, approvals })
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {

@@ -136,6 +136,14 @@ struct Answer {
     approve: bool,
     reason: Option<String>,
     always: Option<approvals::AlwaysGiven>,
+    /// The values for a request for input.
+    values: Option<serde_json::Map<String, Value>>,
+    /// Sends values that look like secrets all the same.
+    #[serde(default)]
+    allow_secrets: bool,
+    /// Dismisses a request for input.
+    #[serde(default)]
+    dismiss: bool,
 }
 
 /// The answer to a request of a client.
@@ -332,11 +340,8 @@ impl Connection {
                 let id = answer.approval_id.parse().map_err(|_| {
                     ApiError::not_found(format!("there is no approval `{}`", shown(&answer.approval_id)))
                 })?;
-                let given = approvals::Given {
-                    approve: answer.approve,
-                    reason: answer.reason,
-                    always: answer.always,
-                };
+                let Answer { approve, reason, always, values, allow_secrets, dismiss, .. } = answer;
+                let given = approvals::Given { approve, reason, always, values, allow_secrets, dismiss };
                 Ok(json!(approvals::give(visit, id, given).await?))
             }
             Command::Subscribe(of) => self.subscribe(of).await,

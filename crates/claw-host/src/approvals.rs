@@ -10,12 +10,15 @@ use claw_core::store::{
     Answer, Approval, ApprovalState, Bells, EntryEvent, NewApproval, Record, StoreError, Topic,
 };
 use claw_core::{ApprovalId, TenantId};
+use serde_json::{Map, Value};
 
 /// A table of approvals, and a bell that rings when one changes.
 #[derive(Debug)]
 pub(crate) struct ApprovalTable {
     // Ids sort by time, so the first row is the oldest.
     rows: Mutex<BTreeMap<ApprovalId, Approval>>,
+    /// Values that were given and not taken yet.
+    values: Mutex<BTreeMap<ApprovalId, Map<String, Value>>>,
     most: usize,
     pub(crate) bells: Bells,
 }
@@ -24,7 +27,7 @@ impl ApprovalTable {
     /// Creates a table that keeps about `most` rows: the oldest that are over or expired make room; a pending
     /// or unused one is never dropped.
     pub(crate) fn new(most: usize) -> Self {
-        Self { rows: Mutex::default(), most, bells: Bells::default() }
+        Self { rows: Mutex::default(), values: Mutex::default(), most, bells: Bells::default() }
     }
 
     pub(crate) fn request(&self, new: NewApproval) -> Approval {
@@ -75,8 +78,22 @@ impl ApprovalTable {
             row.state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
             row.answered_by = Some(answer.by);
             row.reason = answer.reason;
+            if let Some(values) = answer.values {
+                self.values().insert(id, values);
+            }
             Ok(())
         })
+    }
+
+    pub(crate) fn take_values(&self, tenant: &TenantId, id: ApprovalId) -> Option<Map<String, Value>> {
+        let mut rows = self.rows();
+        let row = rows.get_mut(&id).filter(|row| row.request.tenant == *tenant)?;
+        if row.state != ApprovalState::Approved || row.request.input.is_none() {
+            return None;
+        }
+        row.state = ApprovalState::Used;
+        self.ring();
+        Some(self.values().remove(&id).unwrap_or_default())
     }
 
     pub(crate) fn close(
@@ -143,6 +160,7 @@ impl ApprovalTable {
             let useless: Vec<_> = useless.map(|(id, _)| *id).take(excess).collect();
             for id in useless {
                 rows.remove(&id);
+                self.values().remove(&id);
             }
         }
     }
@@ -157,6 +175,10 @@ impl ApprovalTable {
 
     fn ring(&self) {
         self.bells.ring(Topic::Approvals);
+    }
+
+    fn values(&self) -> MutexGuard<'_, BTreeMap<ApprovalId, Map<String, Value>>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<ApprovalId, Approval>> {

@@ -14,6 +14,7 @@ use claw_core::store::{
 };
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, NodeId, SessionKey, TenantId};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::approvals::ApprovalTable;
@@ -204,6 +205,14 @@ impl Approvals for MemoryStore {
         answer: Answer,
     ) -> Result<Approval, StoreError> {
         self.approvals.answer(tenant, id, answer)
+    }
+
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError> {
+        Ok(self.approvals.take_values(tenant, id))
     }
 
     async fn close(

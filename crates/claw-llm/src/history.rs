@@ -137,6 +137,7 @@ fn outcome(told: &Told, sees: bool) -> Outcome<'_> {
             Block::Resource { uri, text, .. } => {
                 texts.push(text.as_ref().map_or_else(|| uri.clone(), |text| format!("{uri}\n{text}")));
             }
+            Block::Attachment(attachment) => texts.push(attachment.to_string()),
             Block::Image(image) => match shown(image, sees) {
                 Ok(shown) => images.push(shown),
                 Err(text) => texts.push(text),

@@ -147,6 +147,7 @@ fn block_length(block: &Block) -> usize {
     match block {
         Block::Text { text } => text.len(),
         Block::Image(_) => 4_000,
+        Block::Attachment(attachment) => attachment.to_string().len(),
         Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
     }
 }

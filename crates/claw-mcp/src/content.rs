@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use claw_core::attachment::Attachment;
 use claw_core::image::Image;
 use claw_core::tool::{Block, Output, ToolError};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -39,7 +40,7 @@ pub(crate) fn blocks(content: ContentBlock) -> Vec<Block> {
     }
 }
 
-/// Converts one block. Bytes that a model cannot read are named, not sent.
+/// One block. Bytes that a model cannot read are attached: kept, and named to it.
 fn block(block: ContentBlock) -> Block {
     match block {
         ContentBlock::Text(text) => Block::Text { text: text.text },
@@ -49,10 +50,12 @@ fn block(block: ContentBlock) -> Block {
                 text: format!("[an image of type {} that is not valid base64]", image.mime_type),
             },
         },
-        ContentBlock::Audio(audio) => {
-            let bytes = audio.data.len() / 4 * 3;
-            Block::Text { text: format!("[audio of type {}, about {bytes} bytes]", audio.mime_type) }
-        }
+        ContentBlock::Audio(audio) => match STANDARD.decode(audio.data.as_bytes()) {
+            Ok(bytes) => Block::Attachment(Attachment::new(audio.mime_type, None, bytes)),
+            Err(_) => {
+                Block::Text { text: format!("[audio of type {} that is not valid base64]", audio.mime_type) }
+            }
+        },
         ContentBlock::Resource(resource) => contents(resource.resource),
         _ => Block::Text { text: "[a kind of content that is not known here]".to_owned() },
     }
@@ -69,8 +72,8 @@ pub(crate) fn contents(contents: ResourceContents) -> Block {
             match (is_image, mime_type, STANDARD.decode(blob.as_bytes())) {
                 (true, Some(mime), Ok(bytes)) => Block::Image(Image::new(mime, bytes)),
                 (_, mime, Ok(bytes)) => {
-                    let text = format!("[{} bytes of binary data]", bytes.len());
-                    Block::Resource { uri, mime: mime.map(Into::into), text: Some(text) }
+                    let mime = mime.unwrap_or_else(|| "application/octet-stream".to_owned());
+                    Block::Attachment(Attachment::new(mime, Some(uri), bytes))
                 }
                 (_, mime, Err(_)) => {
                     let text = "[binary data that is not valid base64]".to_owned();
@@ -118,10 +121,21 @@ mod tests {
         )
         .unwrap();
         let text = texts(&given.content);
-        for part in ["words", "not valid base64", "audio of type audio/wav", "inside", "3 bytes", "linked"] {
+        for part in ["words", "not valid base64", "inside", "linked"] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
         assert!(matches!(&given.content[1], Block::Image(_)));
+        let attached: Vec<_> = given
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Attachment(attachment) => Some(attachment),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(attached[0].to_string(), "[audio audio/wav, 3 bytes]");
+        assert_eq!(attached[1].to_string(), "[file application/octet-stream, 3 bytes, of a://c]");
+        assert!(attached.iter().all(|attachment| attachment.data().is_some_and(|data| **data == [0, 1, 2])));
         assert_eq!(given.details, Some(json!({ "structuredContent": {"n": 1} })));
     }
 

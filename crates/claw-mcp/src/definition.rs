@@ -1,7 +1,7 @@
 //! Definitions of a server's tools: the accepted ones, and their metadata for the policy.
 
 use claw_core::store::{McpServer, McpTool};
-use claw_core::tool::{Cost, Effect, Effects, Group, Meta, Source, Spec};
+use claw_core::tool::{Cost, Effect, Effects, Group, Meta, Need, Source, Spec};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -29,6 +29,7 @@ pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), S
     meta.also_in = vec![Group::Named(SmolStr::new_static("mcp"))].into();
     meta.source = Source::Mcp { server: SmolStr::new(server.name.as_str()) };
     meta.effects = effects(definition.get("annotations"));
+    meta.needs = vec![Need::Inputs].into();
     meta.cost = Cost::Normal;
     meta.timeout_secs = Some(server.timeout_secs.saturating_add(GRACE));
     meta.label = text("title").map(SmolStr::new);

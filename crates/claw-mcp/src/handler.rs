@@ -4,26 +4,39 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use claw_core::tool::Progress;
+use claw_core::tool::Call;
+use claw_registry::TimeLimit;
 use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, LoggingMessageNotificationParam, NumberOrString,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    LoggingMessageNotificationParam, NumberOrString, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, UrlElicitationCapability,
 };
-use rmcp::service::NotificationContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use tokio::sync::Notify;
 
-/// The client side of one connection. Sampling, roots and elicitation are not offered: a server gets nothing
-/// from us but the content of calls.
+use crate::elicit;
+
+/// The client side of one connection. Sampling and roots are not offered: a server gets nothing from us that no call gave
+/// it, or that the person behind a call was not asked for.
 #[derive(Clone, Default)]
 pub(crate) struct Watcher(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     server: String,
-    progress: Mutex<HashMap<NumberOrString, Progress>>,
+    /// The calls that wait for an answer, by the token of their progress.
+    calls: Mutex<HashMap<NumberOrString, Waiting>>,
     changed: Notify,
+}
+
+/// A call that waits for the server's answer, and its limit of time.
+#[derive(Clone)]
+struct Waiting {
+    call: Call,
+    time: TimeLimit,
 }
 
 impl Watcher {
@@ -31,10 +44,29 @@ impl Watcher {
         Self(Arc::new(Shared { server: server.to_owned(), ..Shared::default() }))
     }
 
-    /// Passes the progress of a request on until the guard is dropped.
-    pub(crate) fn follow(&self, token: &ProgressToken, progress: Progress) -> Following {
-        self.progress().insert(token.0.clone(), progress);
+    /// Passes the progress of a call and the server's requests for input on until the guard is dropped.
+    pub(crate) fn follow(&self, token: &ProgressToken, call: Call, time: TimeLimit) -> Following {
+        self.calls().insert(token.0.clone(), Waiting { call, time });
         Following { watcher: self.clone(), token: token.0.clone() }
+    }
+
+    /// The call that a request for input belongs to. The protocol does not say which it is: if calls of several sessions
+    /// wait for this server, nobody is asked, since the wrong person could be.
+    fn asking_call(&self) -> Result<Waiting, &'static str> {
+        let calls = self.calls();
+        let mut waiting = calls.values();
+        let first = waiting.next().ok_or("no call waits for this server, so there is nobody to ask")?;
+        let owner = |waiting: &Waiting| {
+            let caller = waiting.call.caller();
+            (caller.tenant.clone(), caller.user.clone(), caller.agent.clone(), caller.session.clone())
+        };
+        let of_first = owner(first);
+        if waiting.any(|other| owner(other) != of_first) {
+            return Err(
+                "calls of several sessions wait for this server, and the request does not say whose it is",
+            );
+        }
+        Ok(first.clone())
     }
 
     /// Waits until the server announces changed tools.
@@ -46,12 +78,12 @@ impl Watcher {
         self.0.changed.notify_one();
     }
 
-    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<NumberOrString, Progress>> {
-        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<NumberOrString, Waiting>> {
+        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Ends the passing on of progress when it is dropped.
+/// Ends the passing on of progress and requests when it is dropped.
 pub(crate) struct Following {
     watcher: Watcher,
     token: NumberOrString,
@@ -59,7 +91,7 @@ pub(crate) struct Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.watcher.progress().remove(&self.token);
+        self.watcher.calls().remove(&self.token);
     }
 }
 
@@ -69,8 +101,9 @@ impl ClientHandler for Watcher {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let listener = self.progress().get(&params.progress_token.0).cloned();
-        let Some(listener) = listener else { return };
+        let waiting = self.calls().get(&params.progress_token.0).cloned();
+        let Some(waiting) = waiting else { return };
+        let listener = waiting.call.progress();
         let share = match params.total {
             Some(total) => format!("{}/{total}", params.progress),
             None => params.progress.to_string(),
@@ -90,13 +123,42 @@ impl ClientHandler for Watcher {
         tracing::debug!(server = %self.0.server, level = ?params.level, "{text}");
     }
 
+    /// Puts a request for input to the person behind the call that waits. Where nobody can be asked, it is cancelled.
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let cancelled = |why: &str| {
+            tracing::debug!(server = %self.0.server, "a request for input is cancelled: {why}");
+            Ok(ElicitResult::new(ElicitationAction::Cancel))
+        };
+        let Waiting { call, time } = match self.asking_call() {
+            Ok(waiting) => waiting,
+            Err(why) => return cancelled(why),
+        };
+        let _paused = time.pause();
+        tokio::select! {
+            asked = elicit::ask(&call, &self.0.server, request) => match asked {
+                Ok(answer) => Ok(answer),
+                Err(error) => cancelled(&error.message),
+            },
+            () = context.ct.cancelled() => cancelled("the server withdrew it"),
+        }
+    }
+
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.note_change();
     }
 
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("clawsmith", env!("CARGO_PKG_VERSION"));
-        let mut config = ClientConfig::new(ClientCapabilities::default(), us);
+        let form = FormElicitationCapability::new().with_schema_validation(true);
+        let elicitation =
+            ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        let mut config = ClientConfig::new(capabilities, us);
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config
     }

@@ -13,6 +13,7 @@ mod access;
 mod connection;
 mod content;
 mod definition;
+mod elicit;
 mod error;
 mod handler;
 mod hub;
@@ -30,4 +31,6 @@ pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, McpSecrets, McpTools, SecretKind, secret_name};
 pub use name::tool_name;
 pub use oauth::{LoginView, LoginWish};
-pub use serve::{ClawServer, Clients, HttpServer, Served, http_server, serve_stdio};
+pub use serve::{
+    ClawServer, ClientAnswer, ClientApprovals, Clients, HttpServer, Served, http_server, serve_stdio,
+};

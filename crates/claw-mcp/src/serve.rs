@@ -1,6 +1,8 @@
 //! Our tools for MCP clients: those that the policy gives the client's caller, with the same checks as every
 //! call.
 
+mod asking;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,14 +14,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use claw_core::CallId;
 use claw_core::tool::{Block, Caller, Digest, Effect, Meta, Progress, Spec};
-use claw_registry::{Asking, CallError, Executor, Reply, Request};
+use claw_registry::{Asking, CallError, Executor, Offer, Reply, Request};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    Resource, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool, ToolAnnotations,
+    ProtocolVersion, Resource, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -30,6 +33,8 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::asking::AskableClient;
+pub use self::asking::{ClientAnswer, ClientApprovals};
 use crate::transport::LARGEST_MESSAGE;
 
 /// The most calls that wait for an approval and are found again by their arguments.
@@ -43,6 +48,8 @@ pub struct Served {
     pub executor: Executor,
     /// The caller.
     pub caller: Caller,
+    /// Answers approvals for the client; `None` where its key may not.
+    pub approvals: Option<Arc<dyn ClientApprovals>>,
 }
 
 /// Identifies the clients of a server.
@@ -77,7 +84,7 @@ impl ClawServer {
 
     /// Returns a digest of the client's current tools; `None` if it has no access any more.
     async fn digest(&self, extensions: &rmcp::model::Extensions) -> Option<Digest> {
-        let Served { executor, caller } = self.served(extensions).await.ok()?;
+        let Served { executor, caller, .. } = self.served(extensions).await.ok()?;
         Some(Digest::of(&executor.offer(caller).await.specs(|_, _| {})))
     }
 
@@ -154,7 +161,7 @@ impl ServerHandler for ClawServer {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let Served { executor, caller } = self.served(&context.extensions).await?;
+        let Served { executor, caller, .. } = self.served(&context.extensions).await?;
         let offer = executor.offer(caller).await;
         let specs = offer.specs(|meta, why| tracing::warn!(tool = %meta.name, %why, "a tool cannot be made"));
         let tools = specs.iter().filter_map(|spec| Some(listed(spec, offer.meta(spec.name.as_str())?)));
@@ -166,7 +173,11 @@ impl ServerHandler for ClawServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Served { executor, caller } = self.served(&context.extensions).await?;
+        let Served { executor, caller, approvals } = self.served(&context.extensions).await?;
+        let client = AskableClient::new(approvals, context.client_capabilities());
+        let is_modern =
+            context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let mut responses = request.input_responses.unwrap_or_default();
         let args = Value::Object(request.arguments.unwrap_or_default());
         let who = (&caller.tenant, &caller.user, &caller.agent, &caller.session);
         let key = Digest::of(&(who, &request.name, &args));
@@ -180,7 +191,24 @@ impl ServerHandler for ClawServer {
         if let Some((progress, _)) = &teller {
             call.progress = progress.clone();
         }
-        let reply = executor.execute(&offer, call).await;
+        // Requests for input come while the call runs, when a client of the newer protocol cannot be asked.
+        let listener = client.clone().filter(|_| !is_modern).map(|client| (client, context.peer.clone()));
+        let mut again = client.is_some().then(|| call.clone());
+        let mut reply = execute(&executor, &offer, call, listener.as_ref()).await;
+        if let (Some(client), Err(CallError::Waiting(waiting))) = (&client, &reply.outcome) {
+            let id = waiting.approval;
+            let is_answered = match is_modern {
+                true => client.take(id, &mut responses).await,
+                false => client.ask(&context.peer, id).await,
+            };
+            if let Some(call) = again.take().filter(|_| is_answered) {
+                reply = execute(&executor, &offer, call, listener.as_ref()).await;
+            } else if is_modern && let Some(required) = client.required(id).await {
+                self.remember(key, &reply);
+                return Ok(CallToolResponse::InputRequired(required));
+            }
+        }
+        drop(again);
         self.remember(key, &reply);
         // The call's progress is sent before its result.
         if let Some((progress, task)) = teller {
@@ -253,6 +281,29 @@ impl ServerHandler for ClawServer {
                         return Ok(());
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Makes a call; requests for input that it puts meanwhile are asked of the client too.
+async fn execute(
+    executor: &Executor,
+    offer: &Offer,
+    mut call: Request,
+    client: Option<&(AskableClient, Peer<RoleServer>)>,
+) -> Reply {
+    let Some((client, peer)) = client else { return executor.execute(offer, call).await };
+    let (sender, mut asked) = mpsc::unbounded_channel();
+    call.inputs = Some(sender);
+    let mut executing = std::pin::pin!(executor.execute(offer, call));
+    loop {
+        tokio::select! {
+            reply = &mut executing => return reply,
+            Some(approval) = asked.recv() => {
+                let (client, peer, id) = (client.clone(), peer.clone(), approval.id);
+                // Whoever answers first counts; the call goes on with that answer.
+                tokio::spawn(async move { client.ask(&peer, id).await });
             }
         }
     }
@@ -373,6 +424,18 @@ fn content(block: &Block) -> ContentBlock {
         Block::Image(image) => match image.data() {
             Some(bytes) => ContentBlock::image(STANDARD.encode(bytes), image.mime.to_string()),
             None => ContentBlock::text(format!("[an image of type {}]", image.mime)),
+        },
+        Block::Attachment(attachment) => match (attachment.data(), &attachment.uri) {
+            (Some(bytes), None) if attachment.is_audio() => {
+                ContentBlock::audio(STANDARD.encode(bytes), attachment.mime.to_string())
+            }
+            (Some(bytes), uri) => ContentBlock::resource(ResourceContents::BlobResourceContents {
+                uri: uri.clone().unwrap_or_else(|| format!("clawsmith:blob/{}", attachment.digest)),
+                mime_type: Some(attachment.mime.to_string()),
+                blob: STANDARD.encode(bytes),
+                meta: None,
+            }),
+            (None, _) => ContentBlock::text(attachment.to_string()),
         },
         Block::Resource { uri, mime, text: Some(text) } => {
             ContentBlock::resource(ResourceContents::TextResourceContents {

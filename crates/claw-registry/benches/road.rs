@@ -97,6 +97,13 @@ impl Approvals for NoStore {
     async fn answer(&self, _: &TenantId, id: ApprovalId, _: Answer) -> Result<Approval, StoreError> {
         Err(StoreError::ApprovalState { id, state: "missing" })
     }
+    async fn take_values(
+        &self,
+        _: &TenantId,
+        _: ApprovalId,
+    ) -> Result<Option<serde_json::Map<String, serde_json::Value>>, StoreError> {
+        Ok(None)
+    }
     async fn close(&self, _: &TenantId, id: ApprovalId, _: ApprovalState) -> Result<Approval, StoreError> {
         Err(StoreError::ApprovalState { id, state: "missing" })
     }

@@ -23,15 +23,27 @@ pub(crate) async fn ask(
     question: NewApproval,
     cancel: &CancellationToken,
 ) -> Result<ApprovalId, Refusal> {
+    let row = put_and_wait(executor, offer, question, (cancel, &|_| {})).await;
+    answer(&row.map_err(|error| unasked(&error))?, cancel)
+}
+
+/// Puts the question, or finds it again, tells `asked` of it if it is open, and waits until it is over.
+pub(crate) async fn put_and_wait(
+    executor: &Executor,
+    offer: &Offer,
+    question: NewApproval,
+    (cancel, asked): (&CancellationToken, &(dyn Fn(&Approval) + Send + Sync)),
+) -> Result<Approval, StoreError> {
     let store = &executor.0.store;
     let caller = offer.caller();
     let call = question.call;
     // Subscribed before the row is read, so that no answer is missed.
     let mut changes = store.changes(Topic::Approvals);
-    let mut row = store.request(question).await.map_err(|error| unasked(&error))?;
+    let mut row = store.request(question).await?;
     if row.state == ApprovalState::Pending {
         let shown = Box::new(row.clone());
         executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
+        asked(&row);
     }
     let asked = row.clone();
     let answering = approver::answer(executor, offer, &asked).fuse();
@@ -50,11 +62,10 @@ pub(crate) async fn ask(
             // An answer given at the same moment stands: `close` does not change a decided approval.
             Some(state) => store.close(&caller.tenant, row.id, state).await,
             None => reread(executor, offer, &row).await,
-        }
-        .map_err(|error| unasked(&error))?;
+        }?;
     }
     executor.emit(caller, call, || What::ApprovalClosed { id: row.id, state: row.state });
-    answer(&row, cancel)
+    Ok(row)
 }
 
 /// Requests the approval, or finds it again, without waiting: a pending approval ends the call as waiting.

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use claw_core::event::What;
 use claw_core::port::{ActiveSkills, Root};
-use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
+use claw_core::store::{Approval, CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, RuleId, ToolName};
 use claw_policy::approval::{Judgement, Narrowing};
@@ -35,10 +35,12 @@ use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::abandoned::Abandoned;
 use self::bounded::{Bounds, bounded};
+pub use self::bounded::{Paused, TimeLimit};
 use self::judge::Judged;
 use crate::guard::{self, Grant, Site};
 use crate::offer::{Offered, State};
@@ -73,6 +75,8 @@ pub struct Request {
     pub asking: Asking,
     /// The mode of the run that the call is part of: it narrows the call, and nothing else does away with it.
     pub narrowing: Option<Arc<Narrowing>>,
+    /// Hears of requests for input that the running call puts to a person, so that a front end can ask there and then.
+    pub inputs: Option<mpsc::UnboundedSender<Approval>>,
 }
 
 /// Arguments as a front end has them.
@@ -131,6 +135,7 @@ impl Request {
             within: None,
             asking: Asking::default(),
             narrowing: None,
+            inputs: None,
         }
     }
 
@@ -591,6 +596,8 @@ impl Trip<'_> {
         let cancel = self.request.cancel.child_token();
         let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
         let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
+        let Bounds { limit, grace } = self.bounds();
+        let time = TimeLimit::new(limit);
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
             access: self.access(&judged.analysis),
@@ -598,6 +605,8 @@ impl Trip<'_> {
             reads_only: self.approvals().denies_writing(),
             asking: self.request.asking,
             narrowing: self.request.narrowing.clone(),
+            inputs: self.request.inputs.clone(),
+            time: time.clone(),
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,
@@ -624,7 +633,7 @@ impl Trip<'_> {
         self.emit(|| What::CallStarted { tool: meta.name.clone() });
         let begun = Instant::now();
         let work = async { judged.built.tool.run_erased(&call, args).await };
-        let result = bounded(AssertUnwindSafe(work).catch_unwind(), self.bounds(), &cancel).await;
+        let result = bounded(AssertUnwindSafe(work).catch_unwind(), (&time, grace), &cancel).await;
         let took = begun.elapsed();
         tail.end();
         Ran { result, secrets, grant, abandoned, took }

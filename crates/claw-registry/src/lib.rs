@@ -32,7 +32,7 @@ pub mod validate;
 pub use approver::{ApprovalAnswer, Approver};
 pub use bound::BoundTool;
 pub use commands::{AgentCommands, CommandRules};
-pub use execute::{Arguments, Asking, Rehearsal, RehearsedVerdict, Request};
+pub use execute::{Arguments, Asking, Paused, Rehearsal, RehearsedVerdict, Request, TimeLimit};
 pub use executor::{Executor, ExecutorBuilder, Limits, WeakExecutor};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use layer::{CallerTools, ToolLayer};

@@ -9,7 +9,6 @@ mod cut;
 mod scrub;
 
 use claw_core::CallId;
-use claw_core::image::Image;
 use claw_core::store::{NewBlob, StoreError};
 use claw_core::tool::{Block, Digest, Output, ToolError};
 use serde_json::{Value, json};
@@ -117,7 +116,7 @@ async fn finish_output(
         caps::fold(&mut output.content, text);
     }
     caps::output(&mut output, limit);
-    shelf.store_images(&mut output.content).await;
+    shelf.store_bytes(&mut output.content).await;
     output
 }
 
@@ -150,22 +149,24 @@ impl Shelf<'_> {
         cut(&text, limit, &kept)
     }
 
-    /// Stores the bytes of images, so that messages can name them. An image that cannot be stored becomes a
-    /// line of text.
-    async fn store_images(&self, content: &mut [Block]) {
+    /// Stores the bytes of images and attachments, so that messages can name them. One that cannot be stored becomes a line.
+    async fn store_bytes(&self, content: &mut [Block]) {
         for block in content {
-            let Block::Image(image) = block else { continue };
-            if let Err(why) = self.store_image(image).await {
-                let (mime, bytes) = (&image.mime, image.bytes);
+            let (blob, line) = match block {
+                Block::Image(image) => (NewBlob::of_image(image), image.to_string()),
+                Block::Attachment(attachment) => (NewBlob::of_attachment(attachment), attachment.to_string()),
+                Block::Text { .. } | Block::Resource { .. } => continue,
+            };
+            if let Err(why) = self.store(blob).await {
                 *block = Block::Text {
-                    text: format!("[image {mime}, {bytes} bytes, could not be stored: {why}]"),
+                    text: format!("{}, could not be stored: {why}]", line.trim_end_matches(']')),
                 };
             }
         }
     }
 
-    async fn store_image(&self, image: &Image) -> Result<(), String> {
-        let Some(blob) = NewBlob::of_image(image) else { return Ok(()) };
+    async fn store(&self, blob: Option<Result<NewBlob, StoreError>>) -> Result<(), String> {
+        let Some(blob) = blob else { return Ok(()) };
         let (tenant, now) = (&self.offer.caller().tenant, self.offer.0.registry.world().clock.now());
         let stored = match blob {
             Ok(blob) => self.executor.0.store.put_blob(tenant, &blob, now).await,
@@ -174,7 +175,7 @@ impl Shelf<'_> {
         stored.map_err(|error| match error {
             StoreError::Refused { why, .. } => why,
             error => {
-                tracing::error!(%error, call = %self.call, "an image could not be stored");
+                tracing::error!(%error, call = %self.call, "the bytes of a result could not be stored");
                 "the store failed; make the call again later".to_owned()
             }
         })

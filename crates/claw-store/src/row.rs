@@ -8,17 +8,27 @@ use std::collections::BTreeMap;
 use claw_core::port::{UnixMillis, Version};
 use claw_core::store::{
     AcceptedSkill, AccessRole, Agent, Answer, Approval, ApprovalState, Blob, BlobCard, KEY_USE_EVERY,
-    KeyScopes, Layer, NewKey, NewMessage, NewSkillVersion, ProcessEnd, Rule, SessionEventBody, SkillVersion,
-    StoreError, StoredSettings, Tally,
+    KeyScopes, Layer, NewApproval, NewKey, NewMessage, NewSkillVersion, ProcessEnd, Rule, SessionEventBody,
+    SkillVersion, StoreError, StoredSettings, Tally,
 };
 use claw_core::tool::Digest;
 use claw_core::{AgentId, ApprovalId, JobId, RuleId, TenantId, ToolName, UserId};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{BytesDeserializer, Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use self::sealed::*;
+
+/// The values given to an approved request for input, from its columns; `None` for an approval that is no such request.
+pub(crate) fn input_values(
+    values: Option<String>,
+    request: &str,
+) -> Result<Option<Map<String, Value>>, StoreError> {
+    let request: NewApproval = json("an approval", request)?;
+    let values = values.map(|values| json("an approval's values", &values)).transpose()?;
+    Ok(request.input.map(|_| values.unwrap_or_default()))
+}
 
 /// Returns the event for a message: its place, not its content.
 pub(crate) fn message_event(message: &NewMessage, seq: u64, run: JobId) -> SessionEventBody {

@@ -84,6 +84,7 @@ pub fn question(call: CallId, what: &str) -> NewApproval {
         expires: NOW.plus(Duration::from_secs(300)),
         remember: None,
         directories: Vec::new(),
+        input: None,
     }
 }
 

@@ -12,6 +12,7 @@ use claw_core::store::{
 };
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, SessionKey, TenantId};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 /// The methods of a store.
@@ -119,6 +120,13 @@ impl<S: CallStore> Approvals for FailingStore<S> {
         answer: Answer,
     ) -> Result<Approval, StoreError> {
         self.pass(StoreMethod::Answer)?.answer(tenant, id, answer).await
+    }
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError> {
+        self.pass(StoreMethod::Answer)?.take_values(tenant, id).await
     }
     async fn close(
         &self,

@@ -171,6 +171,7 @@ impl Run<'_> {
             within: Some(self.time_left().max(SHORTEST_CALL)),
             asking: self.order.asking,
             narrowing: self.order.narrowing.clone().map(Arc::new),
+            inputs: None,
         }
     }
 

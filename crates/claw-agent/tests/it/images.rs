@@ -123,7 +123,7 @@ fn shown(question: &Question) -> (String, Vec<Vec<u8>>) {
             Part::Result(told) => told.content.iter().for_each(|block| match block {
                 Block::Text { text } => texts.push(text.clone()),
                 Block::Image(shown) => image(shown),
-                Block::Resource { .. } => {}
+                Block::Resource { .. } | Block::Attachment(_) => {}
             }),
             Part::Thinking { .. } | Part::Call(_) => {}
         }

@@ -52,7 +52,8 @@ impl Bench {
     }
 
     async fn answer(&self, approval: &Approval, approve: bool) {
-        let answer = Answer { approve, by: "ann".to_owned(), at: self.clock.now(), reason: None };
+        let answer =
+            Answer { approve, by: "ann".to_owned(), at: self.clock.now(), reason: None, values: None };
         self.deployment.store.answer(&tenant(), approval.id, answer).await.unwrap();
     }
 }

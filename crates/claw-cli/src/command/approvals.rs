@@ -13,8 +13,9 @@ use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
-use clawsmith::app::{Answered, RulePreview, Setup, Verdict};
-use serde_json::Value;
+use clawsmith::app::{Answered, InputValues, RulePreview, Setup, Verdict};
+use serde_json::map::Entry;
+use serde_json::{Map, Value};
 
 use super::ledger::time;
 use crate::caller;
@@ -56,6 +57,20 @@ Examples:
   clawsmith approvals deny 019b7611
   clawsmith approvals deny 019b7611 --reason 'not on the main branch'")]
     Deny(No),
+    /// Give the values that an MCP server asks for: they are checked, and sent to that server alone.
+    #[command(
+        after_help = "`show` lists the fields. Fields that are left out get their defaults; a field with several values is \
+given several times. Say no with `deny`.
+
+Examples:
+  clawsmith approvals answer 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8 size=M count=2
+  clawsmith approvals answer 019b7611-3c00 colour=red colour=blue"
+    )]
+    Answer(Values),
+    /// Dismiss a request of an MCP server for values: neither given nor declined.
+    #[command(after_help = "Examples:
+  clawsmith approvals dismiss 019b7611")]
+    Dismiss(Question),
     /// Wait for approvals, and answer each here as it comes.
     #[command(
         after_help = "At a terminal each question is put to you as it comes; elsewhere it is printed. Ctrl-C ends it.
@@ -95,6 +110,40 @@ pub(crate) struct No {
     reason: Option<String>,
 }
 
+/// Which question, and the values.
+#[derive(Debug, Args)]
+pub(crate) struct Values {
+    #[command(flatten)]
+    question: Question,
+    /// Values by the names of their fields.
+    #[arg(value_name = "NAME=VALUE")]
+    values: Vec<String>,
+    /// Send values that look like secrets all the same.
+    #[arg(long)]
+    allow_secrets: bool,
+}
+
+impl Values {
+    fn read(self) -> Result<(Question, InputValues), Failure> {
+        let Self { question, values: given, allow_secrets } = self;
+        let mut values = Map::new();
+        for pair in given {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(Failure::usage(format!("`{pair}` names no field")).hint("write NAME=VALUE"));
+            };
+            let value = Value::from(value);
+            match values.entry(name) {
+                Entry::Vacant(place) => drop(place.insert(value)),
+                Entry::Occupied(mut place) => match place.get_mut() {
+                    Value::Array(several) => several.push(value),
+                    first => *first = Value::Array(vec![first.take(), value]),
+                },
+            }
+        }
+        Ok((question, InputValues { values, allow_secrets }))
+    }
+}
+
 /// An approval.
 #[derive(Debug, Args)]
 pub(crate) struct Question {
@@ -123,6 +172,11 @@ impl Approvals {
             Self::Deny(No { question, reason }) => {
                 question.answer(session, &setup, Verdict::Deny { reason }, &scrubber)
             }
+            Self::Answer(values) => {
+                let (question, values) = values.read()?;
+                question.answer(session, &setup, Verdict::Values(values), &scrubber)
+            }
+            Self::Dismiss(question) => question.answer(session, &setup, Verdict::Dismiss, &scrubber),
             Self::Watch => watch::run(session, &setup),
             Self::Rules(list) => list.run(session, &setup, &scrubber),
             Self::Revoke(revoke) => revoke.run(session, &setup),

@@ -75,6 +75,31 @@ def value(schema):
     return {"string": "text", "number": 1.5, "integer": 2, "boolean": True, "array": [], "null": None}.get(kind, "text")
 
 
+def answer(approval):
+    """Answers a request for input: fields that are required and have no default get a value."""
+    shown = json.loads(run("approvals", "show", approval, "--json").stdout)
+    schema = (shown["request"] if "request" in shown else shown)["input"].get("schema", {})
+    fields = schema.get("properties", {})
+    wanted = [name for name in schema.get("required", []) if "default" not in fields.get(name, {})]
+    words = [f"{name}={json.dumps(given) if not isinstance(given := value(fields[name]), str) else given}" for name in wanted]
+    run("approvals", "answer", approval, *words)
+
+
+def call_waiting(*words):
+    """Makes a call, and answers the requests for input that it waits for."""
+    child = subprocess.Popen([BINARY, "tools", "call", "--wait", *words], env=env, cwd=project, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = []
+    for line in child.stderr:
+        said.append(line)
+        if "waits for approval `" in line:
+            answer(line.split("waits for approval `", 1)[1].split("`", 1)[0])
+    done = subprocess.CompletedProcess(words, 0, child.stdout.read(), "".join(said))
+    done.returncode = child.wait(timeout=60)
+    print(words, done.returncode, done.stdout[:2000], done.stderr[:2000], file=sys.stderr)
+    return done
+
+
 def wanted_calls(tools):
     """The calls that the scenario wants, or one of each tool."""
     if "toolCalls" in CONTEXT:
@@ -86,7 +111,7 @@ def wanted_calls(tools):
 def call(name, args):
     """Calls a tool, with another login where it wants one; whether that worked."""
     for step in range(MOST_STEPS + 1):
-        done = run("tools", "call", "mcp_s_" + name, json.dumps(args))
+        done = call_waiting("mcp_s_" + name, json.dumps(args))
         said = done.stdout + done.stderr
         if "nothing is fetched" in said:
             return True  # A schema that refers to another address is refused, as it has to be.

@@ -28,6 +28,7 @@ mod help;
 mod ledger;
 mod mcp;
 mod mcp_conformance;
+mod mcp_inputs;
 mod memory;
 mod onboard;
 mod outside;

@@ -11,14 +11,14 @@ use crate::gateway::{ECHO, Gateway};
 use crate::harness::{Home, Ran};
 
 /// The packages that `make test` brings.
-struct Peers {
-    python: PathBuf,
+pub(crate) struct Peers {
+    pub(crate) python: PathBuf,
     /// Directories that a program of this Python reads.
-    python_reads: Vec<String>,
+    pub(crate) python_reads: Vec<String>,
     modules: PathBuf,
 }
 
-fn peers() -> Option<Peers> {
+pub(crate) fn peers() -> Option<Peers> {
     let (Some(python), Some(modules)) =
         (std::env::var_os("CLAWSMITH_TEST_PYTHON"), std::env::var_os("CLAWSMITH_TEST_NODE_MODULES"))
     else {
@@ -31,7 +31,7 @@ fn peers() -> Option<Peers> {
     Some(Peers { python: python.into(), python_reads: reads, modules: modules.into() })
 }
 
-fn clients() -> PathBuf {
+pub(crate) fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
@@ -42,7 +42,7 @@ fn node() -> String {
 
 impl Peers {
     /// Adds the misbehaving server under this name, with these tools.
-    fn add_faulty(&self, home: &Home, name: &str, tools: &Value, more: &[&str]) -> Ran {
+    pub(crate) fn add_faulty(&self, home: &Home, name: &str, tools: &Value, more: &[&str]) -> Ran {
         let directory = home.path().join(format!("faulty-{name}"));
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("tools.json"), tools.to_string()).unwrap();
@@ -58,18 +58,18 @@ impl Peers {
     }
 }
 
-fn named(names: &[&str]) -> Value {
+pub(crate) fn named(names: &[&str]) -> Value {
     names.iter().map(|name| json!({ "name": name, "description": format!("does {name}") })).collect()
 }
 
 #[track_caller]
-fn good(ran: &Ran) -> &Ran {
+pub(crate) fn good(ran: &Ran) -> &Ran {
     assert_eq!(ran.code, 0, "{}", ran.shown());
     ran
 }
 
 /// A server that is ended with this value.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -78,25 +78,25 @@ impl Drop for Running {
     }
 }
 
-/// Starts the reference server with this transport, on a free port; returns its port.
-fn everything(modules: &Path, transport: &str) -> (Running, u16) {
+/// Starts a server on a free port, which `given` tells it, and waits until it listens.
+pub(crate) fn listening(command: &mut Command, given: impl FnOnce(&mut Command, u16)) -> (Running, u16) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
-    let child = Command::new(node())
-        .arg(script)
-        .arg(transport)
-        .env("PORT", port.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let running = Running(child);
+    given(command, port);
+    let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let until = Instant::now() + Duration::from_secs(60);
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < until, "the reference server does not listen");
+        assert!(Instant::now() < until, "the server does not listen");
         std::thread::sleep(Duration::from_millis(50));
     }
     (running, port)
+}
+
+/// Starts the reference server with this transport, on a free port; gives its port.
+fn everything(modules: &Path, transport: &str) -> (Running, u16) {
+    let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
+    listening(Command::new(node()).arg(script).arg(transport), |command, port| {
+        command.env("PORT", port.to_string());
+    })
 }
 
 #[track_caller]
@@ -134,7 +134,7 @@ fn the_reference_server_is_bridged_over_stdio() {
     let (modules, script) = (peers.modules.to_str().unwrap(), script.to_str().unwrap());
     let add = ["mcp", "add", "every", "--read", modules, "--", &node, script, "stdio"];
     let ran = home.run_with(&[("SECRET_OF_OURS", "leak-me-not-1234")], &add);
-    assert!(good(&ran).stdout.contains("13 tools"), "{}", ran.shown());
+    assert!(good(&ran).stdout.contains(" tools"), "{}", ran.shown());
     check_everything(&home, "every");
     // Nothing of our environment, and no file of ours, reaches the program.
     let env = home
@@ -246,6 +246,54 @@ fn a_server_that_misbehaves_harms_one_call_at_most() {
     assert!(huge["ok"] == false && huge.to_string().len() < 10_000, "{}", huge.to_string().len());
     says(&fine("mcp_good_ok"), "fine");
     says(&fine("mcp_bad_ok"), "fine");
+}
+
+#[test]
+fn a_server_that_drops_its_session_answers_late_or_renames_its_tools_harms_one_call_at_most() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    let (_dropping, port) = listening(&mut Command::new(&peers.python), |command, port| {
+        command.arg(clients().join("mcp_dropping.py")).arg(port.to_string());
+    });
+    good(&home.run(&["mcp", "add", "far", &format!("http://127.0.0.1:{port}/mcp"), "--timeout", "2"]));
+    good(&peers.add_faulty(&home, "near", &named(&["ok"]), &[]));
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let call = |tool: &str| gateway.invoke(&key, &json!({ "tool": tool, "args": {} })).json();
+    let fine = |tool: &str| {
+        let until = Instant::now() + Duration::from_secs(60);
+        let mut failures = Vec::new();
+        loop {
+            let answer = call(tool);
+            if answer["ok"] == true {
+                return failures;
+            }
+            assert!(Instant::now() < until, "{tool}: {answer}");
+            failures.push(answer.to_string());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    assert_eq!(fine("mcp_far_ok"), [] as [String; 0]);
+    // The session is gone with the answer: the next call begins another one.
+    assert_eq!(fine("mcp_far_drop"), [] as [String; 0]);
+    for told in fine("mcp_far_ok") {
+        assert!(told.contains("MCP server `far`"), "{told}");
+    }
+    assert_eq!(fine("mcp_near_ok"), [] as [String; 0]);
+    let late = call("mcp_far_late").to_string();
+    assert!(late.contains("did not answer within 2 seconds"), "{late}");
+    assert_eq!(fine("mcp_far_ok"), [] as [String; 0]);
+    // A tool that the server renamed without a word is refused by it, and is gone once the server is listed again.
+    fine("mcp_far_rename");
+    let gone = call("mcp_far_ok").to_string();
+    assert!(gone.contains("MCP server `far` refused the request: no tool ok"), "{gone}");
+    good(&home.run(&["mcp", "test", "far"]));
+    let until = Instant::now() + Duration::from_secs(30);
+    while !call("mcp_far_ok").to_string().contains("no tool called") {
+        assert!(Instant::now() < until, "{}", call("mcp_far_ok"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    fine("mcp_near_ok");
 }
 
 #[test]
@@ -502,7 +550,7 @@ fn servers_of_other_clients_are_imported() {
     let ran = home.run(&["mcp", "import", file.to_str().unwrap()]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
     assert!(
-        ran.stdout.contains("every-thing is added: 13 tools") && ran.stderr.contains("broken"),
+        ran.stdout.contains("every-thing is added: ") && ran.stderr.contains("broken"),
         "{}",
         ran.shown()
     );

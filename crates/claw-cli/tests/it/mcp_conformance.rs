@@ -1,18 +1,14 @@
 //! The official conformance suite against our MCP client, and the official inspector against our server.
 //!
-//! The suite starts `tests/clients/mcp_conformance_client.py`, which drives the binary as a person would: it
-//! adds the server, logs in with the printed address, and calls the tools. Each scenario that a revision
-//! requires is run, except those of [`UNDECLARED`], which are about a capability that our client does not
-//! declare.
+//! The suite starts `tests/clients/mcp_conformance_client.py`, which drives the binary as a person would: it adds the
+//! server, logs in with the address that is printed, calls the tools and answers what servers ask for. Each scenario that a
+//! revision requires is run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::gateway::{ECHO, Gateway};
 use crate::harness::Home;
-
-/// Scenarios in which a server asks a person: our client does not declare this capability.
-const UNDECLARED: &[&str] = &["elicitation-sep1034-client-defaults", "sep-2322-client-request-state"];
 
 /// Scenarios that fail, and why.
 const EXPECTED_FAILURES: &[(&str, &str)] = &[];
@@ -81,7 +77,7 @@ fn conforms(revision: &str, least: usize) {
     assert!(EXPECTED_FAILURES.len() <= 10);
     let required = suite.required(revision);
     let (mut passed, mut failed) = (0, 0);
-    for scenario in required.iter().filter(|scenario| !UNDECLARED.contains(&scenario.as_str())) {
+    for scenario in &required {
         let may_fail = EXPECTED_FAILURES.iter().any(|(failing, _)| failing == scenario);
         match (suite.run(revision, scenario), may_fail) {
             (Ok(()), false) => passed += 1,

@@ -279,7 +279,13 @@ async fn refuses_an_answer_to_what_was_typed_when_something_else_was_typed_first
         };
         assert!(pending[0].request.summary.contains("print('"), "{}", pending[0].request.summary);
         for question in pending {
-            let answer = claw_core::store::Answer { approve: true, by: "ana".into(), at: now, reason: None };
+            let answer = claw_core::store::Answer {
+                approve: true,
+                by: "ana".into(),
+                at: now,
+                reason: None,
+                values: None,
+            };
             desk.store.answer(&TenantId::main(), question.id, answer).await.unwrap();
         }
     };

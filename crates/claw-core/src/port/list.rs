@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{
     AgentDirectory, Agents, ArtifactStore, Artifacts, Catalogue, Clock, EndpointHost, Endpoints, Files,
-    FsBridge, Graph, GraphHost, Http, HttpHost, Memory, MemoryHost, Processes, ProgramHost, SeenFiles,
-    Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
+    FsBridge, Graph, GraphHost, Http, HttpHost, Inputs, Memory, MemoryHost, Processes, ProgramHost,
+    SeenFiles, Sessions, Shell, ShellHost, SkillHost, Skills, TalkHost, Talks, UndoJournal, Web, WebHost,
 };
 use crate::tool::{Call, ToolError};
 
@@ -164,6 +164,8 @@ ports! {
         Memory "memory" gives memory: Memory from memory else "no store of documents is set up";
         /// The caller's knowledge graph.
         Graph "graph" gives graph: Graph from graph else "no store of documents is set up";
+        /// Input of the person behind the call.
+        Inputs "inputs" gives inputs: Inputs;
         /// Searching the tools themselves.
         Catalogue "catalogue" gives catalogue: Catalogue;
     }
@@ -186,7 +188,7 @@ mod tests {
     fn an_empty_world_lacks_every_need_that_has_a_host() {
         let world = World::new(Arc::new(NoTime));
         let met: Vec<_> = Need::ALL.iter().filter(|need| world.lacks(**need).is_none()).collect();
-        assert_eq!(met, [&Need::Sessions, &Need::Catalogue]);
+        assert_eq!(met, [&Need::Sessions, &Need::Inputs, &Need::Catalogue]);
         assert_eq!(world.lacks(Need::Processes), Some("no shell is set up in this build"));
     }
 

@@ -16,6 +16,7 @@ mod files;
 mod generated;
 mod graph;
 mod http;
+mod inputs;
 mod list;
 mod memory;
 mod model;
@@ -46,6 +47,7 @@ pub use files::{
 pub use generated::Generated;
 pub use graph::{Graph, GraphFound, GraphHost, GraphQuery, GraphStart};
 pub use http::{Http, HttpAnswer, HttpHost, HttpRequest};
+pub use inputs::{InputAnswer, InputForm, InputRequest, Inputs};
 pub use list::{Need, Ports, World};
 pub use memory::{
     EmbedError, EmbedPurpose, Embedder, Memory, MemoryFound, MemoryHit, MemoryHost, MemoryMode, MemoryOwner,

@@ -4,11 +4,11 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Changes, StoreError};
 use crate::id::{AgentId, ApprovalId, CallId, JobId, SessionKey, TenantId, ToolName, UserId};
-use crate::port::{Root, UnixMillis};
+use crate::port::{InputRequest, Root, UnixMillis};
 use crate::tool::{Digest, Effects};
 
 /// The state of an approval.
@@ -86,6 +86,9 @@ pub struct NewApproval {
     /// Directories outside the workspace that a yes lets the call reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<Root>,
+    /// Input that is asked for: such an approval is answered with values. `None` for a plain yes or no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Box<InputRequest>>,
 }
 
 /// Rules that could be given with a yes.
@@ -176,6 +179,8 @@ pub struct Answer {
     pub at: UnixMillis,
     /// The reason of a no, for the caller.
     pub reason: Option<String>,
+    /// The values given with a yes to a request for input.
+    pub values: Option<Map<String, Value>>,
 }
 
 /// Stores approvals and their answers; a change is announced as
@@ -199,6 +204,13 @@ pub trait Approvals: Changes {
     /// expired and has no other effect.
     async fn answer(&self, tenant: &TenantId, id: ApprovalId, answer: Answer)
     -> Result<Approval, StoreError>;
+    /// Takes the values of an approved request for input: it is used from then on, and the values are forgotten. `None`
+    /// where it is not approved, or was used.
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError>;
     /// Closes an approval that nobody will use: it expired, or its call was cancelled. A closed one stays
     /// unchanged, and an approved one too unless it is cancelled.
     async fn close(

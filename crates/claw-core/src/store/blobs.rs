@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use smol_str::SmolStr;
 
 use super::StoreError;
+use crate::attachment::Attachment;
 use crate::id::TenantId;
 use crate::image::{self, Image, WrongType};
 use crate::port::UnixMillis;
@@ -39,6 +40,12 @@ impl NewBlob {
     /// Returns the blob of an image; `None` if its bytes are not loaded.
     pub fn of_image(image: &Image) -> Option<Result<Self, StoreError>> {
         image.data().map(|bytes| Self::checked(&image.mime, image.digest, Arc::clone(bytes)))
+    }
+
+    /// The blob of an attachment; `None` where its bytes are not at hand.
+    pub fn of_attachment(attachment: &Attachment) -> Option<Result<Self, StoreError>> {
+        let Attachment { mime, digest, .. } = attachment;
+        attachment.data().map(|bytes| Self::checked(mime, *digest, Arc::clone(bytes)))
     }
 
     fn checked(mime: &str, digest: Digest, bytes: Arc<[u8]>) -> Result<Self, StoreError> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::attachment::Attachment;
 use crate::id::ArtifactId;
 use crate::image::Image;
 
@@ -55,6 +56,8 @@ pub enum Block {
     /// An image. A tool returns it with its bytes; the executor stores them and passes the image on by its
     /// digest.
     Image(Image),
+    /// Bytes that models do not read, such as audio. The road stores them and passes them on by their digest.
+    Attachment(Attachment),
     /// A resource that can be fetched.
     Resource {
         /// Its URI.
@@ -163,6 +166,7 @@ impl Output {
             match block {
                 Block::Text { text: words } => text.push_str(words),
                 Block::Image(image) => text.push_str(&image.to_string()),
+                Block::Attachment(attachment) => text.push_str(&attachment.to_string()),
                 Block::Resource { uri, text: words, .. } => {
                     text.push_str(&format!("[resource {uri}]"));
                     if let Some(words) = words {

@@ -56,7 +56,7 @@ fn text_of(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         Block::Resource { text, .. } => text.as_deref(),
-        Block::Image(_) => None,
+        Block::Image(_) | Block::Attachment(_) => None,
     });
     let lines = texts.flat_map(str::lines).filter(|line| !is_mark(line));
     lines.collect::<Vec<_>>().join("\n")

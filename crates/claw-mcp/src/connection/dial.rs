@@ -100,7 +100,7 @@ pub(super) async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Re
             let remote = target.remote(endpoint).await.map_err(settings)?;
             let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
             config.max_sse_event_size = LARGEST_MESSAGE;
-            config.max_concurrent_requests = 64;
+            config.max_concurrent_requests = 256;
             let transport = StreamableHttpClientTransport::with_client(GuardedHttp(remote), config);
             let service = watcher.clone().serve_with_lifecycle(transport, lifecycle).await?;
             Ok(Dialled { service, child: None })

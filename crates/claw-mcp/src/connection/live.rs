@@ -4,17 +4,26 @@ use std::time::Duration;
 
 use claw_core::ServerName;
 use claw_core::store::McpServer;
-use claw_core::tool::Call;
+use claw_core::tool::{Call, ToolError};
+use claw_registry::TimeLimit;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, GetPromptRequestParams,
-    JsonObject, Prompt, PromptMessage, ReadResourceRequestParams, Resource, ResourceContents, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ErrorData,
+    GetPromptRequestParams, JsonObject, Prompt, PromptMessage, ReadResourceRequestParams, Resource,
+    ResourceContents, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
-use tokio::time::{sleep, timeout};
+use serde_json::Value;
+use tokio::time::timeout;
 
 use super::dial::deepest;
 use super::{Live, ServerReport};
+use crate::elicit::answer_all;
 use crate::error::McpError;
+
+/// The most rounds in which a server asks for input during one call.
+const MOST_ROUNDS: usize = 10;
+/// The code of an error that names pages for a person to visit.
+const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 impl Live {
     /// The server as it introduced itself.
@@ -56,33 +65,54 @@ impl Live {
         listed.map(|result| result.prompts).map_err(|error| failed(server.as_str(), error))
     }
 
-    /// Calls a tool by the server's name of it.
+    /// Calls a tool by the server's name of it. A server that wants input of a person gets it, in a bounded number of rounds.
     pub(crate) async fn call(
         &self,
         server: &McpServer,
         tool: &str,
         args: JsonObject,
         (call, limit): (&Call, Duration),
-    ) -> Result<CallToolResult, McpError> {
+    ) -> Result<CallToolResult, ToolError> {
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
+        for _ in 0..MOST_ROUNDS {
+            let required = match self.call_once(server, params.clone(), (call, limit)).await? {
+                ServerResult::CallToolResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(required) => required,
+                _ => {
+                    let why = "it is no result of a tool".to_owned();
+                    return Err(McpError::Invalid { server: server.name.to_string(), why }.into());
+                }
+            };
+            let requests = required.input_requests.unwrap_or_default();
+            let responses = answer_all(call, server.name.as_str(), requests).await?;
+            params.input_responses = (!responses.is_empty()).then_some(responses);
+            params.request_state = required.request_state;
+        }
+        let why = format!("it asked for input {MOST_ROUNDS} times in a row");
+        Err(McpError::Invalid { server: server.name.to_string(), why }.into())
+    }
+
+    /// Sends one request and waits for its result.
+    async fn call_once(
+        &self,
+        server: &McpServer,
+        params: CallToolRequestParams,
+        (call, limit): (&Call, Duration),
+    ) -> Result<ServerResult, McpError> {
         let name = || server.name.to_string();
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let mut handle = sent.map_err(|error| failed(&name(), error))?;
-        let _following = self.watcher.follow(&handle.progress_token, call.progress().clone());
+        let time = TimeLimit::new(limit);
+        let _following = self.watcher.follow(&handle.progress_token, call.clone(), time.clone());
         let (why, error) = tokio::select! {
             answered = &mut handle.rx => return match answered {
-                Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-                Ok(Ok(ServerResult::InputRequiredResult(_))) => Err(McpError::Invalid {
-                    server: name(),
-                    why: "it asks for input from a person, which is not supported here".to_owned(),
-                }),
-                Ok(Ok(_)) => Err(McpError::Invalid { server: name(), why: "it is no result of a tool".to_owned() }),
+                Ok(Ok(result)) => Ok(result),
                 Ok(Err(error)) => Err(failed(&name(), error)),
                 Err(_) => Err(McpError::Dropped { server: name() }),
             },
             () = call.cancel().cancelled() => ("cancelled by the caller", McpError::Cancelled { server: name() }),
-            () = sleep(limit) => ("timed out", McpError::TimedOut { server: name(), limit }),
+            () = time.over() => ("timed out", McpError::TimedOut { server: name(), limit }),
         };
         // The server is told, so that it stops working; it may not listen.
         let _ = timeout(Duration::from_secs(2), handle.cancel(Some(why.to_owned()))).await;
@@ -93,9 +123,21 @@ impl Live {
 fn failed(server: &str, error: ServiceError) -> McpError {
     let server = server.to_owned();
     match error {
-        ServiceError::McpError(error) => McpError::Refused { server, why: error.message.to_string() },
+        ServiceError::McpError(error) => McpError::Refused { server, why: refused(&error) },
         ServiceError::TransportClosed => McpError::Dropped { server },
         ServiceError::Timeout { timeout } => McpError::TimedOut { server, limit: timeout },
         error => McpError::Invalid { server, why: deepest(&error) },
+    }
+}
+
+/// The words of an error. A server that wants a page visited first names it in the error's data.
+fn refused(error: &ErrorData) -> String {
+    let pages = error.data.as_ref().filter(|_| error.code == PAGE_REQUIRED);
+    let pages = pages.and_then(|data| data.get("elicitations")).and_then(Value::as_array);
+    let pages: Vec<&str> =
+        pages.into_iter().flatten().filter_map(|page| page.get("url").and_then(Value::as_str)).collect();
+    match pages.is_empty() {
+        true => error.message.to_string(),
+        false => format!("{}; a person has to visit {} first", error.message, pages.join(" and ")),
     }
 }

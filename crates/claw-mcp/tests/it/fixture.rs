@@ -5,14 +5,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::ToolName;
+use claw_core::attachment::Attachment;
 use claw_core::image::Image;
-use claw_core::port::World;
+use claw_core::port::{InputForm, InputRequest, World};
+use claw_core::store::{Answer, Approval, Approvals as _};
 use claw_core::tool::{
-    AnyTool, Block, Call, Caller, Effects, Facts, Group, Meta, Output, Plan, Spec, ToolError,
+    AnyTool, Block, Call, Caller, Effects, Facts, Group, Meta, Need, Output, Plan, Spec, ToolError,
 };
+use claw_core::{ApprovalId, TenantId, ToolName};
 use claw_host::{MemoryArtifacts, MemoryStore};
-use claw_mcp::{Clients, Parts, Served, http_server};
+use claw_mcp::{ClientAnswer, ClientApprovals, Clients, Parts, Served, http_server};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
@@ -51,6 +53,9 @@ impl Fixture {
             ("test_multiple_content_types", Does::Mixed),
             ("test_error_handling", Does::Fail),
             ("test_tool_with_progress", Does::Progress),
+            ("test_audio_content", Does::Audio),
+            ("test_elicitation_sep1034_defaults", Does::Ask(defaults())),
+            ("test_elicitation_sep1330_enums", Does::Ask(choices())),
             ("test_trigger_tool_change", Does::Change(Arc::clone(&change))),
         ] {
             registry.register(tool(name, does, json!({}))).unwrap();
@@ -63,13 +68,17 @@ impl Fixture {
             "additionalProperties": false,
         });
         registry.register(tool("json_schema_2020_12_tool", Does::Text, schema)).unwrap();
+        let message = json!({ "type": "object", "properties": { "message": { "type": "string" } }, "required": ["message"] });
+        registry.register(tool("test_elicitation", Does::Ask(user()), message)).unwrap();
         let _ = change.registry.set(Arc::clone(&registry));
         let policy = Policy::compile(&PolicyConfig::default()).unwrap();
         let store = Arc::new(MemoryStore::new());
         let rate = RateConfig { total: 60_000, ..RateConfig::default() };
-        let executor = Executor::builder(registry, store, policy).limiter(Limiter::new(rate, 100)).build();
+        let executor = Executor::builder(registry, Arc::clone(&store) as _, policy)
+            .limiter(Limiter::new(rate, 100))
+            .build();
         let ending = CancellationToken::new();
-        let clients = Arc::new(Anyone { executor, caller: caller(), change });
+        let clients = Arc::new(Anyone { executor, caller: caller(), change, store });
         let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
         let server = http_server(clients, hosts, ending.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -83,17 +92,88 @@ impl Fixture {
     }
 }
 
+/// The head of a sound, which no text could be.
+const WAV: &[u8] = b"RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x44\xac\x00\x00\xff\xfe";
+
 /// Every client is the same caller.
 struct Anyone {
     executor: Executor,
     caller: Caller,
     change: Arc<Change>,
+    store: Arc<MemoryStore>,
+}
+
+/// Answers approvals in the store.
+struct StoredApprovals(Arc<MemoryStore>);
+
+#[async_trait]
+impl ClientApprovals for StoredApprovals {
+    async fn pending(&self, id: ApprovalId) -> Result<Approval, String> {
+        let found = self.0.approval(&TenantId::main(), id).await.map_err(|error| error.to_string())?;
+        found.ok_or_else(|| "missing".to_owned())
+    }
+
+    async fn answer(&self, approval: &Approval, answer: ClientAnswer) -> Result<(), String> {
+        let (approve, values) = match answer {
+            ClientAnswer::Approve(values) => (true, Some(values)),
+            ClientAnswer::Deny | ClientAnswer::Dismiss => (false, None),
+        };
+        let at = approval.request.asked;
+        let answer = Answer { approve, by: "client".to_owned(), at, reason: None, values };
+        let answered = self.0.answer(&TenantId::main(), approval.id, answer).await;
+        answered.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// A form of the suite: all kinds of values, with defaults.
+fn defaults() -> Value {
+    json!({ "type": "object", "properties": {
+        "name": { "type": "string", "default": "John Doe" },
+        "age": { "type": "integer", "default": 30 },
+        "score": { "type": "number", "default": 95.5 },
+        "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
+        "verified": { "type": "boolean", "default": true },
+    } })
+}
+
+/// A form of the suite: all kinds of choices.
+fn choices() -> Value {
+    let plain = json!(["option1", "option2", "option3"]);
+    let titled = |word: &str| {
+        json!([
+            { "const": "value1", "title": format!("First {word}") },
+            { "const": "value2", "title": format!("Second {word}") },
+            { "const": "value3", "title": format!("Third {word}") },
+        ])
+    };
+    json!({ "type": "object", "properties": {
+        "untitledSingle": { "type": "string", "enum": plain },
+        "titledSingle": { "type": "string", "oneOf": titled("Option") },
+        "legacyEnum": {
+            "type": "string", "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["Option One", "Option Two", "Option Three"],
+        },
+        "untitledMulti": { "type": "array", "items": { "type": "string", "enum": plain } },
+        "titledMulti": { "type": "array", "items": { "anyOf": titled("Choice") } },
+    } })
+}
+
+/// A form of the suite: two texts.
+fn user() -> Value {
+    let field = |about: &str| json!({ "type": "string", "description": about });
+    let properties = json!({ "username": field("User's response"), "email": field("User's email address") });
+    json!({ "type": "object", "properties": properties, "required": ["username", "email"] })
 }
 
 #[async_trait]
 impl Clients for Anyone {
     async fn served(&self, _parts: Option<&Parts>) -> Result<Served, String> {
-        Ok(Served { executor: self.executor.clone(), caller: self.caller.clone() })
+        let approvals: Arc<dyn ClientApprovals> = Arc::new(StoredApprovals(Arc::clone(&self.store)));
+        Ok(Served {
+            executor: self.executor.clone(),
+            caller: self.caller.clone(),
+            approvals: Some(approvals),
+        })
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
@@ -124,6 +204,9 @@ enum Does {
     Mixed,
     Fail,
     Progress,
+    Audio,
+    /// Asks the person for the values of this form.
+    Ask(Value),
     Change(Arc<Change>),
 }
 
@@ -137,6 +220,7 @@ fn tool(name: &str, does: Does, schema: Value) -> Arc<dyn AnyTool> {
     let mut meta = Meta::of(ToolName::new(name).unwrap(), Group::Named("fixture".into()));
     meta.about = "A tool for tests.".into();
     meta.effects = Effects::NONE;
+    meta.needs = vec![Need::Inputs].into();
     let spec = Spec::with_schema(&meta, schema);
     Arc::new(FixtureTool { meta, spec, does })
 }
@@ -180,6 +264,17 @@ impl AnyTool for FixtureTool {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 Output::text("done")
+            }
+            Does::Audio => {
+                let mut output = Output::default();
+                output.content = vec![Block::Attachment(Attachment::new("audio/wav", None, WAV))];
+                output
+            }
+            Does::Ask(schema) => {
+                let (server, message) = ("fixture".to_owned(), "Please provide your information".to_owned());
+                let form = InputForm::Form { schema: schema.clone() };
+                let answer = call.inputs()?.ask(InputRequest { server, message, form }).await?;
+                Output::text(format!("Elicitation completed: {answer:?}"))
             }
             Does::Change(change) => {
                 change.make();

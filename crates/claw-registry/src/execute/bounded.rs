@@ -1,9 +1,12 @@
 //! Waits for a tool, within its time limit.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::tool::{ErrorKind, Output, ToolError};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Time limits of a tool.
@@ -14,13 +17,59 @@ pub(super) struct Bounds {
     pub(super) grace: Duration,
 }
 
+/// A limit of time that stands still while a person is asked. Clones are the same limit.
+#[derive(Debug, Clone)]
+pub struct TimeLimit {
+    limit: Duration,
+    /// The number of questions that wait for an answer.
+    open: Arc<watch::Sender<usize>>,
+}
+
+/// Holds a limit of time until it is dropped.
+#[derive(Debug)]
+pub struct Paused(Arc<watch::Sender<usize>>);
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
+impl TimeLimit {
+    /// A limit that nothing holds yet.
+    pub fn new(limit: Duration) -> Self {
+        Self { limit, open: Arc::new(watch::Sender::new(0)) }
+    }
+
+    /// Holds the limit: time that passes until the value is dropped does not count.
+    #[must_use]
+    pub fn pause(&self) -> Paused {
+        self.open.send_modify(|open| *open += 1);
+        Paused(Arc::clone(&self.open))
+    }
+
+    /// Waits until the time is over.
+    pub async fn over(&self) {
+        let (mut left, mut open) = (self.limit, self.open.subscribe());
+        loop {
+            // The sender lives in this value, so waiting cannot fail.
+            let _ = open.wait_for(|open| *open == 0).await;
+            let begun = Instant::now();
+            tokio::select! {
+                () = tokio::time::sleep(left) => return,
+                _ = open.wait_for(|open| *open > 0) => left = left.saturating_sub(begun.elapsed()),
+            }
+        }
+    }
+}
+
 pub(super) type Caught = Result<Result<Output, ToolError>, Box<dyn Any + Send>>;
 
 /// Waits until the work is done, the caller gives up or the time is up. A tool that is told to stop has a
 /// moment to clean up; then it is dropped.
 pub(super) async fn bounded(
     work: impl Future<Output = Caught>,
-    bounds: Bounds,
+    (time, grace): (&TimeLimit, Duration),
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
     let mut work = std::pin::pin!(work);
@@ -28,14 +77,14 @@ pub(super) async fn bounded(
         biased;
         () = cancel.cancelled() => ToolError::new(ErrorKind::Cancelled, "the call was cancelled"),
         caught = &mut work => return uncaught(caught),
-        () = tokio::time::sleep(bounds.limit) => {
-            let message = format!("the call took longer than {} s and was stopped", bounds.limit.as_secs_f64());
+        () = time.over() => {
+            let message = format!("the call took longer than {} s and was stopped", time.limit.as_secs_f64());
             ToolError::new(ErrorKind::TimedOut, message).try_instead("ask for less at once, or allow more time")
         }
     };
     cancel.cancel();
     // Whatever it returns now, it was stopped; its partial output may still help.
-    if let Ok(caught) = tokio::time::timeout(bounds.grace, work).await {
+    if let Ok(caught) = tokio::time::timeout(grace, work).await {
         let said = match uncaught(caught) {
             Ok(output) => output.model_text(),
             Err(error) => error.message,
@@ -57,4 +106,25 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> ToolError {
     ToolError::new(ErrorKind::Internal, "the tool crashed; that is a mistake in the tool")
         .try_instead("call it with other arguments, or use another tool")
         .because(format!("it panicked: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_a_person_is_asked_does_not_count() {
+        let limit = TimeLimit::new(Duration::from_secs(10));
+        let begun = Instant::now();
+        let asked = limit.clone();
+        tokio::spawn(async move {
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                let _paused = asked.pause();
+                tokio::time::sleep(Duration::from_secs(600)).await;
+            }
+        });
+        limit.over().await;
+        assert_eq!(begun.elapsed().as_secs(), 1_210);
+    }
 }

@@ -306,6 +306,7 @@ impl Trip<'_> {
             expires: now.plus(wait),
             remember,
             directories: self.asked.clone(),
+            input: None,
         }
     }
 

@@ -223,7 +223,7 @@ fn environment(env: &[(String, String)], scrubber: &CallScrubber) -> Vec<String>
 }
 
 /// Text on one line: line breaks are escaped.
-fn plain(text: &str, scrubber: &CallScrubber) -> String {
+pub(crate) fn plain(text: &str, scrubber: &CallScrubber) -> String {
     harmless(&output::cut(&scrubber.text(text), SHOWN, "cut here")).replace('\n', "\\n")
 }
 

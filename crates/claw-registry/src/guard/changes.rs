@@ -295,7 +295,9 @@ impl ChangeSite {
             expires: now.plus(wait),
             remember: None,
             directories: Vec::new(),
+            input: None,
         };
+        let _paused = grant.time.pause();
         match approval::ask(&self.executor, &self.offer, request, &grant.cancel).await {
             Ok(_) => Ok(true),
             Err(_) if grant.cancel.is_cancelled() => {

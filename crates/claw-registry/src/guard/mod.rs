@@ -11,6 +11,7 @@ mod endpoints;
 mod files;
 mod graph;
 mod http;
+mod inputs;
 mod memory;
 mod printed;
 mod processes;
@@ -24,16 +25,18 @@ mod web;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use claw_core::port::{
     Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, WorkspaceAccess, World,
 };
-use claw_core::store::ChangeRecord;
+use claw_core::store::{Approval, ChangeRecord};
 use claw_core::tool::{
     Ask, Caller, Effects, ErrorKind, Meta, Need, Plan, Progress, Secrets, Sight, Target, ToolError,
 };
 use claw_core::{CallId, JobId};
 use claw_policy::approval::{ApprovalConfig, Narrowing};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
@@ -43,7 +46,7 @@ pub(crate) use self::scope::{Beside, scope};
 pub(crate) use self::skills::look_at_skills;
 pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
-use crate::{Asking, Executor, Offer};
+use crate::{Asking, Executor, Offer, TimeLimit};
 
 /// The permissions of one call.
 pub(crate) struct Grant {
@@ -63,6 +66,10 @@ pub(crate) struct Grant {
     pub(crate) asking: Asking,
     /// The mode of the run that the call is part of.
     pub(crate) narrowing: Option<Arc<Narrowing>>,
+    /// Hears of requests for input.
+    pub(crate) inputs: Option<mpsc::UnboundedSender<Approval>>,
+    /// The time that the call may take; it stands still while a person is asked.
+    pub(crate) time: TimeLimit,
     pub(crate) scope: Arc<Scope>,
     /// The caller's commands have network access without requesting it.
     pub(crate) network: bool,
@@ -139,6 +146,7 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Web => ports.web = web::guard(site),
             Need::Memory => ports.memory = memory::guard(site),
             Need::Graph => ports.graph = graph::guard(site),
+            Need::Inputs => ports.inputs = Some(inputs::guard(site)),
             Need::Catalogue => ports.catalogue = Some(catalogue::guard(site)),
         }
     }
@@ -244,6 +252,8 @@ fn context_to_look(
         reads_only,
         asking: Asking::Impossible,
         narrowing: None,
+        inputs: None,
+        time: TimeLimit::new(Duration::ZERO),
         scope: Arc::clone(scope),
         network,
         cancel: cancel.clone(),

@@ -1,5 +1,6 @@
 //! Limits on a result whose text is already scrubbed.
 
+use claw_core::attachment::Attachment;
 use claw_core::image::{self, Image};
 use claw_core::text::{self, Text};
 use claw_core::tool::{Block, Output, ToolError};
@@ -24,16 +25,21 @@ pub(super) fn text_len(block: &Block) -> usize {
     match block {
         Block::Text { text } => text.len(),
         Block::Image(_) => 0,
+        Block::Attachment(attachment) => attachment.to_string().len(),
         Block::Resource { uri, text, .. } => uri.len() + text.as_ref().map_or(0, String::len),
     }
 }
 
-/// Replaces images by text if they are too large, invalid, or contain a secret.
+/// Puts text in place of images and attachments that are too large, are not what they claim, or hold a secret.
 pub(super) fn images(content: &mut [Block], scrubber: OutputScrubber<'_>) {
     let mut left = IMAGES;
     for block in content {
-        let Block::Image(image) = block else { continue };
-        match checked(image, left, scrubber) {
+        let checked = match block {
+            Block::Image(image) => checked(image, left, scrubber),
+            Block::Attachment(attachment) => checked_attachment(attachment, left, scrubber),
+            Block::Text { .. } | Block::Resource { .. } => continue,
+        };
+        match checked {
             Ok(bytes) => left -= bytes,
             Err(text) => *block = Block::Text { text },
         }
@@ -59,6 +65,26 @@ fn checked(image: &Image, left: usize, scrubber: OutputScrubber<'_>) -> Result<u
     if scrubber.passes(data) { Ok(data.len()) } else { left_out("hold a secret".to_owned()) }
 }
 
+/// The size of an attachment that may be kept; else the text that stands in its place.
+fn checked_attachment(
+    attachment: &Attachment,
+    left: usize,
+    scrubber: OutputScrubber<'_>,
+) -> Result<usize, String> {
+    let (mime, bytes) = (shorten(&attachment.mime, LABEL), attachment.bytes);
+    let left_out = |why: String| Err(format!("[file {mime} left out; its {bytes} bytes {why}]"));
+    let Some(data) = attachment.data() else { return left_out("did not come with it".to_owned()) };
+    if data.len() > left {
+        return left_out(format!("are too many: all files together may have {IMAGES}"));
+    }
+    // Text is scrubbed as text, whatever it is called.
+    if let Ok(Text { mut text, .. }) = text::decode(data) {
+        scrubber.in_place(&mut text);
+        return Err(format!("[not {mime}, but text]\n{text}"));
+    }
+    if scrubber.passes(data) { Ok(data.len()) } else { left_out("hold a secret".to_owned()) }
+}
+
 /// The whole text of an output, if it should be one block: it is too long, has too many blocks, or a secret
 /// spans blocks.
 pub(super) fn to_be_folded(output: &Output, limit: usize, scrubber: OutputScrubber<'_>) -> Option<String> {
@@ -75,9 +101,9 @@ pub(super) fn to_be_folded(output: &Output, limit: usize, scrubber: OutputScrubb
     (texts > limit || blocks.len() > BLOCKS || scrubbed != whole).then_some(scrubbed)
 }
 
-/// Replaces all text by one block; images stay after it.
+/// Puts one text in place of all words; images and attachments stay behind it.
 pub(super) fn fold(content: &mut Vec<Block>, text: String) {
-    content.retain(|block| matches!(block, Block::Image(_)));
+    content.retain(|block| matches!(block, Block::Image(_) | Block::Attachment(_)));
     content.insert(0, Block::Text { text });
 }
 
@@ -89,6 +115,10 @@ pub(super) fn output(output: &mut Output, limit: usize) {
         match block {
             Block::Text { .. } => {}
             Block::Image(image) => label(&mut image.mime),
+            Block::Attachment(attachment) => {
+                label(&mut attachment.mime);
+                attachment.uri.iter_mut().for_each(|uri| shorten_in_place(uri, ADDRESS));
+            }
             Block::Resource { uri, mime, text: _ } => {
                 shorten_in_place(uri, ADDRESS);
                 mime.iter_mut().for_each(label);

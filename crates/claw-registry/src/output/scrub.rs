@@ -12,6 +12,10 @@ pub(super) fn output(output: &mut Output, scrubber: OutputScrubber<'_>) {
             Block::Text { text } => scrubber.in_place(text),
             // Bytes cannot be scrubbed; they pass as a whole or not at all.
             Block::Image(image) => label(&mut image.mime, scrubber),
+            Block::Attachment(attachment) => {
+                label(&mut attachment.mime, scrubber);
+                attachment.uri.iter_mut().for_each(|uri| scrubber.in_place(uri));
+            }
             Block::Resource { uri, mime, text } => {
                 scrubber.in_place(uri);
                 mime.iter_mut().for_each(|mime| label(mime, scrubber));

@@ -1,5 +1,6 @@
 //! Results are scrubbed whole, then cut.
 
+use claw_core::image::Image;
 use claw_core::tool::{Block, Media, Usage};
 use claw_core::{ArtifactId, TenantId};
 use serde_json::json;

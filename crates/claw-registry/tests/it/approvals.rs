@@ -24,7 +24,7 @@ pub(crate) async fn question(bench: &Bench) -> Approval {
 
 pub(crate) async fn answer(bench: &Bench, approve: bool) {
     let row = question(bench).await;
-    let answer = Answer { approve, by: "ada".into(), at: bench.clock.now(), reason: None };
+    let answer = Answer { approve, by: "ada".into(), at: bench.clock.now(), reason: None, values: None };
     bench.store.answer(&TenantId::main(), row.id, answer).await.unwrap();
 }
 

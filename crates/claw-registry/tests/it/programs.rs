@@ -167,7 +167,8 @@ impl Place {
             }
             changes.changed().await.unwrap();
         };
-        let answer = Answer { approve: true, by: "ada".into(), at: self.clock.now(), reason: None };
+        let answer =
+            Answer { approve: true, by: "ada".into(), at: self.clock.now(), reason: None, values: None };
         self.store.answer(&TenantId::main(), row.id, answer).await.unwrap();
         row.request.summary
     }
@@ -262,7 +263,8 @@ async fn refuses_a_program_that_changed_while_the_question_waited() {
         };
         assert!(row.request.summary.contains("with the credentials TOKEN"), "{}", row.request.summary);
         change();
-        let answer = Answer { approve: true, by: "ada".into(), at: place.clock.now(), reason: None };
+        let answer =
+            Answer { approve: true, by: "ada".into(), at: place.clock.now(), reason: None, values: None };
         place.store.answer(&TenantId::main(), row.id, answer).await.unwrap();
     };
     let (reply, ()) = tokio::join!(place.login(&["gh", "pr"]), answered(&|| {}));

@@ -6,6 +6,7 @@ use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, EntryEvent, Lease, NewApproval, Record, StoreError, Topic,
 };
 use claw_core::{ApprovalId, JobId, TenantId};
+use serde_json::{Map, Value};
 use sqlx::postgres::{PgExecutor, PgRow};
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
@@ -73,6 +74,37 @@ impl Approvals for PostgresStore {
         transaction.commit().await.map_err(failed(WRITE))?;
         self.ring_for_approval(&answered);
         if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
+    }
+
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError> {
+        let mut transaction = self.begin(WRITE).await?;
+        let taken = query(
+            "SELECT input_values, request::text AS request FROM approvals
+             WHERE tenant = $1 AND id = $2 AND state = 'approved' FOR UPDATE",
+        )
+        .bind(tenant.as_str())
+        .bind(uuid(id.as_bytes()))
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(failed(READ))?;
+        let Some(taken) = taken else { return Ok(None) };
+        let request: String = get(&taken, "request")?;
+        let Some(values) = row::input_values(get(&taken, "input_values")?, &request)? else {
+            return Ok(None);
+        };
+        query("UPDATE approvals SET state = 'used', input_values = NULL WHERE tenant = $1 AND id = $2")
+            .bind(tenant.as_str())
+            .bind(uuid(id.as_bytes()))
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.listener.bells.ring(Topic::Approvals);
+        Ok(Some(values))
     }
 
     async fn close(
@@ -170,7 +202,8 @@ pub(super) async fn answer(
         "UPDATE approvals
          SET state = CASE WHEN expires <= $5 THEN 'expired' ELSE $3 END,
              answered_by = CASE WHEN expires <= $5 THEN answered_by ELSE $4 END,
-             reason = CASE WHEN expires <= $5 THEN reason ELSE $6 END
+             reason = CASE WHEN expires <= $5 THEN reason ELSE $6 END,
+             input_values = CASE WHEN expires <= $5 THEN NULL ELSE $7 END
          WHERE tenant = $1 AND id = $2
            AND (state = 'pending' OR (state = 'approved' AND expires <= $5))
          RETURNING id, state, answered_by, reason, request",
@@ -181,6 +214,7 @@ pub(super) async fn answer(
     .bind(without_nul(&answer.by))
     .bind(answer.at.0)
     .bind(answer.reason.as_deref().map(without_nul))
+    .bind(answer.values.as_ref().map(row::text).transpose()?)
     .fetch_optional(&mut **transaction)
     .await
     .map_err(failed(WRITE))?;

@@ -7,6 +7,7 @@ use claw_core::store::{
 };
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, JobId, TenantId};
+use serde_json::{Map, Value};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as, query_scalar};
 
@@ -61,8 +62,41 @@ impl Approvals for SqliteStore {
         id: ApprovalId,
         answer: Answer,
     ) -> Result<Approval, StoreError> {
-        let answered = self.change(tenant, id, |approval| by_answer(approval, answer)).await?;
+        let mut transaction = self.write(WRITE).await?;
+        let answered = self::answer(&mut transaction, tenant, id, answer).await?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Approvals);
+        self.ring_for_run(&answered);
         if answered.state == ApprovalState::Expired { Err(wrong_state(&answered)) } else { Ok(answered) }
+    }
+
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        let taken: Option<(Option<String>, String)> = query_as(
+            "SELECT input_values, request FROM approvals WHERE tenant = $1 AND id = $2 AND state = 'approved'",
+        )
+        .bind(tenant.as_str())
+        .bind(&id.as_bytes()[..])
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(failed(READ))?;
+        let Some(values) =
+            taken.map(|(values, request)| row::input_values(values, &request)).transpose()?.flatten()
+        else {
+            return Ok(None);
+        };
+        query("UPDATE approvals SET state = 'used', input_values = NULL WHERE id = $1")
+            .bind(&id.as_bytes()[..])
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed(WRITE))?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Approvals);
+        Ok(Some(values))
     }
 
     async fn close(
@@ -123,9 +157,19 @@ pub(super) async fn answer(
     connection: &mut SqliteConnection,
     tenant: &TenantId,
     id: ApprovalId,
-    answer: Answer,
+    mut answer: Answer,
 ) -> Result<Approval, StoreError> {
-    change(connection, tenant, id, |approval| by_answer(approval, answer)).await
+    let values = answer.values.take();
+    let answered = change(&mut *connection, tenant, id, |approval| by_answer(approval, answer)).await?;
+    if let Some(values) = values.filter(|_| answered.state == ApprovalState::Approved) {
+        query("UPDATE approvals SET input_values = $2 WHERE id = $1")
+            .bind(&id.as_bytes()[..])
+            .bind(row::text(&values)?)
+            .execute(connection)
+            .await
+            .map_err(failed(WRITE))?;
+    }
+    Ok(answered)
 }
 
 fn by_answer(approval: &mut Approval, answer: Answer) -> Result<ApprovalState, StoreError> {

@@ -63,7 +63,7 @@ pub(crate) async fn fill(store: &impl Store, seed: u64) {
         store.accept_message(message("cli:big", &"é".repeat(length)), job_of("cli:big")).await.unwrap();
     }
     let asked = store.request(question(CallId::new(), "rm \0 x")).await.unwrap();
-    let answer = Answer { approve: false, by: "änn".to_owned(), at: NOW, reason: None };
+    let answer = Answer { approve: false, by: "änn".to_owned(), at: NOW, reason: None, values: None };
     store.answer(&TenantId::main(), asked.id, answer).await.unwrap();
     let lanes = vec!["main".into()];
     let until = UnixMillis(NOW.0 + 1);

@@ -290,7 +290,7 @@ async fn another_program_on_the_file_is_seen() {
     rises(&mut changes).await;
     assert_eq!(other.pending(&TenantId::main(), NOW).await.unwrap(), std::slice::from_ref(&asked));
     let mut answers = one.changes(Topic::Approvals);
-    let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None };
+    let yes = Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None, values: None };
     other.answer(&TenantId::main(), asked.id, yes).await.unwrap();
     rises(&mut answers).await;
 

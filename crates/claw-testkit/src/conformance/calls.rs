@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::UnixMillis;
+use claw_core::port::{InputForm, InputRequest, UnixMillis};
 use claw_core::store::{
     Answer, Approval, ApprovalState, CallStore, NewApproval, Outcome, StoreError, Tally, Topic,
 };
 use claw_core::{AgentId, ApprovalId, CallId, TenantId};
+use serde_json::json;
 
 use crate::fixture::{NOW, digest, intent, outcome, owner, question, refused, session, tenant};
 
@@ -32,6 +33,7 @@ pub async fn calls<S: CallStore + 'static>(make: impl AsyncFn() -> S) {
     closes_what_nobody_will_use(make().await).await;
     keeps_tenants_apart(make().await).await;
     wakes_those_who_wait(make().await).await;
+    gives_the_values_of_an_input_once(make().await).await;
 }
 
 async fn writes_calls_down_in_order(store: impl CallStore) {
@@ -339,6 +341,32 @@ async fn wakes_those_who_wait(store: impl CallStore) {
     assert!(changes.has_changed().unwrap(), "closing one is a change");
 }
 
+async fn gives_the_values_of_an_input_once(store: impl CallStore) {
+    let (main, other) = (TenantId::main(), tenant("other"));
+    let form = InputForm::Form { schema: json!({ "type": "object" }) };
+    let input = InputRequest { server: "shop".to_owned(), message: "Which size?\0".to_owned(), form };
+    let asked = NewApproval { input: Some(Box::new(input)), ..question(CallId::new(), "ls") };
+    let id = store.request(asked.clone()).await.unwrap().id;
+    assert_eq!(store.approval(&main, id).await.unwrap().unwrap().request, asked);
+    assert_eq!(store.take_values(&main, id).await.unwrap(), None, "nobody has answered");
+    let values = json!({ "size": "M\0", "count": 2, "gift": true }).as_object().cloned();
+    store.answer(&main, id, Answer { values: values.clone(), ..yes() }).await.unwrap();
+    assert_eq!(store.take_values(&other, id).await.unwrap(), None);
+    let mut changes = store.changes(Topic::Approvals);
+    changes.mark_unchanged();
+    assert_eq!(store.take_values(&main, id).await.unwrap(), values);
+    assert!(changes.has_changed().unwrap(), "taking them is a change");
+    assert_eq!(state(&store, id).await, ApprovalState::Used);
+    assert_eq!(store.take_values(&main, id).await.unwrap(), None, "they are given once");
+    // An approval that is a plain yes has no values, and is not used up.
+    let (_, plain) = approved(&store, "ls").await;
+    assert_eq!(store.take_values(&main, plain).await.unwrap(), None);
+    assert_eq!(state(&store, plain).await, ApprovalState::Approved);
+    let denied = store.request(NewApproval { call: CallId::new(), ..asked }).await.unwrap().id;
+    store.answer(&main, denied, no()).await.unwrap();
+    assert_eq!(store.take_values(&main, denied).await.unwrap(), None);
+}
+
 async fn approved(store: &impl CallStore, what: &str) -> (CallId, ApprovalId) {
     let call = CallId::new();
     let id = store.request(question(call, what)).await.unwrap().id;
@@ -390,7 +418,7 @@ fn other_agent() -> AgentId {
 }
 
 fn yes() -> Answer {
-    Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None }
+    Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None, values: None }
 }
 
 fn no() -> Answer {

@@ -303,7 +303,7 @@ async fn applying(store: &impl Rules, now: UnixMillis) -> usize {
 }
 
 fn yes() -> Answer {
-    Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None }
+    Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None, values: None }
 }
 
 #[track_caller]

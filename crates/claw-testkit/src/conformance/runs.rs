@@ -87,7 +87,13 @@ async fn parked(store: &impl Runs, key: &str) -> (Lease, ApprovalId) {
 }
 
 async fn answer(store: &impl Runs, id: ApprovalId, approve: bool) -> Result<Approval, StoreError> {
-    store.answer(&TenantId::main(), id, Answer { approve, by: "ann".to_owned(), at: NOW, reason: None }).await
+    store
+        .answer(
+            &TenantId::main(),
+            id,
+            Answer { approve, by: "ann".to_owned(), at: NOW, reason: None, values: None },
+        )
+        .await
 }
 
 fn by_ann() -> Cancel {

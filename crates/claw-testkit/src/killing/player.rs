@@ -221,7 +221,7 @@ impl<'a, S: Played> Player<'a, S> {
                 Reply::Asked { approval: approval.id, state: approval.state }
             }
             Operation::Answer { approval, approve, at } => {
-                let answer = Answer { approve, by: "ann".to_owned(), at, reason: None };
+                let answer = Answer { approve, by: "ann".to_owned(), at, reason: None, values: None };
                 let answered = store.answer(&world.tenant, approval, answer).await?;
                 Reply::Asked { approval: answered.id, state: answered.state }
             }

@@ -3,6 +3,7 @@
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::*;
 use claw_core::{ApprovalId, CallId, JobId, SessionKey, TenantId, UserId};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::*;
@@ -211,6 +212,13 @@ impl Approvals for Liar {
             }
             _ => self.work.answer(tenant, id, answer).await,
         }
+    }
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError> {
+        self.work.take_values(tenant, id).await
     }
     async fn close(
         &self,

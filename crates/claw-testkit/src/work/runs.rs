@@ -10,6 +10,7 @@ use claw_core::store::{
     NewApproval, NewMessage, Parking, Queue as _, Role, RunEvent, Runs, SessionEventBody, StoreError,
 };
 use claw_core::{ApprovalId, JobId, MessageId, TenantId};
+use serde_json::{Map, Value};
 
 use super::{MemoryWork, State};
 
@@ -36,6 +37,14 @@ impl Approvals for MemoryWork {
         let answered = self.calls.answer(tenant, id, answer).await;
         self.wake_run_of(tenant, id).await?;
         answered
+    }
+
+    async fn take_values(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+    ) -> Result<Option<Map<String, Value>>, StoreError> {
+        self.calls.take_values(tenant, id).await
     }
 
     async fn close(

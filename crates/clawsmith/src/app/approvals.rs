@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{
-    Answer, Approval, Entry, EntryEvent, NewRule, Rule, RuleScope, RuleWidth, StoreError, Suggestion,
+    Answer, Approval, ApprovalState, Entry, EntryEvent, NewRule, Rule, RuleScope, RuleWidth, StoreError, Suggestion,
 };
 use claw_core::tool::Script;
 use claw_core::{ApprovalId, RuleId};
@@ -15,7 +15,7 @@ use claw_policy::approval::remembered::{Judged, Remembered, RuleContent, coverin
 use claw_policy::shell::{Invocation, Rules};
 use serde_json::Value;
 
-use super::{App, Error};
+use super::{App, Error, InputValues};
 
 /// The length of an unambiguous prefix of an id: its whole time, to the millisecond.
 const CLEAR: usize = "019b7611-3c00".len();
@@ -55,6 +55,10 @@ pub enum Verdict {
         /// One of the widths that the approval offers; `None` for the narrowest.
         width: Option<RuleWidth>,
     },
+    /// A request for input gets these values.
+    Values(InputValues),
+    /// A request for input is dismissed: neither given nor declined.
+    Dismiss,
 }
 
 /// An answered approval.
@@ -135,7 +139,7 @@ impl App {
 
     /// Answers the approval that `id` names, in the name of `by`; `None` if there is none.
     pub async fn answer(&self, id: &str, verdict: Verdict, by: &str) -> Result<Option<Answered>, Error> {
-        if !matches!(verdict, Verdict::Deny { .. }) {
+        if !matches!(verdict, Verdict::Deny { .. } | Verdict::Dismiss) {
             self.must_be_clear(id).await?;
         }
         match self.find_approval(id).await? {
@@ -152,21 +156,34 @@ impl App {
         by: &str,
     ) -> Result<Answered, Error> {
         let (at, tenant) = (SystemClock.now(), self.tenant());
-        let (approve, reason) = match &verdict {
-            Verdict::Deny { reason } => (false, reason.clone()),
-            Verdict::Once | Verdict::Always { .. } => (true, None),
+        let is_input = found.request.input.is_some();
+        let (approve, reason, values) = match &verdict {
+            Verdict::Deny { reason } => (false, reason.clone(), None),
+            Verdict::Once if is_input => {
+                (true, None, Some(self.input_values(found, InputValues::default())?))
+            }
+            Verdict::Values(given) => (true, None, Some(self.input_values(found, given.clone())?)),
+            Verdict::Once | Verdict::Always { .. } => (true, None, None),
+            Verdict::Dismiss if is_input => {
+                let approval = self.store.close(tenant, found.id, ApprovalState::Cancelled).await;
+                return Ok(Answered { approval: approval.map_err(unusable)?, rule: None });
+            }
+            Verdict::Dismiss => {
+                return Err(Error::invalid("only a request for input can be dismissed")
+                    .hint(format!("clawsmith approvals deny {}", found.id)));
+            }
         };
         // The model is told, and so are the ledger and everybody who looks at the approval.
         let scrubber = self.setup.scrubbers()?.for_tenant(tenant);
         let reason = reason
             .map(|reason| scrubber.said(reason.trim()).chars().take(LONGEST_REASON).collect::<String>());
         let reason = reason.filter(|reason| !reason.is_empty());
-        let answer = Answer { approve, by: by.to_owned(), at, reason };
+        let answer = Answer { approve, by: by.to_owned(), at, reason, values };
         let rule = match verdict {
             Verdict::Always { scope, lasts, width } => {
                 Some(given_rule(found, (scope, lasts, width), by, at)?)
             }
-            Verdict::Deny { .. } | Verdict::Once => None,
+            Verdict::Deny { .. } | Verdict::Once | Verdict::Values(_) | Verdict::Dismiss => None,
         };
         let answered = match rule.clone() {
             Some(rule) => self.store.answer_with_rule(tenant, found.id, answer, rule).await,

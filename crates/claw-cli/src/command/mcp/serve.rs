@@ -16,7 +16,8 @@ use crate::opened::with_app;
 
 pub(super) const HELP: &str = "The client gets the tools that the policy gives this agent, and every call takes the road \
 that all calls take. A call that needs approval says so; `clawsmith approvals` answers it, and the client makes the same \
-call again.
+call again. With `--ask-client` a client that can ask its user is asked instead: give it only to a client that \
+puts such questions to a person.
 
 Examples:
   clawsmith mcp serve --workspace /srv/project
@@ -28,6 +29,9 @@ pub(crate) struct Serve {
     /// The directory that the tools' files are in [default: the current directory].
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
+    /// Ask the client's user for the approvals of its calls, if the client can ask.
+    #[arg(long)]
+    ask_client: bool,
     #[command(flatten)]
     caller: CallerArgs,
 }
@@ -46,7 +50,11 @@ impl Serve {
         }
         with_app(&setup, async |app| {
             let toolbox = app.toolbox(Hooks::default()).await?;
-            let client = OneClient::new(toolbox.executor().clone(), caller, app);
+            let by = caller.user.as_ref().map_or_else(|| "mcp".to_owned(), ToString::to_string);
+            let mut client = OneClient::new(toolbox.executor().clone(), caller, app);
+            if self.ask_client {
+                client = client.answering(app, by);
+            }
             serve_stdio(Arc::new(client)).await.map_err(Failure::failed)?;
             Ok(ExitCode::SUCCESS)
         })

@@ -3,6 +3,8 @@
 //! The question goes to standard error and the answer comes from standard input. The call is shown without
 //! control characters: it must not be able to rewrite its own question.
 
+mod input;
+
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +14,10 @@ use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState, RuleWidth, Suggestion};
 use claw_host::SystemClock;
-use clawsmith::app::{App, RuleFor, Verdict};
+use clawsmith::app::{App, InputValues, RuleFor, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::output::{beside, tell, told_columns, visible};
@@ -69,7 +72,10 @@ pub(crate) fn announce(approval: &Approval) {
     let wait = request.expires.since(request.asked).as_secs();
     tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", request.tool));
     tell(format_args!("  try: clawsmith approvals show {id}"));
-    tell(format_args!("  and: clawsmith approvals approve {id}"));
+    match &request.input {
+        Some(_) => tell(format_args!("  and: clawsmith approvals answer {id} NAME=VALUE ...")),
+        None => tell(format_args!("  and: clawsmith approvals approve {id}")),
+    }
 }
 
 /// Asks for an approval; the store gets the answer. If the approval is over before that (answered elsewhere,
@@ -78,12 +84,18 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
     let (shown, over) = (approval.clone(), Over::default());
     let input = Watched { over: Arc::clone(&over.0) };
+    let checker = app.clone();
     std::thread::spawn(move || {
         // Input typed before the question is not an answer to it. A terminal that is gone gives none.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
-        let answer = ask(&shown, &mut BufReader::new(input), &mut io::stderr());
-        let _ = sender.send(answer.unwrap_or(Said::No(None)));
+        let check = |values: &Map<String, Value>| {
+            let given = InputValues { values: values.clone(), allow_secrets: false };
+            checker.input_values(&shown, given).map(drop).map_err(|error| error.message().to_owned())
+        };
+        let answer = ask(&shown, &check, &mut BufReader::new(input), &mut io::stderr());
+        let unread = if shown.request.input.is_some() { Said::Dismissed } else { Said::No(None) };
+        let _ = sender.send(answer.unwrap_or(unread));
     });
     let said = loop {
         tokio::select! {
@@ -105,6 +117,8 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         Said::No(reason) => Verdict::Deny { reason },
         Said::Once => Verdict::Once,
         Said::Always { scope, width } => Verdict::Always { scope, lasts: None, width: Some(width) },
+        Said::Values(values) => Verdict::Values(InputValues { values, allow_secrets: false }),
+        Said::Dismissed => Verdict::Dismiss,
     };
     if let Err(error) = app.answer_found(&approval, verdict, &by).await {
         tracing::debug!(%error, "an answer came too late");
@@ -188,6 +202,10 @@ enum Said {
         scope: RuleFor,
         width: RuleWidth,
     },
+    /// These values, for a request for input.
+    Values(Map<String, Value>),
+    /// No answer to a request for input.
+    Dismissed,
 }
 
 /// The rule in an answer such as `a` or `s2`: the letter says for whom, the number which of the rules that are offered.
@@ -213,10 +231,18 @@ fn because(line: &str) -> Option<String> {
 }
 
 /// Asks; only a clear yes counts as one.
-fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Said> {
+fn ask(
+    approval: &Approval,
+    check: &input::Check<'_>,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<Said> {
     let request = &approval.request;
     let wait = request.expires.since(request.asked).as_secs();
-    writeln!(output, "\n`{}` needs your approval", request.tool)?;
+    match &request.input {
+        Some(_) => writeln!(output, "\n`{}` needs your input", request.tool)?,
+        None => writeln!(output, "\n`{}` needs your approval", request.tool)?,
+    }
     writeln!(output, "  effects  {}", request.effects)?;
     let columns = told_columns();
     writeln!(output, "{}", beside("  why      ", &visible(&request.reason), columns))?;
@@ -233,6 +259,9 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
         for line in what.iter().skip(end) {
             writeln!(output, "           {line}")?;
         }
+    }
+    if let Some(wanted) = &request.input {
+        return input::ask(wanted, check, input, output);
     }
     let offered =
         request.remember.as_ref().map(|suggestions| suggestions.rules.as_slice()).unwrap_or_default();

@@ -163,6 +163,7 @@ impl CallTool {
                     false => Asking::Impossible,
                 },
                 narrowing: None,
+                inputs: None,
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {

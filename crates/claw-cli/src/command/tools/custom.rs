@@ -209,6 +209,15 @@ impl Named {
 
 impl Test {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
+        let setup = self.caller.load(session)?;
+        let found = find(session, &setup, &self.name, &self.caller)?;
+        if found.is_some_and(|card| !card.definition.enabled) {
+            return Err(Failure::usage(format!(
+                "the custom tool `{}` is disabled, and was not called",
+                self.name
+            ))
+            .hint(format!("clawsmith tools enable {}", self.name)));
+        }
         let call = CallTool {
             name: self.name,
             given: self.args,
@@ -336,15 +345,7 @@ pub(super) fn show(
     if claw_core::ToolName::new(name).is_err() {
         return Ok(None);
     }
-    let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
-    let card = with_existing_app(setup, async |app| {
-        let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
-        let named = |card: &CustomToolCard| card.place.name.as_str() == name;
-        let own = |card: &CustomToolCard| named(card) && card.place.agent.as_ref() == Some(&caller.agent);
-        let common = |card: &CustomToolCard| named(card) && card.place.agent.is_none();
-        Ok(cards.iter().find(|card| own(card)).or_else(|| cards.iter().find(|card| common(card))).cloned())
-    })?;
-    let Some(card) = card.flatten() else { return Ok(None) };
+    let Some(card) = find(session, setup, name, caller)? else { return Ok(None) };
     let view = json!(CustomToolView::from(&card));
     if session.out.json {
         session.out.json(&view)?;
@@ -357,4 +358,22 @@ pub(super) fn show(
     }
     session.out.table(&table)?;
     Ok(Some(ExitCode::SUCCESS))
+}
+
+/// Finds a custom tool in the store, the agent's before the tenant's; `None` where there is none.
+fn find(
+    session: &Session,
+    setup: &Setup,
+    name: &str,
+    caller: &CallerArgs,
+) -> Result<Option<CustomToolCard>, Failure> {
+    let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
+    let card = with_existing_app(setup, async |app| {
+        let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
+        let named = |card: &CustomToolCard| card.place.name.as_str() == name;
+        let own = |card: &CustomToolCard| named(card) && card.place.agent.as_ref() == Some(&caller.agent);
+        let common = |card: &CustomToolCard| named(card) && card.place.agent.is_none();
+        Ok(cards.iter().find(|card| own(card)).or_else(|| cards.iter().find(|card| common(card))).cloned())
+    })?;
+    Ok(card.flatten())
 }

@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use claw_core::tool::Meta;
 use claw_core::tool::dialect::Dialect;
+use claw_core::tool::{Meta, Spec};
 use clawsmith::app;
 use serde_json::Value;
 
 use super::{is_in_build, known};
+use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
@@ -20,12 +22,14 @@ Examples:
   clawsmith tools schema --provider anthropic
   clawsmith tools schema datetime agents_list --provider openai-strict")]
 pub(crate) struct SchemaOf {
-    /// The tools [default: all of this build].
+    /// The tools; all of this build and the custom tools where none is named.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The provider whose form to print.
     #[arg(long, value_enum, default_value_t = Provider::Default)]
     provider: Provider,
+    #[command(flatten)]
+    caller: CallerArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -59,24 +63,32 @@ impl From<Provider> for Dialect {
 impl SchemaOf {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let dialect = Dialect::from(self.provider);
-        let metas: Vec<Meta> = if self.names.is_empty() {
-            let mut all: Vec<_> = claw_tools::builtin().map(|tool| tool.meta.clone()).collect();
+        let setup = self.caller.load(session)?;
+        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let custom = with_existing_app(&setup, async |app| Ok(app.custom_specs(&caller).await?))?;
+        let custom = custom.unwrap_or_default();
+        let specs: Vec<Spec> = if self.names.is_empty() {
+            let builtin = claw_tools::builtin().map(|tool| builtin_spec(&tool.meta));
+            let mut all = builtin.chain(custom.into_iter().map(Ok)).collect::<Result<Vec<_>, _>>()?;
             all.sort_by(|a, b| a.name.cmp(&b.name));
             all
         } else {
-            self.names.iter().map(|name| known(name)).collect::<Result<_, _>>()?
+            let spec = |name: &String| match custom.iter().find(|spec| spec.name.as_str() == name) {
+                Some(spec) => Ok(spec.clone()),
+                None => known(name).and_then(|meta| builtin_spec(&meta)),
+            };
+            self.names.iter().map(spec).collect::<Result<_, _>>()?
         };
-        let rendered = metas.iter().map(|meta| render(meta, dialect)).collect::<Result<Vec<_>, _>>()?;
+        let rendered: Vec<Value> = specs.iter().map(|spec| dialect.tool(spec)).collect();
         session.out.json(&rendered)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn render(meta: &Meta, dialect: Dialect) -> Result<Value, Failure> {
+fn builtin_spec(meta: &Meta) -> Result<Spec, Failure> {
     let absent = || {
         Failure::usage(format!("`{}` is known but not in this build, so it has no schema yet", meta.name))
             .hint("clawsmith tools list")
     };
-    let spec = app::spec(meta).filter(|_| is_in_build(meta)).ok_or_else(absent)?;
-    Ok(dialect.tool(&spec))
+    app::spec(meta).filter(|_| is_in_build(meta)).ok_or_else(absent)
 }

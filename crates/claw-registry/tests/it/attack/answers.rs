@@ -118,7 +118,7 @@ async fn a_yes_after_the_time_was_over_counts_for_nothing() {
         row = question(&bench) => row,
     };
     bench.clock.advance(Duration::from_secs(7 * 24 * 3600));
-    let yes = Answer { approve: true, by: "ada".into(), at: bench.clock.now(), reason: None };
+    let yes = Answer { approve: true, by: "ada".into(), at: bench.clock.now(), reason: None, values: None };
     let answered = bench.store.answer(&TenantId::main(), row.id, yes).await;
     let reply = bench.executor.execute(&offer, request).await;
     assert!(
@@ -219,7 +219,7 @@ async fn approval_states_hold() {
         _ = question(&bench) => {}
     }
     let row = question(&bench).await;
-    let yes = || Answer { approve: true, by: "a".into(), at: bench.clock.now(), reason: None };
+    let yes = || Answer { approve: true, by: "a".into(), at: bench.clock.now(), reason: None, values: None };
     assert_eq!(
         bench.store.answer(&TenantId::main(), row.id, yes()).await.unwrap().state,
         ApprovalState::Approved

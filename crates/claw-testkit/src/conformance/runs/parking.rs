@@ -60,8 +60,13 @@ async fn wakes_a_run_however_its_approval_ends(store: impl Runs) {
             2 => drop(store.close(&main, approval, Expired).await.unwrap()),
             3 => drop(store.close(&main, approval, Cancelled).await.unwrap()),
             _ => {
-                let late =
-                    Answer { approve: true, by: "ann".to_owned(), at: NOW.plus(LEASE * 60), reason: None };
+                let late = Answer {
+                    approve: true,
+                    by: "ann".to_owned(),
+                    at: NOW.plus(LEASE * 60),
+                    reason: None,
+                    values: None,
+                };
                 store.answer(&main, approval, late).await.unwrap_err();
             }
         }
@@ -209,7 +214,7 @@ async fn refuses_to_wake_another_tenants_run(store: impl Runs) {
     // An approval of her own that names the run wakes it neither.
     let request = NewApproval { tenant: eve.clone(), run: Some(lease.job), ..question(CallId::new(), "ls") };
     let theirs = ask_with(&store, request).await;
-    let yes = Answer { approve: true, by: "eve".to_owned(), at: NOW, reason: None };
+    let yes = Answer { approve: true, by: "eve".to_owned(), at: NOW, reason: None, values: None };
     store.answer(&eve, theirs, yes.clone()).await.unwrap();
     store.answer(&eve, approval, yes).await.unwrap_err();
     assert_eq!(store.jobs(&eve, &JobFilter::default()).await.unwrap(), []);

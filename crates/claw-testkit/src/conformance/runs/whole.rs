@@ -38,7 +38,7 @@ async fn accepts_the_news_for_the_owner_alone(store: impl Store) {
 
 async fn wakes_a_run_whose_approval_comes_with_a_rule(store: impl Store) {
     let main = TenantId::main();
-    let yes = || Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None };
+    let yes = || Answer { approve: true, by: "ann".to_owned(), at: NOW, reason: None, values: None };
     let (lease, approval) = parked(&store, "cli:me").await;
     let misfit = claw_core::store::NewRule { tool: claw_core::ToolName::literal("edit"), ..rule() };
     store.answer_with_rule(&main, approval, yes(), misfit).await.unwrap_err();

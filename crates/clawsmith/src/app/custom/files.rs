@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use claw_core::AgentId;
 use claw_core::tool::AnyTool;
@@ -20,6 +21,21 @@ const MOST_FILES: usize = 1000;
 
 /// A tool of a file, and the one agent that has it; `None` means every agent.
 pub(super) type FileTool = (Option<AgentId>, Arc<dyn AnyTool>);
+
+/// The files with their times and sizes: another value means that one changed.
+pub(super) type Seen = Vec<(PathBuf, Option<SystemTime>, u64)>;
+
+/// Looks at the deployment's files without reading them.
+pub(super) fn seen(app: &App) -> Seen {
+    let setup = app.setup();
+    let Some(directory) = setup.loaded.custom_tools_directory(&setup.around) else { return Seen::new() };
+    let look = |file: PathBuf| {
+        let about = std::fs::metadata(&file).ok();
+        let changed = about.as_ref().and_then(|about| about.modified().ok());
+        (file, changed, about.map_or(0, |about| about.len()))
+    };
+    files(&directory).unwrap_or_default().into_iter().map(look).collect()
+}
 
 /// Loads the tools of the deployment's files. An invalid one is an error: a deployment must not start without
 /// a tool it defines.

@@ -16,7 +16,7 @@ use claw_core::port::Clock as _;
 use claw_core::store::{
     AccessRole, CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolPlace, StoreError,
 };
-use claw_core::tool::Caller;
+use claw_core::tool::{Caller, Spec};
 use claw_core::{AgentId, TenantId, ToolName};
 use claw_host::SystemClock;
 use claw_policy::shell::{Decision, Invocation};
@@ -129,6 +129,12 @@ impl App {
             }
         }
         Ok(Arc::new(registry))
+    }
+
+    /// The specifications of the custom tools that a caller has, sorted.
+    pub async fn custom_specs(&self, caller: &Caller) -> Result<Vec<Spec>, Error> {
+        let layer = source(self)?.layer(caller).await.map_err(|why| Error::failed(why.0))?;
+        Ok(layer.tools().iter().map(|tool| tool.spec().clone()).collect())
     }
 
     /// The grants that a failed call of a custom tool lacked, as far as its output tells: `network`, or a path of this

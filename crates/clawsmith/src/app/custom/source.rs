@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use claw_core::store::{CustomToolPlace, StoreError, StoredCustomTool, Topic};
@@ -19,6 +20,9 @@ use crate::app::{App, Error};
 
 type Tool = Arc<dyn AnyTool>;
 
+/// How often the files of the deployment are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Gives each caller the enabled tools of its tenant and of its agent. An agent's tool shadows its tenant's
 /// of the same name.
 pub(crate) struct CustomToolSource {
@@ -27,14 +31,25 @@ pub(crate) struct CustomToolSource {
     changes: watch::Receiver<u64>,
     vault: OnceCell<Vault>,
     /// Tools that files of the deployment define, for its own tenant.
-    files: Vec<files::FileTool>,
+    files: Mutex<ReadFiles>,
     known: Mutex<HashMap<TenantId, Arc<Known>>>,
+}
+
+/// The tools of files, as they were last read.
+struct ReadFiles {
+    tools: Arc<Vec<files::FileTool>>,
+    /// The files as they were when the tools were read.
+    seen: files::Seen,
+    /// The time of the last look.
+    looked: Instant,
+    /// Rises with each reading.
+    readings: u64,
 }
 
 /// The tools of one tenant.
 struct Known {
-    /// The number of changes before they were read.
-    changes: u64,
+    /// The number of changes in the store, and of readings of files, before they were read.
+    changes: (u64, u64),
     rows: Vec<StoredCustomTool>,
     tools: HashMap<CustomToolPlace, Tool>,
     /// The layer for agents without tools of their own.
@@ -46,7 +61,8 @@ impl CustomToolSource {
     pub(super) fn new(app: &App) -> Result<Self, Error> {
         let store = Arc::clone(app.store());
         let changes = store.changes(Topic::Tools);
-        let files = files::load(app)?;
+        let (seen, looked) = (files::seen(app), Instant::now());
+        let files = Mutex::new(ReadFiles { tools: Arc::new(files::load(app)?), seen, looked, readings: 0 });
         let (vault, known) = (OnceCell::new(), Mutex::default());
         Ok(Self { app: app.clone(), store, changes, vault, files, known })
     }
@@ -54,19 +70,20 @@ impl CustomToolSource {
     /// Returns the tenant's current tools: the cached value if nothing changed.
     async fn of(&self, tenant: &TenantId) -> Result<Arc<Known>, StoreError> {
         // Looked at before the rows are read: a change in between makes them old, and they are read again.
-        let changes = *self.changes.borrow();
+        let (files, readings) = self.files();
+        let changes = (*self.changes.borrow(), readings);
         let known = self.lock().get(tenant).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.changes == changes) {
             return Ok(Arc::clone(known));
         }
         let rows = self.store.custom_tools(tenant).await?;
         let now = match known {
-            Some(known) if known.rows == rows => {
+            Some(known) if known.rows == rows && known.changes.1 == readings => {
                 let Known { tools, common, agents, .. } = &*known;
                 let (tools, common, agents) = (tools.clone(), Arc::clone(common), agents.clone());
                 Known { changes, rows, tools, common, agents }
             }
-            known => self.read(tenant, rows, known.as_deref(), changes).await,
+            known => self.read(tenant, (rows, &files), known.as_deref(), changes).await,
         };
         let now = Arc::new(now);
         self.lock().insert(tenant.clone(), Arc::clone(&now));
@@ -76,9 +93,9 @@ impl CustomToolSource {
     async fn read(
         &self,
         tenant: &TenantId,
-        rows: Vec<StoredCustomTool>,
+        (rows, files): (Vec<StoredCustomTool>, &[files::FileTool]),
         before: Option<&Known>,
-        changes: u64,
+        changes: (u64, u64),
     ) -> Known {
         let mut tools = HashMap::new();
         for row in rows.iter().filter(|row| row.card.definition.enabled) {
@@ -94,14 +111,14 @@ impl CustomToolSource {
         let own = |agent: Option<&AgentId>| -> HashMap<ToolName, Tool> {
             let stored = tools.iter().filter(|(place, _)| place.agent.as_ref() == agent);
             let stored = stored.map(|(place, tool)| (place.name.clone(), Arc::clone(tool)));
-            let ours = self.files.iter().filter(|_| tenant == self.app.setup().tenant());
+            let ours = files.iter().filter(|_| tenant == self.app.setup().tenant());
             let ours = ours.filter(|(of, _)| of.as_ref() == agent);
             // Tools of the deployment's files shadow the others.
             stored.chain(ours.map(|(_, tool)| (tool.meta().name.clone(), Arc::clone(tool)))).collect()
         };
         let common = own(None);
         let stored = tools.keys().filter_map(|place| place.agent.clone());
-        let named = stored.chain(self.files.iter().filter_map(|(agent, _)| agent.clone()));
+        let named = stored.chain(files.iter().filter_map(|(agent, _)| agent.clone()));
         let agents = named.map(|agent| {
             let mut all = common.clone();
             all.extend(own(Some(&agent)));
@@ -130,6 +147,29 @@ impl CustomToolSource {
                 None
             }
         }
+    }
+
+    /// The tools of files, read again where a file changed. Files that cannot be read leave the tools as they were, and the
+    /// log says why.
+    fn files(&self) -> (Arc<Vec<files::FileTool>>, u64) {
+        let mut read = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.looked.elapsed() >= LOOK_EVERY {
+            read.looked = Instant::now();
+            let seen = files::seen(&self.app);
+            if seen != read.seen {
+                read.seen = seen;
+                match files::load(&self.app) {
+                    Ok(tools) => {
+                        read.tools = Arc::new(tools);
+                        read.readings += 1;
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "the files of custom tools are left as they were read")
+                    }
+                }
+            }
+        }
+        (Arc::clone(&read.tools), read.readings)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Arc<Known>>> {
