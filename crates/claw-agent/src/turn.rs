@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
-use claw_core::store::{Finish, Job, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter};
+use claw_core::store::{
+    Finish, Job, JobFilter, JobState, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter,
+};
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
 use claw_registry::{Offer, OfferOptions, Waiting};
@@ -193,7 +195,7 @@ impl<'a> Run<'a> {
         (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
-    /// Takes up what was said meanwhile, if the agent does that now.
+    /// Takes up what was injected meanwhile, and what was said if the agent does that now.
     async fn listen(&mut self, is_first: bool) -> Result<(), RunError> {
         let listens = match self.profile.limits.meanwhile {
             Meanwhile::Queue => false,
@@ -201,11 +203,23 @@ impl<'a> Run<'a> {
             Meanwhile::Steer => true,
         };
         let store = &self.deployment.store;
-        if listens && store.take_waiting(self.lease).await? > 0 {
+        if !listens && !self.is_told().await? {
+            return Ok(());
+        }
+        let least = if listens { i16::MIN } else { Order::INJECTED };
+        if store.take_waiting(self.lease, least).await? > 0 {
             let owner = (&self.caller.tenant, &self.caller.session);
             self.history = History::read(&**store, owner, self.lease.job).await?;
         }
         Ok(())
+    }
+
+    /// Whether a message was injected that waits.
+    async fn is_told(&self) -> Result<bool, RunError> {
+        let session = Some(self.caller.session.clone());
+        let filter = JobFilter { session, states: vec![JobState::Pending], ..JobFilter::default() };
+        let waiting = self.deployment.store.jobs(&self.caller.tenant, &filter).await?;
+        Ok(waiting.iter().any(|job| job.new.priority >= Order::INJECTED))
     }
 
     /// What the caller may call now; those that the session was told of before come first.

@@ -4,13 +4,14 @@ use axum::http::StatusCode;
 use claw_core::RuleId;
 use clawsmith::app::Verdict;
 use clawsmith::app::access::{Permission, Visitor};
-use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule};
+use clawsmith::store::{Approval, ApprovalState, Rule};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Body, Json, Path, Visit};
+use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::ListQuery;
 
 /// An answer.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,40 +25,53 @@ pub(crate) struct Given {
 }
 
 /// Approvals, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Approvals {
-    approvals: Vec<ApprovalView>,
+    pub(crate) approvals: Vec<ApprovalView>,
 }
 
 /// An approval that a call waits for.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ApprovalView {
-    id: ApprovalId,
-    state: ApprovalState,
+pub struct ApprovalView {
+    /// The approval's id.
+    pub id: ApprovalId,
+    /// Its state.
+    pub state: ApprovalState,
     /// The person or key that answered; `null` while it is pending.
-    answered_by: Option<String>,
+    pub answered_by: Option<String>,
     /// The reason that was given with a no.
-    answer: Option<String>,
-    tool: ToolName,
-    effects: Effects,
+    pub answer: Option<String>,
+    /// The tool to be called.
+    pub tool: ToolName,
+    /// The effects of the call.
+    pub effects: Effects,
     /// The call as a person reads it, scrubbed.
-    summary: String,
+    pub summary: String,
     /// The rule that asks.
-    reason: String,
-    agent_id: AgentId,
-    user_id: Option<UserId>,
-    session_key: SessionKey,
-    call_id: CallId,
-    run_id: Option<JobId>,
-    asked: UnixMillis,
-    expires: UnixMillis,
+    pub reason: String,
+    /// The agent that calls.
+    pub agent_id: AgentId,
+    /// The user that it acts for.
+    pub user_id: Option<UserId>,
+    /// The session.
+    pub session_key: SessionKey,
+    /// The call.
+    pub call_id: CallId,
+    /// The run; `null` for a call outside of runs.
+    pub run_id: Option<JobId>,
+    /// Time of the request.
+    pub asked: UnixMillis,
+    /// Time from which it cannot be answered.
+    pub expires: UnixMillis,
 }
 
 /// Remembered rules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Rules {
     rules: Vec<RuleView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A rule that a person gave with a yes.
@@ -95,9 +109,10 @@ impl From<Rule> for RuleView {
     }
 }
 
-pub(crate) async fn rules(visit: Visit) -> Result<Json<Rules>, ApiError> {
-    let rules = visit.app().rules().await?;
-    Ok(Json(Rules { rules: rules.into_iter().map(RuleView::from).collect() }))
+pub(crate) async fn rules(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Rules>, ApiError> {
+    let texts = |rule: &Rule| format!("{} {}", rule.new.tool, rule.new.text);
+    let (rules, next) = wanted.page(visit.app().rules().await?, |rule| rule.new.id.to_string(), texts);
+    Ok(Json(Rules { rules: rules.into_iter().map(RuleView::from).collect(), next }))
 }
 
 pub(crate) async fn revoke_rule(visit: Visit, Path(id): Path<RuleId>) -> Result<Json<RuleView>, ApiError> {
@@ -144,8 +159,7 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
 }
 
 fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {
-    let is_of_agent = visitor.may_use(&approval.request.agent).is_ok();
-    is_of_agent && (visitor.role >= AccessRole::Admin || approval.request.user == visitor.user)
+    visitor.sees(&approval.request.agent, approval.request.user.as_ref())
 }
 
 fn shown(approval: &Approval) -> ApprovalView {

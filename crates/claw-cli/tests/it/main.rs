@@ -9,6 +9,7 @@ mod background;
 mod bad_input;
 mod chat;
 mod config;
+mod connect;
 mod credentialed_exec;
 mod credentials;
 mod custom_tools;
@@ -25,6 +26,7 @@ mod graph;
 mod harness;
 mod help;
 mod ledger;
+mod limited_keys;
 mod mcp;
 mod mcp_conformance;
 mod memory;
@@ -49,6 +51,7 @@ mod transactions;
 mod trust;
 mod undo;
 mod web;
+mod websocket;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
 #[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]

@@ -86,7 +86,7 @@ pub struct UsageFilter {
 }
 
 /// What several answers come to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Usage {
     /// How many answers.
     pub answers: u64,

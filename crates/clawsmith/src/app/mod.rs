@@ -63,7 +63,7 @@ pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict};
 pub use self::compose::Hooks;
 pub use self::doctor::{Finding, FindingState};
 pub use self::error::{Error, Kind};
-pub use self::follow::{Followed, Follower};
+pub use self::follow::{FeedFollower, Followed, Follower};
 pub use self::models::{DeploymentKeys, key_in_environment};
 pub use self::runs::CancelledRuns;
 pub use self::session_list::{ChosenSession, Said, SessionChoice, SessionView};

@@ -8,15 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
+use claw_core::tool::Effects;
+use claw_core::{ApprovalId, CallId, ToolName};
 use claw_host::SystemClock;
 use clawsmith::app::{App, RuleFor, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
+use crate::failure::Failure;
 use crate::output::{beside, tell, told_columns, visible};
 
 /// How often an answer that is neither yes nor no is asked for again.
@@ -63,20 +67,96 @@ pub(crate) fn is_unasked(reason: &str) -> bool {
     reason.contains("nobody can be asked")
 }
 
+/// An approval as the person at the terminal is asked for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) id: ApprovalId,
+    pub(crate) tool: ToolName,
+    pub(crate) effects: Effects,
+    /// The rule that asks.
+    pub(crate) reason: String,
+    /// The call as a person reads it.
+    pub(crate) summary: String,
+    pub(crate) call: CallId,
+    pub(crate) asked: UnixMillis,
+    pub(crate) expires: UnixMillis,
+    /// What a yes for the whole session would cover; `None` where there can be none.
+    pub(crate) always: Option<String>,
+}
+
+impl From<&Approval> for Question {
+    fn from(approval: &Approval) -> Self {
+        let request = &approval.request;
+        let always = request.remember.as_ref().filter(|suggestion| suggestion.rule.is_some());
+        Self {
+            id: approval.id,
+            tool: request.tool.clone(),
+            effects: request.effects,
+            reason: request.reason.clone(),
+            summary: request.summary.clone(),
+            call: request.call,
+            asked: request.asked,
+            expires: request.expires,
+            always: always.map(|suggestion| suggestion.text.clone()),
+        }
+    }
+}
+
 /// Says where a question can be answered that nobody here can.
-pub(crate) fn announce(approval: &Approval) {
-    let (id, request) = (approval.id, &approval.request);
-    let wait = request.expires.since(request.asked).as_secs();
-    tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", request.tool));
+pub(crate) fn announce(question: &Question) {
+    let id = question.id;
+    let wait = question.expires.since(question.asked).as_secs();
+    tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", question.tool));
     tell(format_args!("  try: clawsmith approvals show {id}"));
     tell(format_args!("  and: clawsmith approvals approve {id}"));
 }
 
-/// Puts a question; the store gets the answer. A question that is over before there is one (answered elsewhere,
-/// expired, withdrawn) gives the terminal back at once, with what was typed and not yet read.
+/// Puts a question; the store gets the answer.
 pub(crate) async fn put(app: &App, approval: Approval, by: String) {
+    let question = Question::from(&approval);
+    ask_person(&StoredApproval { app, approval, by }, question).await;
+}
+
+/// The approval behind a question: in the store of this process, or at a gateway.
+#[async_trait(?Send)]
+pub(crate) trait AskedFor {
+    /// How often it is looked whether the question still waits.
+    fn look_after(&self) -> Duration;
+    /// Says how the approval ended; `None` while it waits, or where that cannot be known now.
+    async fn ended(&self, question: &Question) -> Option<String>;
+    /// Answers it.
+    async fn answer(&self, question: &Question, verdict: Verdict) -> Result<(), Failure>;
+}
+
+/// An approval in the store.
+struct StoredApproval<'a> {
+    app: &'a App,
+    approval: Approval,
+    by: String,
+}
+
+#[async_trait(?Send)]
+impl AskedFor for StoredApproval<'_> {
+    fn look_after(&self) -> Duration {
+        LOOKED_AFTER
+    }
+
+    async fn ended(&self, _: &Question) -> Option<String> {
+        let found = self.app.store().approval(&self.approval.request.tenant, self.approval.id).await.ok()?;
+        how_ended(found.as_ref(), SystemClock.now())
+    }
+
+    async fn answer(&self, _: &Question, verdict: Verdict) -> Result<(), Failure> {
+        self.app.answer_found(&self.approval, verdict, &self.by).await?;
+        Ok(())
+    }
+}
+
+/// Asks the person at the terminal. A question that is over before there is an answer (answered elsewhere, expired,
+/// withdrawn) gives the terminal back at once, with what was typed and not yet read.
+pub(crate) async fn ask_person(approval: &impl AskedFor, question: Question) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
-    let (shown, over) = (approval.clone(), Over::default());
+    let (shown, over) = (question.clone(), Over::default());
     let input = Watched { over: Arc::clone(&over.0) };
     std::thread::spawn(move || {
         // What was typed before the question is no answer to it. A terminal that is gone gives none.
@@ -92,9 +172,9 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
                 Ok(said) => break said,
                 Err(_) => return,
             },
-            () = tokio::time::sleep(LOOKED_AFTER) => {}
+            () = tokio::time::sleep(approval.look_after()) => {}
         }
-        if let Some(how) = ended(app, &approval).await {
+        if let Some(how) = approval.ended(&question).await {
             drop(over);
             // Whoever reads next must not have to share the terminal.
             let _ = answer.await;
@@ -106,18 +186,12 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         Said::Once => Verdict::Once,
         Said::Always => Verdict::Always { scope: RuleFor::Session, lasts: None },
     };
-    if let Err(error) = app.answer_found(&approval, verdict, &by).await {
-        tracing::debug!(%error, "an answer came too late");
-        if let Some(how) = ended(app, &approval).await {
-            tell(format_args!("the answer came too late: {how}"));
+    if let Err(error) = approval.answer(&question, verdict).await {
+        match approval.ended(&question).await {
+            Some(how) => tell(format_args!("the answer came too late: {how}")),
+            None => tell(format_args!("not answered: {error}")),
         }
     }
-}
-
-/// How an approval ended; `None` while it waits. A store that cannot be read now may be in a moment.
-async fn ended(app: &App, asked: &Approval) -> Option<String> {
-    let found = app.store().approval(&asked.request.tenant, asked.id).await.ok()?;
-    how_ended(found.as_ref(), SystemClock.now())
 }
 
 fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
@@ -196,8 +270,7 @@ fn because(line: &str) -> Option<String> {
 }
 
 /// Asks; only a clear yes is one.
-fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Said> {
-    let request = &approval.request;
+fn ask(request: &Question, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Said> {
     let wait = request.expires.since(request.asked).as_secs();
     writeln!(output, "\n`{}` needs your approval", request.tool)?;
     writeln!(output, "  effects  {}", request.effects)?;
@@ -217,9 +290,9 @@ fn ask(approval: &Approval, input: &mut impl BufRead, output: &mut impl Write) -
             writeln!(output, "           {line}")?;
         }
     }
-    let always = request.remember.as_ref().filter(|suggestion| suggestion.rule.is_some());
-    if let Some(suggestion) = always {
-        let covered = format!("in this session, {}", visible(&suggestion.text));
+    let always = request.always.as_ref();
+    if let Some(text) = always {
+        let covered = format!("in this session, {}", visible(text));
         writeln!(output, "{}", beside("  always   ", &covered, columns))?;
     }
     let choice = match (always.is_some(), is_long) {

@@ -6,7 +6,7 @@ use claw_core::store::{Approval, ApprovalState, NewApproval, Suggestion};
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
 
-use super::{Said, ask, how_ended};
+use super::{Question, Said, ask, how_ended};
 
 fn question(summary: &str) -> Approval {
     let asked = UnixMillis(1_000);
@@ -37,7 +37,7 @@ fn question(summary: &str) -> Approval {
 #[track_caller]
 fn check(typed: &str, yes: bool) {
     let mut shown = Vec::new();
-    let answer = ask(&question("run"), &mut Cursor::new(typed), &mut shown).unwrap();
+    let answer = ask(&Question::from(&question("run")), &mut Cursor::new(typed), &mut shown).unwrap();
     assert_eq!(answer == Said::Once, yes, "{}", String::from_utf8_lossy(&shown));
     assert_ne!(answer, Said::Always);
 }
@@ -59,7 +59,7 @@ fn a_long_question_can_be_seen_whole() {
     let script: Vec<String> = (1..=500).map(|at| format!("step {at}")).collect();
     let mut shown = Vec::new();
     let question = question(&script.join("\n"));
-    ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
+    ask(&Question::from(&question), &mut Cursor::new("n\n"), &mut shown).unwrap();
     let first = String::from_utf8(shown).unwrap();
     assert!(
         first.contains("step 50\n") && first.contains("step 500\n") && !first.contains("step 51\n"),
@@ -70,7 +70,7 @@ fn a_long_question_can_be_seen_whole() {
         "{first}"
     );
     let mut shown = Vec::new();
-    assert_eq!(ask(&question, &mut Cursor::new("v\ny\n"), &mut shown).unwrap(), Said::Once);
+    assert_eq!(ask(&Question::from(&question), &mut Cursor::new("v\ny\n"), &mut shown).unwrap(), Said::Once);
     let whole = String::from_utf8(shown).unwrap();
     assert!(script.iter().all(|line| whole.contains(&format!("{line}\n"))), "{whole}");
 }
@@ -82,7 +82,7 @@ fn always_is_an_answer_where_there_is_a_rule() {
     let mut said = |rule: Option<serde_json::Value>| {
         question.request.remember = Some(Suggestion { rule, text: text.clone() });
         let mut shown = Vec::new();
-        let said = ask(&question, &mut Cursor::new("a\n"), &mut shown).unwrap();
+        let said = ask(&Question::from(&question), &mut Cursor::new("a\n"), &mut shown).unwrap();
         (said, String::from_utf8(shown).unwrap())
     };
     let (answer, shown) = said(Some(serde_json::json!({})));
@@ -98,7 +98,7 @@ fn always_is_an_answer_where_there_is_a_rule() {
 fn says_what_it_is_about() {
     let mut shown = Vec::new();
     let question = question("run in /work:\nrm -r build\narguments: {}");
-    ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
+    ask(&Question::from(&question), &mut Cursor::new("n\n"), &mut shown).unwrap();
     insta::assert_snapshot!(String::from_utf8(shown).unwrap(), @r"
 
     `exec` needs your approval
@@ -115,7 +115,7 @@ fn says_what_it_is_about() {
 fn refuses_a_call_that_rewrites_its_own_question() {
     let mut shown = Vec::new();
     let question = question("harmless\u{1b}[1A\u{1b}[2K\rread a file");
-    ask(&question, &mut Cursor::new("n\n"), &mut shown).unwrap();
+    ask(&Question::from(&question), &mut Cursor::new("n\n"), &mut shown).unwrap();
     let shown = String::from_utf8(shown).unwrap();
     assert!(!shown.contains(['\u{1b}', '\r']), "{shown:?}");
 }
