@@ -207,7 +207,7 @@ impl Agent {
     }
 
     async fn say(&self, session: &SessionKey, text: &str) -> Accepted {
-        let place = Acceptance { lane: LANE, at: self.deployment.clock.now(), lineage: None };
+        let place = Acceptance { lane: LANE, at: self.deployment.clock.now(), lineage: None, priority: 0 };
         let owner = (&TenantId::main(), session);
         order().accept(&*self.deployment.store, owner, &[Part::text(text)], place).await.unwrap()
     }

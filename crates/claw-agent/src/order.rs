@@ -88,9 +88,15 @@ pub struct Acceptance<'a> {
     pub at: UnixMillis,
     /// The place of its run below the run that started it; `None` for the root of a tree.
     pub lineage: Option<Lineage>,
+    /// The priority of its job: 0, or [`Order::INJECTED`] for a message to the run that goes on.
+    pub priority: i16,
 }
 
 impl Order {
+    /// The priority of a message that the run of its session reads before it asks its model again, whatever the agent does
+    /// with other messages.
+    pub const INJECTED: i16 = 1;
+
     /// Returns the owner of the session.
     pub fn party(&self) -> Party {
         Party {
@@ -109,7 +115,7 @@ impl Order {
         store: &(impl Conversations + Blobs + ?Sized),
         (tenant, session): (&TenantId, &SessionKey),
         parts: &[Part],
-        Acceptance { lane, at, lineage }: Acceptance<'_>,
+        Acceptance { lane, at, lineage, priority }: Acceptance<'_>,
     ) -> Result<Accepted, StoreError> {
         images::store(store, tenant, parts, at).await?;
         let content = json(parts)?;
@@ -126,7 +132,7 @@ impl Order {
             tenant: tenant.clone(),
             lane: lane.into(),
             session: Some(session.clone()),
-            priority: 0,
+            priority,
             payload: json(self)?,
             accepted: at,
             visible: at,

@@ -18,7 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
 use claw_core::provenance::RunTrace;
-use claw_core::store::{Finish, Job, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter};
+use claw_core::store::{
+    Finish, Job, JobFilter, JobState, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter,
+};
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
 use claw_registry::{Offer, OfferOptions, Waiting};
@@ -200,7 +202,7 @@ impl<'a> Run<'a> {
         (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
-    /// Takes in messages that arrived meanwhile, if the agent's settings say so.
+    /// Takes up what was injected meanwhile, and what was said if the agent does that now.
     async fn listen(&mut self, is_first: bool) -> Result<(), RunError> {
         let listens = match self.profile.limits.meanwhile {
             Meanwhile::Queue => false,
@@ -208,11 +210,23 @@ impl<'a> Run<'a> {
             Meanwhile::Steer => true,
         };
         let store = &self.deployment.store;
-        if listens && store.take_waiting(self.lease).await? > 0 {
+        if !listens && !self.is_told().await? {
+            return Ok(());
+        }
+        let least = if listens { i16::MIN } else { Order::INJECTED };
+        if store.take_waiting(self.lease, least).await? > 0 {
             let owner = (&self.caller.tenant, &self.caller.session);
             self.history = History::read(&**store, owner, self.lease.job).await?;
         }
         Ok(())
+    }
+
+    /// Whether a message was injected that waits.
+    async fn is_told(&self) -> Result<bool, RunError> {
+        let session = Some(self.caller.session.clone());
+        let filter = JobFilter { session, states: vec![JobState::Pending], ..JobFilter::default() };
+        let waiting = self.deployment.store.jobs(&self.caller.tenant, &filter).await?;
+        Ok(waiting.iter().any(|job| job.new.priority >= Order::INJECTED))
     }
 
     /// Returns the present offer of tools; those that the session was offered before come first.

@@ -88,6 +88,16 @@ impl CallerArgs {
         config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
     }
 
+    /// The name of the agent.
+    pub(crate) fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The session that was named.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
     /// Returns whether the session was named.
     pub(crate) fn names_session(&self) -> bool {
         self.session.is_some()

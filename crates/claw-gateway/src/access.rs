@@ -12,8 +12,9 @@ use clawsmith::{KeyId, TenantId, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Body, Created, Json, Path, Visit};
+use crate::api::{Body, Created, Json, Path, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::ListQuery;
 
 /// The longest that a key can hold, in days.
 const LONGEST: u32 = 36_500;
@@ -22,6 +23,8 @@ const LONGEST: u32 = 36_500;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Keys {
     keys: Vec<Key>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A key to create.
@@ -60,6 +63,8 @@ pub(crate) struct KeyMade {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Users {
     users: Vec<User>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A user to be added.
@@ -86,6 +91,8 @@ pub(crate) struct UserEdit {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Tenants {
     tenants: Vec<Tenant>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A tenant to be added.
@@ -114,8 +121,13 @@ pub(crate) struct TenantRules {
     findings: Vec<PolicyFinding>,
 }
 
-pub(crate) async fn keys(visit: Visit) -> Result<Json<Keys>, ApiError> {
-    Ok(Json(Keys { keys: visit.app().api_keys().await? }))
+pub(crate) async fn keys(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Keys>, ApiError> {
+    let texts = |key: &Key| {
+        let user = key.new.user.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{} {user}", key.new.label)
+    };
+    let (keys, next) = wanted.page(visit.app().api_keys().await?, |key| key.new.id.to_string(), texts);
+    Ok(Json(Keys { keys, next }))
 }
 
 pub(crate) async fn create_key(
@@ -147,8 +159,10 @@ pub(crate) async fn revoke_key(visit: Visit, Path(id): Path<KeyId>) -> Result<Js
     Ok(Json(app.revoke_key(&id.to_string()).await?))
 }
 
-pub(crate) async fn users(visit: Visit) -> Result<Json<Users>, ApiError> {
-    Ok(Json(Users { users: visit.app().users().await? }))
+pub(crate) async fn users(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Users>, ApiError> {
+    let users = visit.app().users().await?;
+    let (users, next) = wanted.page(users, |user| user.id.to_string(), |user| user.name.clone());
+    Ok(Json(Users { users, next }))
 }
 
 pub(crate) async fn add_user(visit: Visit, Body(wish): Body<UserWish>) -> Result<Created<User>, ApiError> {
@@ -165,9 +179,14 @@ pub(crate) async fn edit_user(
     Ok(Json(visit.app().edit_user_for(visit.visitor(), &id, change).await?))
 }
 
-pub(crate) async fn tenants(visit: Visit) -> Result<Json<Tenants>, ApiError> {
+pub(crate) async fn tenants(
+    visit: Visit,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Json<Tenants>, ApiError> {
     visit.gateway.app().may_manage_tenants(visit.visitor())?;
-    Ok(Json(Tenants { tenants: visit.app().tenants().await? }))
+    let tenants = visit.app().tenants().await?;
+    let (tenants, next) = wanted.page(tenants, |tenant| tenant.id.to_string(), |tenant| tenant.name.clone());
+    Ok(Json(Tenants { tenants, next }))
 }
 
 pub(crate) async fn add_tenant(

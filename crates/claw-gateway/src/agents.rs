@@ -12,11 +12,14 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Body, Created, IfMatch, Json, NoContent, Path, Path2, Query, Versioned, Visit};
 use crate::error::ApiError;
+use crate::listing::ListQuery;
 
 /// Agents, by id.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Agents {
     agents: Vec<AgentCard>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// An agent.
@@ -184,13 +187,17 @@ impl AgentChange {
 }
 
 async fn view(visit: &Visit, id: &AgentId) -> Result<AgentView, ApiError> {
+    visit.visitor().may_use(id)?;
     let found = visit.app().agent(&visit.visitor().tenant, id).await?;
     found.ok_or_else(|| ApiError::not_found(format!("there is no agent `{id}`")))
 }
 
-pub(crate) async fn list(visit: Visit) -> Result<Json<Agents>, ApiError> {
-    let agents = visit.app().agents(&visit.visitor().tenant).await?;
-    Ok(Json(Agents { agents: agents.into_iter().map(AgentCard::from).collect() }))
+pub(crate) async fn list(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Agents>, ApiError> {
+    let mut agents = visit.app().agents(&visit.visitor().tenant).await?;
+    agents.retain(|view| visit.visitor().may_use(&view.agent.id).is_ok());
+    let id = |view: &AgentView| view.agent.id.to_string();
+    let (agents, next) = wanted.page(agents, id, |view| format!("{} {}", view.agent.name, view.agent.about));
+    Ok(Json(Agents { agents: agents.into_iter().map(AgentCard::from).collect(), next }))
 }
 
 pub(crate) async fn get(visit: Visit, Path(id): Path<AgentId>) -> Result<Versioned<AgentShown>, ApiError> {

@@ -13,7 +13,7 @@ use clawsmith::store::{
     ApprovalState, Circle, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source, Tokens,
     UsageFilter, Voice,
 };
-use clawsmith::{ApprovalId, Asking, Block, CallId, Caller, JobId};
+use clawsmith::{ApprovalId, Asking, Block, CallId, CallScrubber, Caller, JobId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -216,6 +216,8 @@ pub(crate) struct Answering {
     pub(crate) run: JobId,
     owner: Owner,
     app: App,
+    /// Takes secrets out of what is called: that is stored as the model said it, since it is run so.
+    scrubber: CallScrubber,
     follower: Follower,
     /// The streaming message, and the text already sent.
     saying: Option<(Source, String)>,
@@ -267,6 +269,7 @@ impl Answering {
             run,
             owner: Owner { tenant: caller.tenant.clone(), session: caller.session.clone() },
             app: app.clone(),
+            scrubber: visit.sessions().deployment().executor.scrubbers().for_tenant(&caller.tenant),
             follower,
             saying: None,
             whole: None,
@@ -428,7 +431,7 @@ impl Answering {
         let Owner { tenant, session } = &self.owner;
         let found = self.app.store().messages(tenant, session, seq.saturating_sub(1), 1).await.ok()?;
         let message = found.into_iter().next()?;
-        let parts: Vec<Part> = serde_json::from_value(message.new.content).ok()?;
+        let parts: Vec<Part> = serde_json::from_value(self.scrubber.json(&message.new.content)).ok()?;
         Some(Turn { role: message.new.role, parts })
     }
 
@@ -445,7 +448,7 @@ fn words_of(turn: &Turn) -> String {
 }
 
 /// Converts a call, or a call's result.
-fn call_of(part: &Part) -> Option<Told> {
+pub(crate) fn call_of(part: &Part) -> Option<Told> {
     match part {
         Part::Call(wanted) => {
             let args = match &wanted.args {

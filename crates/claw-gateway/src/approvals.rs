@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::api::{Body, Json, Path, Visit};
+use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::ListQuery;
 
 /// An answer.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -40,7 +41,7 @@ pub(crate) struct Given {
 }
 
 /// A rule that is given with a yes.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AlwaysGiven {
     /// One of the approval's `widths`; the first where it is left out.
@@ -53,7 +54,7 @@ pub(crate) struct AlwaysGiven {
 }
 
 /// The callers that a rule covers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AlwaysScope {
     /// The agent that asks, in this session.
@@ -66,54 +67,68 @@ pub(crate) enum AlwaysScope {
 }
 
 /// A rule that could be given with a yes.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct WidthView {
-    width: RuleWidth,
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct WidthView {
+    /// How much it would cover.
+    pub width: RuleWidth,
     /// The calls that it would cover, as a person reads it.
-    covers: String,
+    pub covers: String,
 }
 
 /// Approvals, oldest first.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Approvals {
-    approvals: Vec<ApprovalView>,
+    pub(crate) approvals: Vec<ApprovalView>,
 }
 
 /// An approval that a call waits for.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ApprovalView {
-    id: ApprovalId,
-    state: ApprovalState,
+pub struct ApprovalView {
+    /// The approval's id.
+    pub id: ApprovalId,
+    /// Its state.
+    pub state: ApprovalState,
     /// The person or key that answered; `null` while it is pending.
-    answered_by: Option<String>,
+    pub answered_by: Option<String>,
     /// The reason given with a denial.
-    answer: Option<String>,
-    tool: ToolName,
-    effects: Effects,
+    pub answer: Option<String>,
+    /// The tool to be called.
+    pub tool: ToolName,
+    /// The effects of the call.
+    pub effects: Effects,
     /// The call as a person reads it, scrubbed.
-    summary: String,
+    pub summary: String,
     /// The rule that asks.
-    reason: String,
-    agent_id: AgentId,
-    user_id: Option<UserId>,
-    session_key: SessionKey,
-    call_id: CallId,
-    run_id: Option<JobId>,
-    asked: UnixMillis,
-    expires: UnixMillis,
+    pub reason: String,
+    /// The agent that calls.
+    pub agent_id: AgentId,
+    /// The user that it acts for.
+    pub user_id: Option<UserId>,
+    /// The session.
+    pub session_key: SessionKey,
+    /// The call.
+    pub call_id: CallId,
+    /// The run; `null` for a call outside of runs.
+    pub run_id: Option<JobId>,
+    /// Time of the request.
+    pub asked: UnixMillis,
+    /// Time from which it cannot be answered.
+    pub expires: UnixMillis,
     /// Rules that could be given with a yes (`always`), the narrowest first.
-    widths: Vec<WidthView>,
+    pub widths: Vec<WidthView>,
     /// Directories outside the workspace that a yes grants. Only an administrator answers then.
-    directories: Vec<String>,
+    pub directories: Vec<String>,
     /// The input that an MCP server asks for, in its own words; `null` for a plain yes or no.
-    input: Option<InputRequest>,
+    pub input: Option<InputRequest>,
 }
 
 /// Remembered rules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Rules {
     rules: Vec<RuleView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A rule that a person gave with a yes.
@@ -151,9 +166,10 @@ impl From<Rule> for RuleView {
     }
 }
 
-pub(crate) async fn rules(visit: Visit) -> Result<Json<Rules>, ApiError> {
-    let rules = visit.app().rules().await?;
-    Ok(Json(Rules { rules: rules.into_iter().map(RuleView::from).collect() }))
+pub(crate) async fn rules(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Rules>, ApiError> {
+    let texts = |rule: &Rule| format!("{} {}", rule.new.tool, rule.new.text);
+    let (rules, next) = wanted.page(visit.app().rules().await?, |rule| rule.new.id.to_string(), texts);
+    Ok(Json(Rules { rules: rules.into_iter().map(RuleView::from).collect(), next }))
 }
 
 pub(crate) async fn revoke_rule(visit: Visit, Path(id): Path<RuleId>) -> Result<Json<RuleView>, ApiError> {
@@ -236,8 +252,7 @@ fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, Api
 }
 
 fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {
-    let is_of_agent = visitor.may_use(&approval.request.agent).is_ok();
-    is_of_agent && (visitor.role >= AccessRole::Admin || approval.request.user == visitor.user)
+    visitor.sees(&approval.request.agent, approval.request.user.as_ref())
 }
 
 fn shown(approval: &Approval) -> ApprovalView {

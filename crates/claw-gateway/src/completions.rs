@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
+use clawsmith::AgentId;
 use clawsmith::store::Tokens;
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
@@ -126,6 +127,11 @@ pub(crate) async fn models(visit: Visit) -> Result<Json<ModelList>, ApiError> {
     if !names.iter().any(|name| name == "agent:default") {
         names.insert(0, "agent:default".to_owned());
     }
+    let is_usable = |name: &String| {
+        let agent = name.strip_prefix("agent:").and_then(|name| AgentId::new(name).ok());
+        agent.is_some_and(|agent| visit.visitor().may_use(&agent).is_ok())
+    };
+    names.retain(is_usable);
     let card = |id| ModelCard { id, object: "model", created: 0, owned_by: "clawsmith" };
     Ok(Json(ModelList { object: "list", data: names.into_iter().map(card).collect() }))
 }

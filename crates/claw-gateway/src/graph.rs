@@ -201,6 +201,7 @@ pub(crate) async fn export(visit: Visit, Query(exported): Query<Exported>) -> Re
 }
 
 pub(crate) async fn status(visit: Visit) -> Result<Json<GraphState>, ApiError> {
+    visit.visitor().is_for_all_agents()?;
     let mut status = visit.app().graph_status().await?;
     let user = &visit.visitor().user;
     // Paths of other users' documents are not told.

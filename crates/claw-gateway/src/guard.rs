@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::{Permission, Visitor};
 
 use crate::Gateway;
-use crate::client::{Peer, address};
 use crate::error::ApiError;
+use crate::peer::{Peer, address};
 
 /// The visitor of a request, set by [`admit`].
 #[derive(Clone)]

@@ -13,7 +13,7 @@ mod agents;
 mod answering;
 mod api;
 mod approvals;
-mod client;
+pub mod client;
 mod completions;
 mod custom;
 mod error;
@@ -21,10 +21,12 @@ mod events;
 mod graph;
 mod guard;
 mod health;
+mod listing;
 mod mcp;
 mod memory;
 mod metrics;
 mod openapi;
+mod peer;
 mod policy;
 mod records;
 mod reload;
@@ -63,8 +65,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::client::{OfPeer, Peer};
 use crate::metrics::Metrics;
+use crate::peer::{OfPeer, Peer};
 pub use crate::reload::ReloadOptions;
 
 /// The lane whose runs the gateway's workers take.

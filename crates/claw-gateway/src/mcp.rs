@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
 use crate::guard::Who;
+use crate::listing::ListQuery;
 use crate::{Gateway, Inner};
 
 /// The MCP server at `/mcp`. It does not keep the gateway.
@@ -241,6 +242,8 @@ pub(crate) struct Granted {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Servers {
     servers: Vec<ServerShown>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A server with its tools and grants.
@@ -329,9 +332,10 @@ fn shown(view: ServerView) -> ServerShown {
     ServerShown { tools: tools.collect(), server: view.server, grants: view.grants }
 }
 
-pub(crate) async fn list(visit: Visit) -> Result<Json<Servers>, ApiError> {
-    let servers = visit.app().mcp_servers().await?;
-    Ok(Json(Servers { servers: servers.into_iter().map(shown).collect() }))
+pub(crate) async fn list(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Servers>, ApiError> {
+    let name = |view: &ServerView| view.server.name.to_string();
+    let (servers, next) = wanted.page(visit.app().mcp_servers().await?, name, |_| String::new());
+    Ok(Json(Servers { servers: servers.into_iter().map(shown).collect(), next }))
 }
 
 pub(crate) async fn get(visit: Visit, Path(name): Path<ServerName>) -> Result<Json<ServerShown>, ApiError> {

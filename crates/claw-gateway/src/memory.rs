@@ -170,6 +170,7 @@ pub(crate) async fn forget(
 }
 
 pub(crate) async fn status(visit: Visit) -> Result<Json<MemoryStatus>, ApiError> {
+    visit.visitor().is_for_all_agents()?;
     let mut status = visit.app().memory_status().await?;
     let user = &visit.visitor().user;
     // Paths of other users' documents are not told.

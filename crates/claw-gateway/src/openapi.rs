@@ -166,7 +166,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         }
     }
     let tags: Vec<Value> = tags.iter().map(|tag| json!({ "name": tag })).collect();
-    let websocket = ws::schemas(&mut schemas);
+    let websocket = ws::frames::schemas(&mut schemas);
     let mut definitions = schemas.shown.take_definitions(true);
     definitions.extend(websocket);
     json!({

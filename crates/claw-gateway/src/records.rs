@@ -93,6 +93,7 @@ pub(crate) async fn verify(visit: Visit) -> Result<Json<Verified>, ApiError> {
             .refusing()
             .into());
     }
+    visit.visitor().is_for_all_agents()?;
     let chains: Vec<ChainReport> = visit.app().verify_ledger().await?;
     let sound = chains.iter().all(|report| report.fault.is_none());
     let shown = |report: ChainReport| ChainView {
@@ -104,25 +105,19 @@ pub(crate) async fn verify(visit: Visit) -> Result<Json<Verified>, ApiError> {
 }
 
 impl UsageQuery {
-    fn filter(self, visit: &Visit) -> UsageFilter {
-        let visitor = visit.visitor();
-        let user = visitor.user.clone().filter(|_| visitor.role < AccessRole::Admin);
+    fn filter(self) -> UsageFilter {
         let (from, to) = (self.from.map(UnixMillis), self.to.map(UnixMillis));
-        UsageFilter { agent: self.agent_id, user, from, to, ..UsageFilter::default() }
+        UsageFilter { agent: self.agent_id, from, to, ..UsageFilter::default() }
     }
 }
 
 pub(crate) async fn usage(visit: Visit, Query(wanted): Query<UsageQuery>) -> Result<Json<Usage>, ApiError> {
-    let filter = wanted.filter(&visit);
-    let usage = visit.app().store().usage(&visit.visitor().tenant, &filter).await;
-    Ok(Json(usage.map_err(clawsmith::app::Error::from)?))
+    Ok(Json(visit.app().usage_for(visit.visitor(), &wanted.filter()).await?))
 }
 
 pub(crate) async fn usage_days(
     visit: Visit,
     Query(wanted): Query<UsageQuery>,
 ) -> Result<Json<UsageLines>, ApiError> {
-    let filter = wanted.filter(&visit);
-    let days = visit.app().store().usage_lines(&visit.visitor().tenant, &filter).await;
-    Ok(Json(UsageLines { days: days.map_err(clawsmith::app::Error::from)? }))
+    Ok(Json(UsageLines { days: visit.app().usage_days_for(visit.visitor(), &wanted.filter()).await? }))
 }

@@ -4,6 +4,8 @@
 //! run. The agent makes the calls here, not the client, so they are shown as `mcp_call` items, which clients
 //! know as calls made by the server.
 
+mod stored;
+
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
@@ -24,6 +26,8 @@ use crate::api::{Body, Json, Output, Replied, Visit};
 use crate::completions::refuse_tools;
 use crate::error::ApiError;
 use crate::openapi::{Operation, Schemas};
+
+pub(crate) use self::stored::get;
 
 /// The start of a response's id, before that of its run.
 const PREFIX: &str = "resp_";
@@ -127,7 +131,7 @@ pub(crate) struct ResponseView {
     id: String,
     object: &'static str,
     created_at: u64,
-    /// `in_progress`, `completed`, `incomplete` or `failed`.
+    /// `queued`, `in_progress`, `completed`, `incomplete`, `cancelled` or `failed`.
     status: &'static str,
     model: String,
     /// The agent's messages and calls.
@@ -144,6 +148,32 @@ pub(crate) struct ResponseView {
     temperature: Option<f64>,
     top_p: Option<f64>,
     store: bool,
+}
+
+impl ResponseView {
+    /// A response that has just begun.
+    fn new(id: String, created_at: u64, model: String) -> Self {
+        Self {
+            id,
+            object: "response",
+            created_at,
+            status: "in_progress",
+            model,
+            output: Vec::new(),
+            previous_response_id: None,
+            instructions: None,
+            metadata: Map::new(),
+            error: None,
+            incomplete_details: None,
+            usage: None,
+            parallel_tool_calls: true,
+            tool_choice: "auto",
+            tools: Vec::new(),
+            temperature: None,
+            top_p: None,
+            store: true,
+        }
+    }
 }
 
 /// A failed response's error.
@@ -267,25 +297,12 @@ pub(crate) async fn create(
     let question = Question { model: &create.model, session, allowed_tools, messages: &messages };
     let answering = ask(&visit, question).await?;
     let head = answering.head();
+    let id = format!("{PREFIX}{}", answering.run);
     let view = ResponseView {
-        id: format!("{PREFIX}{}", answering.run),
-        object: "response",
-        created_at: answering.created,
-        status: "in_progress",
-        model: answering.model.clone(),
-        output: Vec::new(),
         previous_response_id: create.previous_response_id,
         instructions: create.instructions,
         metadata: create.metadata,
-        error: None,
-        incomplete_details: None,
-        usage: None,
-        parallel_tool_calls: true,
-        tool_choice: "auto",
-        tools: Vec::new(),
-        temperature: None,
-        top_p: None,
-        store: true,
+        ..ResponseView::new(id, answering.created, answering.model.clone())
     };
     let responding =
         Responding { answering, view, said: None, number: 0, waiting: VecDeque::new(), is_over: false };
@@ -299,10 +316,9 @@ pub(crate) async fn create(
 /// Returns the session of a response, which must be the last of it.
 async fn session_after(visit: &Visit, id: &str) -> Result<String, ApiError> {
     let shown: String = id.chars().take(100).collect();
-    let unknown = || ApiError::not_found(format!("there is no response `{shown}` of yours"));
-    let run: JobId = id.strip_prefix(PREFIX).and_then(|run| run.parse().ok()).ok_or_else(unknown)?;
-    let job = crate::sessions::own_run(visit, run).await.map_err(|_| unknown())?;
-    let session = job.new.session.clone().ok_or_else(unknown)?;
+    let run: JobId = id.strip_prefix(PREFIX).and_then(|run| run.parse().ok()).ok_or_else(|| unknown(id))?;
+    let job = crate::sessions::own_run(visit, run).await.map_err(|_| unknown(id))?;
+    let session = job.new.session.clone().ok_or_else(|| unknown(id))?;
     let latest = JobFilter { session: Some(session.clone()), limit: 1, ..JobFilter::default() };
     let latest = visit.app().runs(&latest).await?;
     if latest.first().is_some_and(|latest| latest.new.id != run) {
@@ -414,7 +430,7 @@ impl Responding {
     }
 
     fn item_id(&self, at: usize) -> String {
-        format!("msg_{}_{at}", self.answering.run)
+        message_item(self.answering.run, at)
     }
 
     fn message_begins(&mut self) -> usize {
@@ -495,6 +511,15 @@ impl Responding {
         self.tell(&format!("response.mcp_call.{status}"), json!({ "item_id": id, "output_index": at }));
         self.item_done(at, item);
     }
+}
+
+fn unknown(id: &str) -> ApiError {
+    let shown: String = id.chars().take(100).collect();
+    ApiError::not_found(format!("there is no response `{shown}` of yours"))
+}
+
+fn message_item(run: JobId, at: usize) -> String {
+    format!("msg_{run}_{at}")
 }
 
 fn call_item(call: CallId) -> String {

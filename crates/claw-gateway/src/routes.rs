@@ -35,6 +35,12 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             Needs(May::WriteSessions),
             "Ask an agent, in the shape of OpenAI's responses",
             responses::create,
+        )
+        .on(
+            "GET /v1/responses/{response}",
+            Needs(May::ReadSessions),
+            "Show a response that was made before",
+            responses::get,
         );
     api.group("sessions")
         .on("GET /v1/sessions", Needs(May::ReadSessions), "List your own sessions", sessions::list)

@@ -85,17 +85,21 @@ pub(crate) struct Messages {
 }
 
 /// A message.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct MessageView {
-    id: MessageId,
+pub struct MessageView {
+    /// The message's id.
+    pub id: MessageId,
     /// The message's number in the session.
-    seq: u64,
-    role: Role,
-    /// The message's parts: text, images, calls and results.
-    content: Value,
-    run_id: JobId,
-    at: UnixMillis,
+    pub seq: u64,
+    /// The role of the speaker.
+    pub role: Role,
+    /// Its parts: text, images, calls and results; scrubbed.
+    pub content: Value,
+    /// The run that it is part of.
+    pub run_id: JobId,
+    /// Time of the message.
+    pub at: UnixMillis,
 }
 
 /// Runs, the latest first.
@@ -180,7 +184,13 @@ pub(crate) async fn said(
     let said = store.said_in((&visit.visitor().tenant, &circle), &session, before, page(limit)).await;
     let said = said.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
     let next = said.first().map(|first| first.seq).filter(|seq| *seq > 1).map(|seq| seq.to_string());
-    Ok(Messages { messages: said.iter().map(message).collect(), next })
+    // What a model wants to call is kept as it is said, since it is run so.
+    let scrubber = visit.sessions().deployment().executor.scrubbers().for_tenant(&visit.visitor().tenant);
+    let mut messages: Vec<MessageView> = said.iter().map(message).collect();
+    for message in &mut messages {
+        message.content = scrubber.json(&message.content);
+    }
+    Ok(Messages { messages, next })
 }
 
 /// The title that a session gets.
@@ -260,11 +270,19 @@ pub(crate) async fn own_run(visit: &Visit, id: JobId) -> Result<Job, ApiError> {
 
 /// A session that is the visitor's own, and the circle that it is in.
 pub(crate) fn own(visitor: &Visitor, session: &str) -> Result<(SessionKey, Circle), ApiError> {
-    let unknown = || ApiError::not_found(format!("there is no session `{}` of yours", shortened(session)));
-    let name = session.strip_prefix("agent:").and_then(|rest| rest.split(':').next()).ok_or_else(unknown)?;
-    let agent = AgentId::new(name).map_err(|_| unknown())?;
-    let session = visitor.own_session(&agent, session).map_err(|_| unknown())?;
+    let agent = agent_in(session)?;
+    let session = visitor.own_session(&agent, session).map_err(|_| not_yours(session))?;
     Ok((session, circle(visitor, agent)?))
+}
+
+/// The agent that a session's key names.
+pub(crate) fn agent_in(session: &str) -> Result<AgentId, ApiError> {
+    let name = session.strip_prefix("agent:").and_then(|rest| rest.split(':').next());
+    name.and_then(|name| AgentId::new(name).ok()).ok_or_else(|| not_yours(session))
+}
+
+fn not_yours(session: &str) -> ApiError {
+    ApiError::not_found(format!("there is no session `{}` of yours", shortened(session)))
 }
 
 /// Returns an existing session of the visitor's own.

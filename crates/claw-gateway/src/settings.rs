@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Body, Json, NoContent, Path, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::ListQuery;
 
 /// Settings of built-in tools, by tool.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -28,6 +29,8 @@ pub(crate) struct ToolSettingsView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SecretList {
     secrets: Vec<SecretView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A secret's name, and when it was written.
@@ -117,15 +120,23 @@ pub(crate) async fn remove_tool_settings(
     Ok(NoContent)
 }
 
-pub(crate) async fn secrets(visit: Visit) -> Result<Json<SecretList>, ApiError> {
+pub(crate) async fn secrets(
+    visit: Visit,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Json<SecretList>, ApiError> {
     let shown = |card: SecretCard| SecretView {
         name: card.place.name,
         agent_id: card.place.agent,
         made: card.made,
         at: card.at,
     };
-    let secrets = visit.app().secret_cards().await?.into_iter().map(shown).collect();
-    Ok(Json(SecretList { secrets }))
+    // The same name may be there for several agents.
+    let key = |card: &SecretCard| {
+        let agent = card.place.agent.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{} {agent}", card.place.name)
+    };
+    let (secrets, next) = wanted.page(visit.app().secret_cards().await?, key, |_| String::new());
+    Ok(Json(SecretList { secrets: secrets.into_iter().map(shown).collect(), next }))
 }
 
 pub(crate) async fn put_secret(

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use claw_core::UndoId;
 use clawsmith::app::access::Visitor;
 use clawsmith::app::undo::{ChangeState, UndoLog, Undone, change_kind};
-use clawsmith::store::{AccessRole, Undo as Change, UndoFilter};
+use clawsmith::store::{Undo as Change, UndoFilter};
 use clawsmith::{AgentId, CallId, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,9 @@ use serde_json::json;
 use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
 
-/// The most changes scanned for one list.
-const MOST_LOOKED_AT: usize = 1_000;
+/// How many changes are read at a time, and the most that are looked at for one page.
+const READ: usize = 200;
+const MOST_LOOKED_AT: usize = 5_000;
 /// The most changes of one answer.
 const PAGE: usize = 100;
 /// The most lines of a diff.
@@ -25,6 +26,9 @@ const DIFF: usize = 400;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ChangesQuery {
     session_key: Option<SessionKey>,
+    agent_id: Option<AgentId>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
     /// The most changes; 100 at most.
     limit: Option<usize>,
 }
@@ -33,6 +37,8 @@ pub(crate) struct ChangesQuery {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Changes {
     changes: Vec<ChangeView>,
+    /// The `cursor` of the next page; `null` on the last. A page can be short, or empty, before the last.
+    next: Option<String>,
 }
 
 /// A change of a file, or of the files that a command changed.
@@ -85,7 +91,7 @@ pub(crate) struct Applied {
 }
 
 fn is_seen(visitor: &Visitor, change: &Change) -> bool {
-    visitor.role >= AccessRole::Admin || change.new.user == visitor.user
+    visitor.sees(&change.new.agent, change.new.user.as_ref())
 }
 
 fn shown(log: &UndoLog, change: &Change) -> ChangeView {
@@ -118,11 +124,36 @@ pub(crate) async fn list(
     Query(wanted): Query<ChangesQuery>,
 ) -> Result<Json<Changes>, ApiError> {
     let log = visit.app().undo()?;
-    let filter = UndoFilter { session: wanted.session_key, ..UndoFilter::default() };
-    let found = log.changes(&filter, MOST_LOOKED_AT).await?;
+    let before = wanted.cursor.as_deref().map(cursor).transpose()?;
+    let mut filter = UndoFilter { session: wanted.session_key, before, ..UndoFilter::default() };
     let limit = wanted.limit.unwrap_or(PAGE).clamp(1, PAGE);
-    let seen = found.iter().filter(|change| is_seen(visit.visitor(), change)).take(limit);
-    Ok(Json(Changes { changes: seen.map(|change| shown(&log, change)).collect() }))
+    let is_wanted = |change: &Change| wanted.agent_id.as_ref().is_none_or(|agent| *agent == change.new.agent);
+    let (mut changes, mut looked_at) = (Vec::new(), 0);
+    let next = 'pages: loop {
+        let found = log.changes(&filter, READ).await?;
+        for change in &found {
+            filter.before = Some((change.new.at, change.new.id));
+            if is_seen(visit.visitor(), change) && is_wanted(change) {
+                changes.push(shown(&log, change));
+                if changes.len() == limit {
+                    break 'pages filter.before;
+                }
+            }
+        }
+        looked_at += found.len();
+        match (found.len() < READ, looked_at >= MOST_LOOKED_AT) {
+            (true, _) => break None,
+            (false, true) => break filter.before,
+            (false, false) => {}
+        }
+    };
+    Ok(Json(Changes { changes, next: next.map(|(at, id)| format!("{}:{id}", at.0)) }))
+}
+
+fn cursor(text: &str) -> Result<(UnixMillis, UndoId), ApiError> {
+    let read =
+        text.split_once(':').and_then(|(at, id)| Some((UnixMillis(at.parse().ok()?), id.parse().ok()?)));
+    read.ok_or_else(|| ApiError::invalid("the cursor is not the `next` of a page"))
 }
 
 pub(crate) async fn show(visit: Visit, Path(id): Path<UndoId>) -> Result<Json<ChangeShown>, ApiError> {

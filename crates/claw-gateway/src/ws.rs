@@ -1,7 +1,10 @@
-//! A WebSocket: requests and their answers, and the events of sessions that the client subscribed to.
+//! A WebSocket: requests and their answers, and the events that the client subscribed to.
 //!
-//! Events of a session are numbered and stored, so that a client resumes from the last number it saw. A
-//! client that reads too slowly is told so and disconnected: nothing is dropped silently.
+//! Events are numbered and stored: a client resumes from the last number it saw, and one that reads slowly gets every event
+//! later. Pieces of what is being said are not stored; a client that misses some is told so (`lagged`).
+
+pub(crate) mod frames;
+mod subscription;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,19 +12,19 @@ use std::time::Duration;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
-use clawsmith::app::Followed;
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::message::Part;
-use clawsmith::port::Owner;
-use clawsmith::store::{Delta, JobFilter, JobState, SessionEventBody};
-use clawsmith::{ApprovalId, Asking, SessionKey, UnixMillis};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use clawsmith::store::{JobFilter, JobState, UsageFilter};
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
+use self::frames::{
+    Approvals, Command, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open, OpenedSession, Res,
+    Send, Subscribe, Told, Topic, UsageOf,
+};
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
 use crate::guard::{Who, bearer};
@@ -29,9 +32,7 @@ use crate::openapi::{Operation, Schemas};
 use crate::sessions::{own, there};
 use crate::{approvals, sessions};
 
-/// The longest frame, in bytes.
-const LONGEST_FRAME: usize = 1024 * 1024;
-/// The most sessions that one connection follows.
+/// The most subscriptions of one connection.
 const MOST_SUBSCRIPTIONS: usize = 64;
 /// The most events that wait for a slow client.
 const WAITING: usize = 256;
@@ -39,167 +40,6 @@ const WAITING: usize = 256;
 const BEAT: Duration = Duration::from_secs(5);
 /// The longest a client may take to read one frame.
 const SLOWEST: Duration = Duration::from_secs(10);
-
-/// A frame that a client sends, before its method is known.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Frame {
-    #[serde(rename = "type")]
-    kind: String,
-    id: String,
-    method: String,
-    #[serde(default)]
-    params: Option<Value>,
-}
-
-/// The methods, each with its parameters.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(tag = "method", content = "params")]
-enum Command {
-    /// Sends a message to an agent. The payload has `sessionKey` and `runId`.
-    #[serde(rename = "chat.send")]
-    ChatSend(Send),
-    /// Stops the runs of a session. The payload names them in `stopped`.
-    #[serde(rename = "chat.abort")]
-    ChatAbort(OfSession),
-    /// A page of the messages of a session, the latest first.
-    #[serde(rename = "chat.history")]
-    ChatHistory(History),
-    /// The pending approvals.
-    #[serde(rename = "approvals.list")]
-    ApprovalsList(Nothing),
-    /// Approves or denies.
-    #[serde(rename = "approvals.answer")]
-    ApprovalsAnswer(Answer),
-    /// Sends the events of a session from now on, or from the one after `after`.
-    #[serde(rename = "subscribe")]
-    Subscribe(Subscribe),
-    /// Sends no more of them.
-    #[serde(rename = "unsubscribe")]
-    Unsubscribe(OfSession),
-}
-
-/// The names of the methods.
-const METHODS: [&str; 7] = [
-    "chat.send",
-    "chat.abort",
-    "chat.history",
-    "approvals.list",
-    "approvals.answer",
-    "subscribe",
-    "unsubscribe",
-];
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Send {
-    message: String,
-    /// The agent; by default `default`.
-    agent_id: Option<String>,
-    /// A session of your own to continue; by default a new one.
-    session_key: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OfSession {
-    session_key: String,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct History {
-    session_key: String,
-    /// The `next` of the page before.
-    cursor: Option<String>,
-    /// The most messages; 100 at most.
-    limit: Option<usize>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Subscribe {
-    session_key: String,
-    /// The number of the last event seen; 0 for all.
-    after: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Answer {
-    #[schemars(with = "ApprovalId")]
-    approval_id: String,
-    approve: bool,
-    reason: Option<String>,
-    always: Option<approvals::AlwaysGiven>,
-    /// The values for a request for input.
-    values: Option<serde_json::Map<String, Value>>,
-    /// Sends values that look like secrets all the same.
-    #[serde(default)]
-    allow_secrets: bool,
-    /// Dismisses a request for input.
-    #[serde(default)]
-    dismiss: bool,
-}
-
-/// The answer to a request of a client.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Res {
-    /// Always `res`.
-    r#type: &'static str,
-    /// The request's id; `null` if it could not be read.
-    id: Option<String>,
-    ok: bool,
-    /// The result of a request that worked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Value>,
-    /// The error, if the request failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
-}
-
-/// An event of a session that the client subscribed to.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Told {
-    /// Always `event`.
-    r#type: &'static str,
-    /// The kind of event; `piece` for a part of a streaming message, `lagged` and `ended` if no more follow.
-    event: &'static str,
-    session: SessionKey,
-    /// The number of the event; none for a piece.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<UnixMillis>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Payload>,
-}
-
-/// An event, or a part of a streaming message.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(untagged)]
-enum Payload {
-    Event(SessionEventBody),
-    Piece(Delta),
-}
-
-/// The schemas of frames, by their names.
-pub(crate) fn schemas(schemas: &mut Schemas) -> Map<String, Value> {
-    let mut request = json!({
-        "type": "object",
-        "description": "A request of a client.",
-        "required": ["type", "id"],
-        "properties": { "type": { "const": "req" }, "id": { "type": "string" } },
-    });
-    request["allOf"] = json!([schemas.taken::<Command>()]);
-    let (answer, event) = (schemas.shown::<Res>(), schemas.shown::<Told>());
-    let frames = [("WebSocketRequest", request), ("WebSocketResponse", answer), ("WebSocketEvent", event)];
-    frames.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
-}
 
 /// The upgrade to a WebSocket.
 pub(crate) struct Upgraded;
@@ -234,18 +74,15 @@ pub(crate) async fn open(
 /// An item that a subscription forwards.
 enum Passed {
     Event(Box<Told>),
-    /// The client read too slowly, or the session cannot be followed any more.
-    Ended {
-        session: SessionKey,
-        why: &'static str,
-    },
+    /// The subscription cannot go on.
+    Ended(Topic),
 }
 
 struct Connection {
     visit: Visit,
     key: String,
     events: mpsc::Sender<Passed>,
-    subscriptions: HashMap<SessionKey, AbortHandle>,
+    subscriptions: HashMap<Topic, AbortHandle>,
 }
 
 impl Connection {
@@ -270,11 +107,9 @@ impl Connection {
                 },
                 Some(passed) = waiting.recv() => match passed {
                     Passed::Event(event) => send(&mut socket, &*event).await,
-                    Passed::Ended { session, why } => {
-                        self.unsubscribe(&session);
-                        let told = Told { r#type: "event", event: why, session, seq: None, at: None, payload: None };
-                        let _ = send(&mut socket, &told).await;
-                        why != "lagged"
+                    Passed::Ended(topic) => {
+                        self.subscriptions.remove(&topic);
+                        send(&mut socket, &subscription::ended(&topic)).await
                     }
                 },
                 _ = beat.tick() => {
@@ -329,12 +164,15 @@ impl Connection {
         let command = command.map_err(|error| ApiError::invalid(format!("`params`: {error}")))?;
         let visit = &self.visit;
         match command {
+            Command::ChatOpen(wanted) => Ok(json!(self.open(wanted).await?)),
             Command::ChatSend(wanted) => self.send(wanted).await,
+            Command::ChatInject(wanted) => self.inject(wanted).await,
             Command::ChatAbort(of) => self.abort(of).await,
             Command::ChatHistory(of) => {
                 let said = sessions::said(visit, &of.session_key, of.cursor.as_deref(), of.limit).await?;
                 Ok(json!(said))
             }
+            Command::ChatUsage(of) => self.usage(of).await,
             Command::ApprovalsList(Nothing {}) => Ok(json!(approvals::pending(visit).await?)),
             Command::ApprovalsAnswer(answer) => {
                 let id = answer.approval_id.parse().map_err(|_| {
@@ -345,25 +183,67 @@ impl Connection {
                 Ok(json!(approvals::give(visit, id, given).await?))
             }
             Command::Subscribe(of) => self.subscribe(of).await,
-            Command::Unsubscribe(of) => {
-                let (session, _) = own(visit.visitor(), &of.session_key)?;
-                Ok(json!({ "unsubscribed": self.unsubscribe(&session) }))
-            }
+            Command::Unsubscribe(topic) => Ok(json!({ "unsubscribed": self.unsubscribe(&topic) })),
         }
+    }
+
+    async fn open(&self, wanted: Open) -> Result<OpenedSession, ApiError> {
+        let visit = &self.visit;
+        visit.may(Permission::ReadSessions)?;
+        let wish = CallerWish { agent: wanted.agent_id.as_deref(), session: wanted.session_key.as_deref() };
+        let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
+        let model = visit.sessions().model(&caller).await?;
+        let card = model.card();
+        let last = visit.sessions().last_event(&caller).await?;
+        Ok(OpenedSession {
+            session_key: caller.session,
+            agent_id: caller.agent,
+            tenant: caller.tenant,
+            provider: card.provider.to_string(),
+            model: card.model.to_string(),
+            demo: card.demo,
+            last,
+        })
     }
 
     async fn send(&self, wanted: Send) -> Result<Value, ApiError> {
         let visit = &self.visit;
         visit.may(Permission::WriteSessions)?;
-        if wanted.message.trim().is_empty() {
-            return Err(ApiError::invalid("the message is empty"));
-        }
+        not_empty(&wanted.message)?;
         visit.gateway.check_open_runs(visit.visitor()).await?;
         let wish = CallerWish { agent: wanted.agent_id.as_deref(), session: wanted.session_key.as_deref() };
         let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
         let parts = vec![Part::text(wanted.message)];
-        let run = visit.sessions().send(&caller, parts, Asking::Unwatched).await?;
+        let asking = wanted.approvals.unwrap_or(Approvals::Wait).asking();
+        let run = visit.sessions().send(&caller, parts, asking).await?;
         Ok(json!({ "sessionKey": caller.session, "runId": run }))
+    }
+
+    async fn inject(&self, wanted: Inject) -> Result<Value, ApiError> {
+        let visit = &self.visit;
+        visit.may(Permission::WriteSessions)?;
+        not_empty(&wanted.message)?;
+        let session = there(visit, &wanted.session_key).await?;
+        let agent = sessions::agent_in(session.as_str())?;
+        let wish = CallerWish { agent: Some(agent.as_str()), session: Some(session.as_str()) };
+        let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
+        let run = visit.sessions().inject(&caller, vec![Part::text(wanted.message)]).await?;
+        Ok(json!({ "runId": run }))
+    }
+
+    async fn usage(&self, of: UsageOf) -> Result<Value, ApiError> {
+        let visit = &self.visit;
+        visit.may(Permission::ReadSessions)?;
+        let (session, _) = own(visit.visitor(), &of.session_key)?;
+        let filter = match of.run_id {
+            Some(run) => {
+                sessions::own_run(visit, run).await?;
+                UsageFilter { root: Some(run), ..UsageFilter::default() }
+            }
+            None => UsageFilter { session: Some(session), ..UsageFilter::default() },
+        };
+        let usage = visit.app().store().usage(&visit.visitor().tenant, &filter).await;
+        Ok(json!(usage.map_err(clawsmith::app::Error::from)?))
     }
 
     async fn abort(&self, of: OfSession) -> Result<Value, ApiError> {
@@ -382,34 +262,29 @@ impl Connection {
     }
 
     async fn subscribe(&mut self, of: Subscribe) -> Result<Value, ApiError> {
-        self.visit.may(Permission::ReadSessions)?;
-        let session = there(&self.visit, &of.session_key).await?;
-        if self.subscriptions.len() >= MOST_SUBSCRIPTIONS && !self.subscriptions.contains_key(&session) {
+        let topic = of.topic();
+        if self.subscriptions.len() >= MOST_SUBSCRIPTIONS && !self.subscriptions.contains_key(&topic) {
             return Err(ApiError::invalid(format!(
-                "one connection follows at most {MOST_SUBSCRIPTIONS} sessions"
+                "one connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
             )));
         }
-        let owner = Owner { tenant: self.visit.visitor().tenant.clone(), session: session.clone() };
-        let mut follower = self.visit.sessions().follow(owner, of.after).await?;
-        let (events, of) = (self.events.clone(), session.clone());
-        let following = tokio::spawn(async move {
-            let why = loop {
-                let Ok(followed) = follower.next().await else { break "ended" };
-                if events.try_send(Passed::Event(Box::new(event(&of, followed)))).is_err() {
-                    break "lagged";
-                }
-            };
-            let _ = events.send(Passed::Ended { session: of, why }).await;
-        });
-        if let Some(before) = self.subscriptions.insert(session.clone(), following.abort_handle()) {
+        let (following, payload) = subscription::begin(&self.visit, &of, self.events.clone()).await?;
+        if let Some(before) = self.subscriptions.insert(topic, following) {
             before.abort();
         }
-        Ok(json!({ "sessionKey": session }))
+        Ok(payload)
     }
 
-    fn unsubscribe(&mut self, session: &SessionKey) -> bool {
-        let following = self.subscriptions.remove(session);
+    fn unsubscribe(&mut self, topic: &Topic) -> bool {
+        let following = self.subscriptions.remove(topic);
         following.inspect(AbortHandle::abort).is_some()
+    }
+}
+
+fn not_empty(message: &str) -> Result<(), ApiError> {
+    match message.trim().is_empty() {
+        true => Err(ApiError::invalid("the message is empty")),
+        false => Ok(()),
     }
 }
 
@@ -421,16 +296,6 @@ fn answered(id: Option<String>, done: Result<Value, ApiError>) -> Res {
     Res { r#type: "res", id, ok: error.is_none(), payload, error }
 }
 
-fn event(session: &SessionKey, followed: Followed) -> Told {
-    let (event, seq, at, payload) = match followed {
-        Followed::Event(event) => {
-            (event.what.kind(), Some(event.seq), Some(event.at), Payload::Event(event.what))
-        }
-        Followed::Piece(piece) => ("piece", None, None, Payload::Piece(piece)),
-    };
-    Told { r#type: "event", event, session: session.clone(), seq, at, payload: Some(payload) }
-}
-
 /// Sends a frame; returns `false` if the client is gone or does not read.
 async fn send(socket: &mut WebSocket, frame: &impl Serialize) -> bool {
     let frame = serde_json::to_string(frame).unwrap_or_default();
@@ -440,18 +305,4 @@ async fn send(socket: &mut WebSocket, frame: &impl Serialize) -> bool {
 
 fn shown(text: &str) -> String {
     text.chars().take(50).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_methods_are_those_of_the_schema() {
-        let schema = schemars::schema_for!(Command).to_value();
-        let named = schema["oneOf"].as_array().unwrap().iter();
-        let named: Vec<&str> =
-            named.map(|one| one["properties"]["method"]["const"].as_str().unwrap()).collect();
-        assert_eq!(named, METHODS);
-    }
 }

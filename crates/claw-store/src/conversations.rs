@@ -113,6 +113,7 @@ pub(crate) const OPEN_RUNS: &str = "SELECT count(*) FROM jobs WHERE tenant = $1 
 pub(crate) const REMOVE: &[&str] = &[
     "DELETE FROM messages WHERE tenant = $1 AND session = $2",
     "DELETE FROM events WHERE tenant = $1 AND session = $2",
+    "DELETE FROM feed WHERE tenant = $1 AND session = $2",
     "DELETE FROM summaries WHERE tenant = $1 AND session = $2",
     "DELETE FROM untrusted_sessions WHERE tenant = $1 AND session = $2",
     "DELETE FROM conversations WHERE tenant = $1 AND session = $2",

@@ -68,6 +68,7 @@ const PAIRS: &[Pair] = &[
     pair!(33, "pgvector", "0033_pgvector.sql"),
     pair!(34, "graph", "0034_graph.sql"),
     pair!(37, "approval_reasons", "0037_approval_reasons.sql"),
+    pair!(39, "feed", "0039_feed.sql"),
     pair!(40, "approval_inputs", "0040_approval_inputs.sql"),
     pair!(42, "provenance", "0042_provenance.sql"),
 ];

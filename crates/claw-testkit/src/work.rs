@@ -32,6 +32,8 @@ struct State {
     jobs: Vec<Job>,
     accepted: HashMap<(TenantId, MessageId), Accepted>,
     talks: HashMap<(TenantId, SessionKey), Talk>,
+    /// Every event, in the order in which they came.
+    feed: Vec<((TenantId, SessionKey), u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -122,19 +124,19 @@ impl State {
         if let Some(accepted) = self.accepted.get(&key) {
             return accepted.seq;
         }
-        let talk = self.talks.entry((new.tenant.clone(), new.session.clone())).or_default();
-        let seq = talk.messages.len() as u64 + 1;
-        talk.tell(new.at, SessionEventBody::Message { id: new.id, seq, role: new.role, run });
-        talk.messages.push(Message { new, seq, run });
+        let owner = (new.tenant.clone(), new.session.clone());
+        let seq = self.talks.entry(owner.clone()).or_default().messages.len() as u64 + 1;
+        self.tell(&owner, new.at, SessionEventBody::Message { id: new.id, seq, role: new.role, run });
+        self.talks.entry(owner).or_default().messages.push(Message { new, seq, run });
         self.accepted.insert(key, Accepted { seq, job: run });
         seq
     }
-}
 
-impl Talk {
-    fn tell(&mut self, at: UnixMillis, what: SessionEventBody) -> u64 {
-        let seq = self.events.len() as u64 + 1;
-        self.events.push(SessionEvent { seq, at, what });
+    fn tell(&mut self, owner: &(TenantId, SessionKey), at: UnixMillis, what: SessionEventBody) -> u64 {
+        let talk = self.talks.entry(owner.clone()).or_default();
+        let seq = talk.events.len() as u64 + 1;
+        talk.events.push(SessionEvent { seq, at, what });
+        self.feed.push((owner.clone(), seq));
         seq
     }
 }

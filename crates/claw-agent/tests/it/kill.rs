@@ -161,7 +161,7 @@ async fn accept(place: &Path, turns: usize) -> Vec<JobId> {
                 &store,
                 (&owner, &key),
                 &question,
-                Acceptance { lane: LANE, at: SystemClock.now(), lineage: None },
+                Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0 },
             )
             .await
             .unwrap();

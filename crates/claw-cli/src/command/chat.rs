@@ -8,6 +8,8 @@ mod interactive;
 mod lines;
 mod markdown;
 mod quiet;
+mod remote;
+mod source;
 mod speech;
 mod spinner;
 mod view;
@@ -22,12 +24,14 @@ use claw_core::message::Part;
 use claw_core::port::Model;
 use claw_core::store::Process;
 use claw_core::tool::Caller;
+use claw_gateway::client::Approvals;
 use claw_registry::Asking;
 use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::mode::Mode;
 use clawsmith::app::{App, ModelChoice, SessionChoice, Sessions, SessionsOptions, private_lane};
 use rustix::fs::FileType;
 
+use self::source::{Answerer, LocalSession};
 use self::view::View;
 use super::tools::{approve, read, workspace};
 use crate::caller::CallerArgs;
@@ -55,7 +59,8 @@ commands, tools and `@path`.
 A message that is one of the words of a chat (`/undo`, `/cost`, `/tools`, `/policy`, `/help`) is done, not said.
 
 Where a call needs an approval you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it \
-wait for `clawsmith approvals`. Ctrl-C ends the run: what was said is kept.
+wait for `clawsmith approvals`. With `--connect` the session lives at a gateway, and files and commands are those \
+of that machine. Ctrl-C ends the run: what was said is kept.
 
 Exit codes: 0 answered, 1 the run failed, 2 usage, 4 a limit ended the run, 130 stopped.
 
@@ -65,6 +70,7 @@ Examples:
   clawsmith chat --continue -m 'and now fix it'
   cat calc.py | clawsmith chat -m 'explain this'
   clawsmith chat --resume 3f2a
+  clawsmith chat --connect https://agents.example.org
   clawsmith chat --mode plan 'how would you do it?'
   clawsmith chat -m hello --json"
 )]
@@ -108,12 +114,26 @@ pub(crate) struct Chat {
     /// approvals`).
     #[arg(long)]
     wait: bool,
+    /// Talk with a gateway (`clawsmith serve`): the session lives there, and its agents answer.
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["go_on", "model", "image", "mode", "workspace", "managed", "script", "user", "channel",
+            "chat", "profile", "provider", "subagent", "request_allow"]
+    )]
+    connect: Option<String>,
+    /// The environment variable that holds the gateway's API key [default: CLAWSMITH_API_KEY].
+    #[arg(long, value_name = "NAME", requires = "connect")]
+    key_env: Option<String>,
     #[command(flatten)]
     caller: CallerArgs,
 }
 
 impl Chat {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        if let Some(url) = &self.connect {
+            return remote::run(&self, session, url);
+        }
         let setup = self.caller.load(session)?;
         let workspace = match self.managed {
             true => PathBuf::from("/"),
@@ -175,6 +195,14 @@ impl Chat {
         self.said().is_none() && terminal && !session.out.json
     }
 
+    /// What becomes of calls that need an approval at a gateway.
+    fn remote_approvals(&self) -> Approvals {
+        match self.wait || approve::can_ask() {
+            true => Approvals::Watch,
+            false => Approvals::Refuse,
+        }
+    }
+
     fn instead(&self) -> Option<ModelChoice> {
         self.model.as_deref().map(ModelChoice::parse)
     }
@@ -188,7 +216,7 @@ impl Chat {
             return done.map(|()| ExitCode::SUCCESS);
         }
         let model = talk.sessions.model(&talk.caller).await?;
-        talk.view.introduce(&mut session.out, &*model)?;
+        talk.view.introduce(&mut session.out, &Answerer::of(&*model))?;
         let mut parts = Vec::new();
         for path in &self.image {
             parts.push(picture(&talk.caller.workspace.join(path), &*model)?.part);
@@ -295,7 +323,8 @@ impl Talk {
         let sessions = app.sessions(options).await?;
         sessions.set_mode(chat.mode);
         tell_lost(sessions.lost(), &caller);
-        let view = View::new(&sessions, app, &caller, json).await?;
+        let shown = LocalSession::new(&sessions, app, &caller).await?;
+        let view = View::new(Box::new(shown), json);
         Ok(Self { sessions, caller, view })
     }
 

@@ -15,6 +15,9 @@ assert first.usage.total_tokens > 0 and first.metadata == {"from": "a test"}, fi
 second = client.responses.create(model="agent:default", input="two", previous_response_id=first.id)
 assert second.output_text == "You said: two", second
 assert second.previous_response_id == first.id
+again = client.responses.retrieve(second.id)
+assert again.output_text == "You said: two" and again.status == "completed", again
+assert again.usage.total_tokens == second.usage.total_tokens, again
 
 items = [
     {"role": "user", "content": "three"},

@@ -10,7 +10,7 @@ use crate::gateway::{ECHO, Gateway, client, request};
 use crate::harness::Home;
 
 /// Method, path and entry of every operation in the document.
-fn operations(gateway: &Gateway<'_>) -> Vec<(String, String, Value)> {
+pub(crate) fn operations(gateway: &Gateway<'_>) -> Vec<(String, String, Value)> {
     let document = gateway.get("/openapi.json", "").check(200, "\"openapi\":\"3.1.0\"").json();
     let paths = document["paths"].as_object().unwrap().clone();
     let entries = |(path, of): (String, Value)| {
@@ -85,6 +85,15 @@ fn a_response_goes_on_where_the_one_before_it_ended() {
     let kinds: Vec<&str> =
         listed["output"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["message", "mcp_call", "message"], "{listed}");
+    // A response can be read again, by whom it was made for.
+    let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let stored = gateway.get(&path(&listed), &ann).check(200, "").json();
+    for field in ["id", "status", "output", "usage", "object"] {
+        assert_eq!(stored[field], listed[field], "{field}");
+    }
+    assert_eq!(gateway.get(&path(&second), &ann).json()["output"], second["output"]);
+    gateway.get(&path(&listed), &ben).check(404, "there is no response");
+    gateway.get("/v1/responses/resp_x", &ann).check(404, "\"type\":\"invalid_request_error\"");
     let waits = respond(&ann, json!({ "model": "default", "input": "write" }))
         .check(200, "waits for approval")
         .json();
@@ -135,7 +144,7 @@ fn schemathesis_finds_no_fault_in_any_path() {
 }
 
 /// Ids of tenant `main`, by the names that paths have for them.
-fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, String)> {
+pub(crate) fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, String)> {
     let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
     let waits = gateway.chat(&owner, "write", None).check(200, "waits for approval");
     let session = waits.header("x-clawsmith-session").unwrap().to_owned();
@@ -164,6 +173,7 @@ fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, Strin
     let id = |value: &Value| value.as_str().unwrap().to_owned();
     vec![
         ("session", session),
+        ("response", format!("resp_{run}")),
         ("run", run),
         ("approval", approval),
         ("name", "of_main".to_owned()),
@@ -239,13 +249,13 @@ fn ids_of_another_tenant_lead_nowhere() {
     // The tenant that has them still has them.
     let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
     gateway.get("/v1/tools/custom/of_main", &owner).check(200, "secret of main");
-    gateway.get("/v1/approvals", &owner).check(200, &ids[2].1);
+    gateway.get("/v1/approvals", &owner).check(200, &ids[3].1);
     gateway.get("/v1/agents/of-main/files/SOUL.md", &owner).check(200, "secret of main");
     gateway.get("/v1/secrets", &owner).check(200, "OF_MAIN");
 }
 
 /// A body that the schema lets through: each required field with a value of its type.
-fn example(entry: &Value) -> String {
+pub(crate) fn example(entry: &Value) -> String {
     let schema = &entry["requestBody"]["content"]["application/json"]["schema"];
     value_of(schema).to_string()
 }
@@ -445,10 +455,12 @@ fn secrets_settings_and_rules_of_a_tenant_are_its_own() {
     put("/v1/secrets/a%20b", json!({ "value": "x" })).check(404, "");
     gateway.send("DELETE /v1/secrets/TOKEN", &admin, &[], "").check(204, "");
     gateway.send("DELETE /v1/secrets/TOKEN", &admin, &[], "").check(404, "no secret");
-    put("/v1/settings/tools/exec", json!({ "timeout_secs": 5 })).check(204, "");
-    gateway.get("/v1/settings/tools", &admin).check(200, "timeout_secs");
+    put("/v1/settings/tools/web_fetch", json!({ "block": ["a.example"] })).check(204, "");
+    put("/v1/settings/tools/web_fetch", json!({ "blok": ["a.example"] })).check(400, "no setting `blok`");
+    put("/v1/settings/tools/web_fetch", json!({ "block": "a.example" })).check(400, "a list of texts");
+    gateway.get("/v1/settings/tools", &admin).check(200, "a.example");
     put("/v1/settings/tools/nothing", json!({})).check(404, "no built-in tool");
-    gateway.send("DELETE /v1/settings/tools/exec", &admin, &[], "").check(204, "");
+    gateway.send("DELETE /v1/settings/tools/web_fetch", &admin, &[], "").check(204, "");
     put("/v1/tenant/rules", json!({ "deny": ["list_files"] })).check(200, "list_files");
     put("/v1/tenant/rules", json!({ "deny": ["lst_files"] })).check(400, "lst_files");
     gateway.get("/v1/tenant/rules", &admin).check(200, "list_files");

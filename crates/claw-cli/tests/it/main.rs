@@ -9,6 +9,7 @@ mod background;
 mod bad_input;
 mod chat;
 mod config;
+mod connect;
 mod credentialed_exec;
 mod credentials;
 mod custom_tools;
@@ -26,6 +27,7 @@ mod graph;
 mod harness;
 mod help;
 mod ledger;
+mod limited_keys;
 mod mcp;
 mod mcp_conformance;
 mod mcp_inputs;
@@ -58,6 +60,7 @@ mod transactions;
 mod trust;
 mod undo;
 mod web;
+mod websocket;
 mod without_namespaces;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.

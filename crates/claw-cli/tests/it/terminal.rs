@@ -90,6 +90,14 @@ impl Terminal {
     }
 
     pub(crate) fn with_columns(home: &Home, words: &[&str], columns: u16) -> Self {
+        Self::begin(home, words, columns, &[])
+    }
+
+    pub(crate) fn with_variables(home: &Home, words: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::begin(home, words, 100, variables)
+    }
+
+    fn begin(home: &Home, words: &[&str], columns: u16, variables: &[(&str, &str)]) -> Self {
         let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let terminal = File::from(pty.slave);
@@ -99,6 +107,7 @@ impl Terminal {
         command.args(["--ctty", "--wait"]).arg(assert_cmd::cargo::cargo_bin!("clawsmith"));
         command.args(words);
         command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("TERM", "xterm-256color"), ("USER", "tester")]);
+        command.envs(variables.iter().copied());
         command.env("HOME", home.path()).current_dir(home.path().join("project"));
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let typed = File::from(pty.master);
@@ -120,7 +129,7 @@ impl Terminal {
     }
 
     /// Types a line once the prompt is there.
-    fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         self.wait_for("default> ");
         self.type_in(line);
         self.type_in("\r");
@@ -167,7 +176,7 @@ impl Terminal {
         (code, self.seen)
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.wait_for("default> ");
         self.type_in("\u{4}");
         assert!(self.child.wait().unwrap().success());

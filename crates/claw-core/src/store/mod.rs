@@ -84,7 +84,9 @@ pub use sealed::{
 };
 pub use secrets::{SecretCard, SecretPlace, Secrets};
 pub use seen::{SEEN_FILES, SeenIndex};
-pub use session_events::{ApprovalAsked, RunEnd, RunEvent, SessionEvent, SessionEventBody, ToolEvent};
+pub use session_events::{
+    ApprovalAsked, FeedEvent, RunEnd, RunEvent, SessionEvent, SessionEventBody, ToolEvent,
+};
 pub use sessions::{
     Accepted, Announce, Finish, Finished, JobEnd, Message, NewMessage, Role, SessionLog, Summary,
 };

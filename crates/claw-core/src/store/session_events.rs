@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::{ApprovalState, Outcome, Role};
-use crate::id::{ApprovalId, CallId, JobId, MessageId, ToolName};
+use crate::id::{ApprovalId, CallId, JobId, MessageId, SessionKey, ToolName};
 use crate::port::UnixMillis;
 use crate::tool::Effects;
 
@@ -17,6 +17,17 @@ pub struct SessionEvent {
     pub at: UnixMillis,
     /// The event.
     pub what: SessionEventBody,
+}
+
+/// An event of one of many sessions, with its place among all events of the tenant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedEvent {
+    /// Place in the tenant's feed. Places rise, with gaps, and belong to one store.
+    pub feed: u64,
+    /// The session.
+    pub session: SessionKey,
+    /// The event.
+    pub event: SessionEvent,
 }
 
 /// An event of a session. Its JSON form has the kind as `type`, and `state` if it has states.

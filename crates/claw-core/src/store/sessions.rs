@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{Lease, NewJob, Party, SessionEvent, SessionEventBody, StoreError};
+use super::{FeedEvent, Lease, NewJob, Party, SessionEvent, SessionEventBody, StoreError};
 use crate::id::{JobId, MessageId, SessionKey, TenantId};
 use crate::port::{Owner, UnixMillis};
 
@@ -162,11 +162,11 @@ pub trait SessionLog: Send + Sync {
     /// [`StoreError::LeaseLost`], and nothing stored, if the lease is lost. A message whose id is known is
     /// not stored again.
     async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;
-    /// Takes waiting messages of the session into a run: those of jobs in its lane that have not begun and
-    /// have the same payload as the run's own. The messages are part of the run from then on, and their jobs
-    /// are done; returns the number of jobs. [`StoreError::LeaseLost`], and nothing taken, if the lease is
-    /// lost.
-    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError>;
+    /// Takes into a run what waits in its conversation: the messages of jobs that were not begun and ask for the
+    /// same as the run's own, in its lane. They are part of the run from then on, and their jobs are done; gives how
+    /// many jobs there were. Jobs with a priority below `priority` keep waiting. [`StoreError::LeaseLost`], and nothing
+    /// taken, where the job is someone else's by now.
+    async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError>;
     /// Stores a summary of the beginning of a session, in one of its runs. [`StoreError::LeaseLost`], and
     /// nothing stored, if the lease is lost. A summary up to the same message as an earlier one replaces it.
     async fn summarise(
@@ -212,4 +212,9 @@ pub trait SessionLog: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Result<Vec<SessionEvent>, StoreError>;
+    /// Events of all sessions of a tenant after place `after` of its feed, in the feed's order, at most `limit`. An event
+    /// that is stored later has a higher place than all that were read before.
+    async fn feed(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<Vec<FeedEvent>, StoreError>;
+    /// The last place of a tenant's feed; 0 where it is empty.
+    async fn feed_end(&self, tenant: &TenantId) -> Result<u64, StoreError>;
 }

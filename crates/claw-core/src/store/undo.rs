@@ -113,6 +113,8 @@ pub struct UndoFilter {
     pub run: Option<JobId>,
     /// Only changes of the file at this place.
     pub place: Option<String>,
+    /// Older than the change of this time and id: the last of the page before.
+    pub before: Option<(UnixMillis, UndoId)>,
 }
 
 /// Stores the index of the undo journal.

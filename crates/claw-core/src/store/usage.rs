@@ -86,7 +86,7 @@ pub struct UsageFilter {
 }
 
 /// The total of several answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Usage {
     /// The number of answers.
     pub answers: u64,

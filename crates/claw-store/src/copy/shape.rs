@@ -42,6 +42,8 @@ pub(crate) struct Derived {
 const DERIVED: &[Derived] = &[
     // PostgreSQL counts a conversation's messages and events; SQLite looks at the last of each.
     Derived { name: "sessions", always: false, sqlite: None, postgres: Some(COUNT_SESSIONS) },
+    // Triggers give each event its number, which is the store's own.
+    Derived { name: "feed", always: true, sqlite: None, postgres: None },
     // Words are kept in ways that have nothing in common, so every document waits to be indexed again.
     Derived {
         name: "passages",

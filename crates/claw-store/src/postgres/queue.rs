@@ -349,18 +349,23 @@ pub(super) async fn hold(executor: impl PgExecutor<'_>, lease: &Lease) -> Result
 
 /// Marks as done the jobs that wait in the session of a lease's job, have not begun and ask for the same;
 /// returns their ids. Jobs being claimed right now are skipped.
-pub(super) async fn take(executor: impl PgExecutor<'_>, lease: &Lease) -> Result<Vec<Uuid>, StoreError> {
+pub(super) async fn take(
+    executor: impl PgExecutor<'_>,
+    lease: &Lease,
+    priority: i16,
+) -> Result<Vec<Uuid>, StoreError> {
     query_scalar(
         "UPDATE jobs SET state = 'done' WHERE id IN (
              SELECT other.id FROM jobs AS mine JOIN jobs AS other
                  ON other.tenant = mine.tenant AND other.session = mine.session
                 AND other.lane = mine.lane AND other.payload::text = mine.payload::text
              WHERE mine.id = $1 AND other.state = 'pending' AND other.attempts = 0
-               AND other.cancel_at IS NULL
+               AND other.priority >= $2 AND other.cancel_at IS NULL
              FOR UPDATE OF other SKIP LOCKED)
          RETURNING id",
     )
     .bind(uuid(lease.job.as_bytes()))
+    .bind(priority)
     .fetch_all(executor)
     .await
     .map_err(failed(WRITE))

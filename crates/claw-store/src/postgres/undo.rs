@@ -78,7 +78,7 @@ impl UndoIndex for PostgresStore {
         filter: &UndoFilter,
         limit: usize,
     ) -> Result<Vec<Undo>, StoreError> {
-        let UndoFilter { session, call, run, place } = filter;
+        let UndoFilter { session, call, run, place, before } = filter;
         let mut asked: QueryBuilder<Postgres> =
             QueryBuilder::new("SELECT change, undone FROM undo WHERE NOT withdrawn AND tenant = ");
         asked.push_bind(tenant.as_str());
@@ -93,6 +93,14 @@ impl UndoIndex for PostgresStore {
         }
         if let Some(place) = place {
             asked.push(" AND place = ").push_bind(row::place(place));
+        }
+        if let Some((at, id)) = before {
+            asked
+                .push(" AND (at, id) < (")
+                .push_bind(at.0)
+                .push(", ")
+                .push_bind(uuid(id.as_bytes()))
+                .push(")");
         }
         asked.push(" ORDER BY at DESC, id DESC LIMIT ").push_bind(row::number(limit));
         let rows: Vec<Row> = asked.build_query_as().fetch_all(&self.pool).await.map_err(failed(READ))?;

@@ -262,6 +262,7 @@ pub(super) async fn hold(executor: impl SqliteExecutor<'_>, lease: &Lease) -> Re
 pub(super) async fn take(
     executor: impl SqliteExecutor<'_>,
     lease: &Lease,
+    priority: i16,
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     query_scalar(
         "UPDATE jobs SET state = 'done' WHERE position IN (
@@ -269,10 +270,11 @@ pub(super) async fn take(
                  ON other.tenant = mine.tenant AND other.session = mine.session
                 AND other.lane = mine.lane AND other.payload = mine.payload
              WHERE mine.id = $1 AND other.state = 'pending' AND other.attempts = 0
-               AND other.cancel_at IS NULL)
+               AND other.priority >= $2 AND other.cancel_at IS NULL)
          RETURNING id",
     )
     .bind(&lease.job.as_bytes()[..])
+    .bind(priority)
     .fetch_all(executor)
     .await
     .map_err(failed(WRITE))

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, Finish, Finished, Lease, Message, NewJob, NewMessage, SessionEvent, SessionEventBody,
-    SessionLog, StoreError, Summary, Topic,
+    Accepted, Announce, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage, SessionEvent,
+    SessionEventBody, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
@@ -41,10 +41,10 @@ impl SessionLog for SqliteStore {
         Ok(places)
     }
 
-    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
+    async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError> {
         let mut transaction = self.write(WRITE).await?;
         queue::hold(&mut *transaction, lease).await?;
-        let taken = queue::take(&mut *transaction, lease).await?;
+        let taken = queue::take(&mut *transaction, lease, priority).await?;
         if taken.is_empty() {
             return Ok(0);
         }
@@ -179,6 +179,37 @@ impl SessionLog for SqliteStore {
             Ok(SessionEvent { seq: row::count(*seq)?, at: UnixMillis(*at), what })
         };
         rows.iter().map(event).collect()
+    }
+
+    async fn feed(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<Vec<FeedEvent>, StoreError> {
+        let rows: Vec<(i64, String, i64, i64, String, String)> = query_as(
+            "SELECT feed.place, events.session, events.seq, events.at, events.kind, events.body
+             FROM feed JOIN events USING (tenant, session, seq)
+             WHERE feed.tenant = $1 AND feed.place > $2 ORDER BY feed.place LIMIT $3",
+        )
+        .bind(tenant.as_str())
+        .bind(row::number(after))
+        .bind(row::number(limit))
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed(READ))?;
+        let event = |(place, session, seq, at, kind, body): (i64, String, i64, i64, String, String)| {
+            let what = row::event(&kind, row::json("an event", &body)?)?;
+            let event = SessionEvent { seq: row::count(seq)?, at: UnixMillis(at), what };
+            let session = SessionKey::new(session)
+                .map_err(|error| row::damaged("an event's session", &error.to_string()))?;
+            Ok(FeedEvent { feed: row::count(place)?, session, event })
+        };
+        rows.into_iter().map(event).collect()
+    }
+
+    async fn feed_end(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let last: i64 = query_scalar("SELECT coalesce(max(place), 0) FROM feed WHERE tenant = $1")
+            .bind(tenant.as_str())
+            .fetch_one(&self.readers)
+            .await
+            .map_err(failed(READ))?;
+        row::count(last)
     }
 }
 

@@ -75,7 +75,7 @@ impl UndoIndex for SqliteStore {
         filter: &UndoFilter,
         limit: usize,
     ) -> Result<Vec<Undo>, StoreError> {
-        let UndoFilter { session, call, run, place } = filter;
+        let UndoFilter { session, call, run, place, before } = filter;
         let mut asked: QueryBuilder<Sqlite> =
             QueryBuilder::new("SELECT change, undone FROM undo WHERE withdrawn = 0 AND tenant = ");
         asked.push_bind(tenant.as_str());
@@ -90,6 +90,14 @@ impl UndoIndex for SqliteStore {
         }
         if let Some(place) = place {
             asked.push(" AND place = ").push_bind(row::place(place));
+        }
+        if let Some((at, id)) = before {
+            asked
+                .push(" AND (at, id) < (")
+                .push_bind(at.0)
+                .push(", ")
+                .push_bind(&id.as_bytes()[..])
+                .push(")");
         }
         asked.push(" ORDER BY at DESC, id DESC LIMIT ").push_bind(row::number(limit));
         let rows: Vec<Row> = asked.build_query_as().fetch_all(&self.readers).await.map_err(failed(READ))?;

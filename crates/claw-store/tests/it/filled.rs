@@ -28,7 +28,8 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("memory/日本.md", ""),
 ];
 /// The tables and columns that a copy derives from the rest, or leaves to be derived.
-const DERIVED: [(&str, &str); 8] = [
+const DERIVED: [(&str, &str); 9] = [
+    ("feed", "*"),
     ("passages", "*"),
     ("passage_vectors", "*"),
     ("documents", "mark"),

@@ -34,6 +34,7 @@ pub async fn session_log<S: SessionLog + Queue + 'static>(make: impl AsyncFn() -
     wakes_workers_and_clients(make().await).await;
     wakes_those_who_listen_to_the_session(make().await).await;
     numbers_without_gaps_under_many_writers(make().await).await;
+    feeds_every_event_once_while_many_write(make().await).await;
     accepts_one_of_many_equal_messages(make().await).await;
     ends_a_run_once_when_many_try(make().await).await;
 }
@@ -175,7 +176,7 @@ async fn takes_what_waits_into_a_run(store: impl SessionLog + Queue) {
     };
     let first = accept("cli:me", job_of("cli:me")).await;
     let lease = run(&store, &worker("a")).await;
-    assert_eq!(store.take_waiting(&lease).await.unwrap(), 0, "nothing waits");
+    assert_eq!(store.take_waiting(&lease, i16::MIN).await.unwrap(), 0, "nothing waits");
     let same = [accept("cli:me", job_of("cli:me")).await, accept("cli:me", job_of("cli:me")).await];
     let others = [
         accept("cli:you", job_of("cli:you")).await,
@@ -184,9 +185,13 @@ async fn takes_what_waits_into_a_run(store: impl SessionLog + Queue) {
         accept("cli:me", NewJob { tenant: tenant("other"), ..job_of("cli:me") }).await,
     ];
     let stranger = Lease { attempt: 2, ..lease.clone() };
-    check_lost(store.take_waiting(&stranger).await, &stranger);
-    assert_eq!(store.take_waiting(&lease).await.unwrap(), 2);
+    check_lost(store.take_waiting(&stranger, i16::MIN).await, &stranger);
+    let urgent = accept("cli:me", NewJob { priority: 1, ..job_of("cli:me") }).await;
+    assert_eq!(store.take_waiting(&lease, 1).await.unwrap(), 1, "only what is urgent");
     let state = async |job: &NewJob| store.job(&job.tenant, job.id).await.unwrap().unwrap().state;
+    assert_eq!(state(&urgent).await, JobState::Done);
+    assert_eq!(state(&same[0]).await, JobState::Pending);
+    assert_eq!(store.take_waiting(&lease, i16::MIN).await.unwrap(), 2);
     for job in &same {
         assert_eq!(state(job).await, JobState::Done);
     }
@@ -194,12 +199,12 @@ async fn takes_what_waits_into_a_run(store: impl SessionLog + Queue) {
         assert_eq!(state(job).await, JobState::Pending, "{job:?}");
     }
     let runs: Vec<_> = messages(&store, "cli:me").await.iter().map(|stored| stored.run).collect();
-    assert_eq!(runs, [first.id, first.id, first.id, others[1].id, others[2].id]);
+    assert_eq!(runs, [first.id, first.id, first.id, others[1].id, others[2].id, first.id]);
     let theirs = store.messages(&tenant("other"), &session("cli:me"), 0, ALL).await.unwrap();
     assert_eq!(theirs[0].run, others[3].id);
-    assert_eq!(store.take_waiting(&lease).await.unwrap(), 0, "what was taken waits no more");
+    assert_eq!(store.take_waiting(&lease, i16::MIN).await.unwrap(), 0, "what was taken waits no more");
     store.finish_run(&lease, Finish::done(vec![])).await.unwrap();
-    check_lost(store.take_waiting(&lease).await, &lease);
+    check_lost(store.take_waiting(&lease, i16::MIN).await, &lease);
 }
 
 async fn keeps_the_summary_that_reaches_furthest(store: impl SessionLog + Queue) {
@@ -398,6 +403,50 @@ async fn numbers_without_gaps_under_many_writers(store: impl SessionLog + Queue 
     let told = events(&*store, "cli:me").await;
     assert_eq!(told.iter().map(|event| event.seq).collect::<Vec<_>>(), numbers(2 * WRITERS * EACH));
     check_told(&*store, "cli:me").await;
+}
+
+async fn feeds_every_event_once_while_many_write<S: SessionLog + Queue + 'static>(store: S) {
+    const SESSIONS: usize = 6;
+    const EACH: usize = 20;
+    assert_eq!(store.feed_end(&TenantId::main()).await.unwrap(), 0);
+    let store = Arc::new(store);
+    let elsewhere = NewMessage { tenant: tenant("other"), ..message("cli:0", "hello") };
+    let job = NewJob { tenant: tenant("other"), ..job_of("cli:0") };
+    store.accept_message(elsewhere, job).await.unwrap();
+    let writers = (0..SESSIONS).map(|number| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let key = format!("cli:{number}");
+            for _ in 0..EACH {
+                store.accept_message(message(&key, "hello"), job_of(&key)).await.unwrap();
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let (mut seen, mut after) = (Vec::new(), 0);
+    while seen.len() < SESSIONS * EACH {
+        let page = store.feed(&TenantId::main(), after, 7).await.unwrap();
+        assert!(page.len() <= 7);
+        for fed in page {
+            assert!(fed.feed > after, "places rise");
+            after = fed.feed;
+            seen.push((fed.session.to_string(), fed.event));
+        }
+        tokio::task::yield_now().await;
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(store.feed(&TenantId::main(), after, ALL).await.unwrap(), []);
+    assert_eq!(store.feed_end(&TenantId::main()).await.unwrap(), after);
+    for number in 0..SESSIONS {
+        let key = format!("cli:{number}");
+        let fed: Vec<SessionEvent> =
+            seen.iter().filter(|(session, _)| *session == key).map(|(_, event)| event.clone()).collect();
+        assert_eq!(fed, events(&*store, &key).await, "each event once, in the order of its session");
+    }
+    let theirs = store.feed(&tenant("other"), 0, ALL).await.unwrap();
+    assert_eq!(theirs.len(), 1, "tenants are apart");
 }
 
 async fn accepts_one_of_many_equal_messages(store: impl SessionLog + Queue + 'static) {

@@ -114,6 +114,13 @@ async fn lists_the_newest_first(store: impl UndoIndex) {
     assert_eq!(ids(1).await, [recorded[1]]);
     assert_eq!(ids(0).await, []);
     assert_eq!(ids(usize::MAX).await.len(), 4);
+    let mut paged = Vec::new();
+    let mut filter = UndoFilter::default();
+    while let Some(undo) = store.undos(&TenantId::main(), &filter, 1).await.unwrap().pop() {
+        filter.before = Some((undo.new.at, undo.new.id));
+        paged.push(undo.new.id);
+    }
+    assert_eq!(paged, ids(10).await, "page by page, each once");
 }
 
 async fn marks_a_change_undone_once(store: impl UndoIndex) {
@@ -205,7 +212,7 @@ async fn keeps_the_changes_of_tenants_apart(store: impl UndoIndex) {
         session: Some(ours.session.clone()),
         call: Some(ours.call),
         place: Some(ours.place.clone()),
-        run: None,
+        ..UndoFilter::default()
     };
     for filter in [UndoFilter::default(), named] {
         assert_eq!(store.undos(&other, &filter, 10).await.unwrap(), []);

@@ -306,8 +306,8 @@ impl SessionLog for Liar {
             _ => self.work.say_in_run(lease, said).await,
         }
     }
-    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
-        self.work.take_waiting(lease).await
+    async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError> {
+        self.work.take_waiting(lease, priority).await
     }
     async fn summarise(
         &self,
@@ -366,6 +366,12 @@ impl SessionLog for Liar {
         limit: usize,
     ) -> Result<Vec<SessionEvent>, StoreError> {
         self.work.events(tenant, session, after, limit).await
+    }
+    async fn feed(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<Vec<FeedEvent>, StoreError> {
+        self.work.feed(tenant, after, limit).await
+    }
+    async fn feed_end(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.work.feed_end(tenant).await
     }
 }
 

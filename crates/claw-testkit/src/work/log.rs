@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, Finish, Finished, Job, JobEnd, JobState, Lease, Message, NewJob, NewMessage,
-    SessionEvent, SessionEventBody, SessionLog, StoreError, Summary,
+    Accepted, Announce, FeedEvent, Finish, Finished, Job, JobEnd, JobState, Lease, Message, NewJob,
+    NewMessage, SessionEvent, SessionEventBody, SessionLog, StoreError, Summary,
 };
 use claw_core::{SessionKey, TenantId};
 use tokio::sync::watch;
@@ -64,13 +64,14 @@ impl SessionLog for MemoryWork {
         Ok(places)
     }
 
-    async fn take_waiting(&self, lease: &Lease) -> Result<usize, StoreError> {
+    async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError> {
         let mut state = self.state();
         let mine = state.held(lease)?.new.clone();
         let waits = |job: &Job| {
             job.state == JobState::Pending
                 && job.attempts == 0
                 && job.cancel.is_none()
+                && job.new.priority >= priority
                 && (&job.new.tenant, &job.new.lane) == (&mine.tenant, &mine.lane)
                 && job.new.session.is_some()
                 && job.new.session == mine.session
@@ -143,10 +144,7 @@ impl SessionLog for MemoryWork {
         at: UnixMillis,
         event: SessionEventBody,
     ) -> Result<u64, StoreError> {
-        let mut state = self.state();
-        let talk = state.talks.entry((tenant.clone(), session.clone())).or_default();
-        let seq = talk.tell(at, event);
-        drop(state);
+        let seq = self.state().tell(&(tenant.clone(), session.clone()), at, event);
         self.ring_session(tenant, session);
         Ok(seq)
     }
@@ -179,5 +177,21 @@ impl SessionLog for MemoryWork {
         let talk = state.talks.get(&(tenant.clone(), session.clone()));
         let events = talk.into_iter().flat_map(|talk| &talk.events);
         Ok(events.filter(|event| event.seq > after).take(limit).cloned().collect())
+    }
+
+    async fn feed(&self, tenant: &TenantId, after: u64, limit: usize) -> Result<Vec<FeedEvent>, StoreError> {
+        let state = self.state();
+        let fed = (1..).zip(&state.feed).filter(|(place, (owner, _))| *place > after && owner.0 == *tenant);
+        let event = |(feed, (owner, seq)): (u64, &((TenantId, SessionKey), u64))| {
+            let event = state.talks.get(owner)?.events.iter().find(|event| event.seq == *seq)?;
+            Some(FeedEvent { feed, session: owner.1.clone(), event: event.clone() })
+        };
+        Ok(fed.filter_map(event).take(limit).collect())
+    }
+
+    async fn feed_end(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let state = self.state();
+        let fed = (1..).zip(&state.feed).filter(|(_, (owner, _))| owner.0 == *tenant);
+        Ok(fed.map(|(place, _)| place).last().unwrap_or(0))
     }
 }

@@ -148,7 +148,7 @@ impl State {
             let talk = (tenant.clone(), session.clone());
             self.say(NewMessage { id, tenant, session, role, content, at: cancel.at }, run);
             let event = SessionEventBody::Run { run, state: RunEvent::Cancelled { by: cancel.by.clone() } };
-            self.talks.entry(talk).or_default().tell(cancel.at, event);
+            self.tell(&talk, cancel.at, event);
         }
         (cancelled, open)
     }

@@ -113,6 +113,38 @@ impl Permission {
         Self::DefinePrograms,
     ];
 
+    /// Whether this concerns single agents, so that a key that is limited to some may have it for those. Everything else
+    /// concerns the whole tenant, and a limited key has none of it.
+    pub const fn is_of_agents(self) -> bool {
+        match self {
+            Self::ReadTools
+            | Self::CallTools
+            | Self::ReadSessions
+            | Self::WriteSessions
+            | Self::ReadApprovals
+            | Self::AnswerApprovals
+            | Self::ReadAgents
+            | Self::ReadSkills
+            | Self::ReadLedger
+            | Self::ReadMemory
+            | Self::WriteMemory => true,
+            Self::ManageSkills
+            | Self::WriteSharedMemory
+            | Self::ReadPolicy
+            | Self::WriteAgents
+            | Self::ReadSettings
+            | Self::WriteSettings
+            | Self::ManageRules
+            | Self::ReadMetrics
+            | Self::ManageAccess
+            | Self::DefineTools
+            | Self::ActForOthers
+            | Self::RequestMcp
+            | Self::ManageMcp
+            | Self::DefinePrograms => false,
+        }
+    }
+
     /// The scope that a key needs and the role that its user needs: both.
     pub const fn needs(self) -> (KeyScope, AccessRole) {
         match self {
@@ -177,7 +209,16 @@ impl Visitor {
             .hint("ask an administrator")
             .refusing());
         }
+        if !permission.is_of_agents() {
+            self.is_for_all_agents()?;
+        }
         Ok(())
+    }
+
+    /// Whether something of this agent and user is shown to the visitor: an administrator sees all of the tenant, others
+    /// their own, and a key that is limited to agents nothing of any other.
+    pub fn sees(&self, agent: &AgentId, user: Option<&UserId>) -> bool {
+        self.may_use(agent).is_ok() && (self.role >= AccessRole::Admin || user == self.user.as_ref())
     }
 
     /// Checks that the visitor may grant this role, or a key of a user who has it: nobody grants more than
@@ -195,6 +236,18 @@ impl Visitor {
             .refusing());
         }
         Ok(())
+    }
+
+    /// Checks that the key is not limited to some agents: what follows is about all of them.
+    pub fn is_for_all_agents(&self) -> Result<(), Error> {
+        match &self.limits.agents {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::invalid("this key is limited to some agents, and this is about all of them")
+                    .hint("use a key without `--agent`")
+                    .refusing())
+            }
+        }
     }
 
     /// Checks that this agent may be used with the key.

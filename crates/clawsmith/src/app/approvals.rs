@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Entry, EntryEvent, NewRule, Rule, RuleScope, RuleWidth, StoreError, Suggestion,
+    Answer, Approval, ApprovalState, Entry, EntryEvent, NewRule, Rule, RuleScope, RuleWidth, StoreError,
+    Suggestion,
 };
 use claw_core::tool::Script;
 use claw_core::{ApprovalId, RuleId};

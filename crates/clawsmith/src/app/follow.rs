@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use claw_core::TenantId;
 use claw_core::port::Owner;
-use claw_core::store::{Delta, SessionEvent, Source, Store};
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use claw_core::store::{Delta, FeedEvent, SessionEvent, Source, Store, Topic};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +71,69 @@ impl Sessions {
     }
 }
 
+/// Follows the events of all sessions of a tenant.
+pub struct FeedFollower {
+    store: Arc<dyn Store>,
+    tenant: TenantId,
+    changes: watch::Receiver<u64>,
+    deserted: CancellationToken,
+    /// The place of the last event that was returned.
+    seen: u64,
+    is_behind: bool,
+    ready: VecDeque<FeedEvent>,
+}
+
+impl Sessions {
+    /// Follows all sessions of a tenant from the event after place `after` of its feed; from now on where it is `None`.
+    pub async fn follow_feed(&self, tenant: TenantId, after: Option<u64>) -> Result<FeedFollower, Error> {
+        let store = Arc::clone(&self.deployment().store);
+        let changes = store.changes(Topic::Sessions);
+        let seen = match after {
+            Some(after) => after,
+            None => store.feed_end(&tenant).await?,
+        };
+        let (deserted, ready) = (self.deserted().clone(), VecDeque::new());
+        Ok(FeedFollower { store, tenant, changes, deserted, seen, is_behind: true, ready })
+    }
+}
+
+impl FeedFollower {
+    /// The place of the last event that was returned, or after which they begin.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Waits for the next event. Nothing is lost if the returned future is dropped.
+    pub async fn next(&mut self) -> Result<FeedEvent, Error> {
+        loop {
+            if let Some(next) = self.ready.pop_front() {
+                self.seen = next.feed;
+                return Ok(next);
+            }
+            if self.is_behind {
+                self.ready = self.store.feed(&self.tenant, self.seen, PAGE).await?.into();
+                self.is_behind = !self.ready.is_empty();
+                continue;
+            }
+            tokio::select! {
+                () = self.deserted.cancelled() => {
+                    return Err(Error::failed("no worker of this process takes runs any more"));
+                }
+                changed = self.changes.changed() => {
+                    changed.map_err(|_| Error::failed("the store was closed"))?;
+                    self.is_behind = true;
+                }
+            }
+        }
+    }
+}
+
 impl Follower {
+    /// The number of the last event that was read.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
     /// Waits for the next event or piece. Events before a message or a call's output come before its first
     /// piece. Nothing is lost if the returned future is dropped.
     pub async fn next(&mut self) -> Result<Followed, Error> {
@@ -116,18 +179,6 @@ impl Follower {
             self.is_behind = true;
         }
         self.held = Some(piece);
-    }
-
-    /// Takes the pieces that have arrived and were not returned yet.
-    pub fn pieces(&mut self) -> Vec<Delta> {
-        let mut pieces: Vec<Delta> = self.held.take().into_iter().collect();
-        loop {
-            match self.pieces.try_recv() {
-                Ok(piece) => pieces.push(piece),
-                Err(TryRecvError::Lagged(_)) => {}
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return pieces,
-            }
-        }
     }
 
     async fn page(&self) -> Result<Vec<SessionEvent>, Error> {

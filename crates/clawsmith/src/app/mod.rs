@@ -65,7 +65,7 @@ pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview}
 pub use self::compose::Hooks;
 pub use self::doctor::{Finding, FindingState};
 pub use self::error::{Error, Kind};
-pub use self::follow::{Followed, Follower};
+pub use self::follow::{FeedFollower, Followed, Follower};
 pub use self::inputs::InputValues;
 pub use self::models::{DeploymentKeys, key_in_environment};
 pub use self::runs::CancelledRuns;

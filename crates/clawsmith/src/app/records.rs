@@ -1,7 +1,7 @@
 //! The ledger in pages, and whether it is whole.
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{AccessRole, Entry};
+use claw_core::store::{AccessRole, Entry, Tokens, Usage, UsageFilter, UsageLine};
 use claw_core::{AgentId, SessionKey};
 pub use claw_store::chain::ChainReport;
 
@@ -53,7 +53,7 @@ impl App {
     /// A page of the ledger of the visitor's tenant: an administrator sees every entry, others their own.
     pub async fn ledger_page(&self, visitor: &Visitor, page: &LedgerPage) -> Result<LedgerEntries, Error> {
         let (mut entries, mut position, mut looked_at) = (Vec::new(), page.before, 0);
-        let is_seen = |entry: &Entry| visitor.role >= AccessRole::Admin || entry.record.user == visitor.user;
+        let is_seen = |entry: &Entry| visitor.sees(&entry.record.agent, entry.record.user.as_ref());
         loop {
             let read = self.store.entries_before(&visitor.tenant, position, READ).await?;
             let is_last = read.len() < READ;
@@ -79,10 +79,74 @@ impl App {
         }
     }
 
+    /// Tokens and cost that a visitor may see: an administrator those of the tenant, others their own, and with a key that is
+    /// limited to agents those of these agents alone.
+    pub async fn usage_for(&self, visitor: &Visitor, filter: &UsageFilter) -> Result<Usage, Error> {
+        let mut sum = Usage::default();
+        for filter in filters(visitor, filter)? {
+            let Usage { answers, tokens, cost } = self.store.usage(&visitor.tenant, &filter).await?;
+            sum.answers += answers;
+            sum.cost += cost;
+            add(&mut sum.tokens, &tokens);
+        }
+        Ok(sum)
+    }
+
+    /// The same by day and model.
+    pub async fn usage_days_for(
+        &self,
+        visitor: &Visitor,
+        filter: &UsageFilter,
+    ) -> Result<Vec<UsageLine>, Error> {
+        let mut lines: Vec<UsageLine> = Vec::new();
+        for filter in filters(visitor, filter)? {
+            for line in self.store.usage_lines(&visitor.tenant, &filter).await? {
+                let same = lines.iter_mut().find(|known| {
+                    (known.day, &known.provider, &known.model) == (line.day, &line.provider, &line.model)
+                });
+                match same {
+                    Some(known) => {
+                        known.usage.answers += line.usage.answers;
+                        known.usage.cost += line.usage.cost;
+                        add(&mut known.usage.tokens, &line.usage.tokens);
+                    }
+                    None => lines.push(line),
+                }
+            }
+        }
+        Ok(lines)
+    }
+
     /// Checks the chains of this tenant's ledger.
     pub async fn verify_ledger(&self) -> Result<Vec<ChainReport>, Error> {
         let mut reports = self.store.verify().await?;
         reports.retain(|report| report.tenant == self.tenant().as_str());
         Ok(reports)
     }
+}
+
+/// The filters whose sums a visitor may see.
+fn filters(visitor: &Visitor, filter: &UsageFilter) -> Result<Vec<UsageFilter>, Error> {
+    let mut filter = filter.clone();
+    if visitor.role < AccessRole::Admin {
+        filter.user = visitor.user.clone();
+    }
+    match (&filter.agent, &visitor.limits.agents) {
+        (Some(agent), _) => {
+            visitor.may_use(agent)?;
+            Ok(vec![filter])
+        }
+        (None, None) => Ok(vec![filter]),
+        (None, Some(agents)) => {
+            let of = |agent: &AgentId| UsageFilter { agent: Some(agent.clone()), ..filter.clone() };
+            Ok(agents.iter().map(of).collect())
+        }
+    }
+}
+
+fn add(sum: &mut Tokens, more: &Tokens) {
+    sum.input += more.input;
+    sum.output += more.output;
+    sum.cache_read += more.cache_read;
+    sum.cache_write += more.cache_write;
 }

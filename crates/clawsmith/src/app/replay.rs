@@ -19,6 +19,8 @@ use super::{App, Error, Setup, catalogue};
 
 /// The most entries of the ledger that are replayed.
 const MOST_ENTRIES: usize = 200_000;
+/// How many of them are read at a time.
+const READ: usize = 1_000;
 
 /// The verdict on a recorded call.
 #[derive(
@@ -89,36 +91,46 @@ impl App {
         let now = self.judge().await?;
         let other = Self { setup: std::sync::Arc::new(other), ..self.clone() };
         let then = other.judge().await?;
-        let entries = self.store.recent(self.tenant(), MOST_ENTRIES).await?;
         let (tools, mut replay) =
             (catalogue(), Replay { calls: 0, same: 0, skipped: 0, changes: Vec::new() });
         let mut changes: Vec<ReplayChange> = Vec::new();
-        for entry in entries.iter().filter(|entry| entry.record.at >= since) {
-            let Some(call) = Recorded::of(entry) else { continue };
-            replay.calls += 1;
-            let (Some(before), Some(after)) = (now.verdict(&tools, &call), then.verdict(&tools, &call))
-            else {
-                replay.skipped += 1;
-                continue;
-            };
-            if before.0 == after.0 {
-                replay.same += 1;
-                continue;
+        let (mut position, mut read) = (None, 0);
+        while read < MOST_ENTRIES {
+            let page = self.store.entries_before(self.tenant(), position, READ).await?;
+            read += READ;
+            for (_, entry) in page.iter().filter(|(_, entry)| entry.record.at >= since) {
+                let Some(call) = Recorded::of(entry) else { continue };
+                replay.calls += 1;
+                let (Some(before), Some(after)) = (now.verdict(&tools, &call), then.verdict(&tools, &call))
+                else {
+                    replay.skipped += 1;
+                    continue;
+                };
+                if before.0 == after.0 {
+                    replay.same += 1;
+                    continue;
+                }
+                let reason = if after.0 > before.0 { after.1 } else { before.1 };
+                let change = ReplayChange {
+                    agent: call.caller.agent.to_string(),
+                    tool: call.tool.to_owned(),
+                    before: before.0,
+                    after: after.0,
+                    reason,
+                    calls: 1,
+                    example: call.example(),
+                };
+                match changes.iter_mut().find(|known| known.is_like(&change)) {
+                    Some(known) => known.calls += 1,
+                    None => changes.push(change),
+                }
             }
-            let reason = if after.0 > before.0 { after.1 } else { before.1 };
-            let change = ReplayChange {
-                agent: call.caller.agent.to_string(),
-                tool: call.tool.to_owned(),
-                before: before.0,
-                after: after.0,
-                reason,
-                calls: 1,
-                example: call.example(),
-            };
-            match changes.iter_mut().find(|known| known.is_like(&change)) {
-                Some(known) => known.calls += 1,
-                None => changes.push(change),
+            // Entries of several nodes are nearly in the order of their times: a whole page before the time ends it.
+            let is_before = page.iter().all(|(_, entry)| entry.record.at < since);
+            if page.len() < READ || is_before {
+                break;
             }
+            position = page.last().map(|(at, _)| *at);
         }
         replay.changes = changes;
         replay.changes.sort_by_key(|change| std::cmp::Reverse(change.calls));

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Circle, Conversation, ConversationPage, Message, Role};
+use claw_core::store::{Circle, Conversation, ConversationPage, Role};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{MessageId, SessionKey, TenantId};
 use claw_host::SystemClock;
 use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 
 use super::{App, Error, workspace_session};
 
@@ -114,7 +115,7 @@ impl App {
             Some(_) => Vec::new(),
             None => self.store.messages(&caller.tenant, &found.session, 0, 1).await?,
         };
-        let first = first.first().map(|first| shortened(&words(first), ABOUT));
+        let first = first.first().map(|first| shortened(&words(&first.new.content), ABOUT));
         let open = self.held(&found.session).is_some_and(|path| is_locked(&path));
         Ok(SessionView {
             id: short_id(&found.session),
@@ -277,7 +278,7 @@ impl App {
         let owner = (&caller.tenant, &circle);
         let said = self.store.said_in(owner, session, u64::MAX >> 1, most.saturating_mul(8)).await?;
         let said = said.unwrap_or_default().into_iter().filter_map(|message| {
-            let text = words(&message);
+            let text = words(&message.new.content);
             let is_said = matches!(message.new.role, Role::User | Role::Assistant) && !text.is_empty();
             is_said.then_some(Said { role: message.new.role, text })
         });
@@ -299,8 +300,8 @@ pub fn short_id(session: &SessionKey) -> String {
 }
 
 /// Returns the text of a message in one line, without calls and results.
-pub fn words(message: &Message) -> String {
-    let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
+pub fn words(content: &Value) -> String {
+    let parts = Vec::<Part>::deserialize(content).unwrap_or_default();
     let text = parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
         _ => None,

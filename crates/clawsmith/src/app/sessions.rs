@@ -12,7 +12,7 @@ use claw_agent::{
     Worker, WorkerOptions,
 };
 use claw_core::message::Part;
-use claw_core::port::{Clock, Model};
+use claw_core::port::{Clock, Model, Owner};
 use claw_core::store::{self, Cancel, Cancelled, JobFilter, JobState, Process, Store, StoreError};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey, TenantId};
@@ -194,6 +194,40 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
+        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = order(caller, asking, mode);
+        self.accept(caller, parts, (order, &self.lane, 0)).await
+    }
+
+    /// Adds a message to the run that goes on in the caller's session; returns that run. It reads the message before it asks
+    /// its model again; if it ends before, a run of its own answers the message.
+    pub async fn inject(&self, caller: &Caller, parts: Vec<Part>) -> Result<JobId, Error> {
+        let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
+        let filter = JobFilter { session: Some(caller.session.clone()), states, ..JobFilter::default() };
+        let open = self.deployment().store.jobs(&caller.tenant, &filter).await?;
+        // The first to be accepted is the one that goes on; the list begins with the latest.
+        let Some(run) = open.last() else {
+            return Err(Error::conflict(format!("no run goes on in session `{}`", caller.session))
+                .hint("send the message instead: a run of its own answers it"));
+        };
+        let order = serde_json::from_value(run.new.payload.clone())
+            .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
+        self.accept(caller, parts, (order, &run.new.lane, Order::INJECTED)).await?;
+        Ok(run.new.id)
+    }
+
+    /// The number of the last event of the caller's session; 0 where there is none.
+    pub async fn last_event(&self, caller: &Caller) -> Result<u64, Error> {
+        let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
+        Ok(self.follow(owner, None).await?.seen())
+    }
+
+    async fn accept(
+        &self,
+        caller: &Caller,
+        parts: Vec<Part>,
+        (order, lane, priority): (Order, &str, i16),
+    ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
         let scrubbed = |part| match part {
@@ -205,10 +239,9 @@ impl Sessions {
             part => Ok(part),
         };
         let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
-        let place = Acceptance { lane: &self.lane, at: deployment.clock.now(), lineage: None };
+        let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority };
         let owner = (&caller.tenant, &caller.session);
-        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
-        let accepted = order(caller, asking, mode).accept(&*deployment.store, owner, &parts, place).await;
+        let accepted = order.accept(&*deployment.store, owner, &parts, place).await;
         let accepted =
             accepted.map_err(|error| Error::failed("the message could not be stored").because(error))?;
         Ok(accepted.job)

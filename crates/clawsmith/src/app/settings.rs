@@ -2,11 +2,14 @@
 
 use claw_core::port::Clock as _;
 use claw_core::store::{Layer, SecretCard, SecretPlace, Settings, StoredSettings, TenantChange};
+use claw_core::tool::Need;
 use claw_core::{AgentId, SecretName, ToolName};
 use claw_host::SystemClock;
 pub use claw_policy::config::TenantTools;
 use claw_policy::lint::{Finding, Severity, lint};
+use claw_policy::nearest::nearest;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
 
 use super::{App, Error, catalogue};
 
@@ -25,6 +28,7 @@ impl App {
     /// Writes this tenant's settings of a built-in tool, replacing those before.
     pub async fn put_tool_settings(&self, tool: &ToolName, settings: Settings) -> Result<(), Error> {
         let layer = self.settings_of(tool)?;
+        check(tool, &settings)?;
         Ok(self.store.put_settings(&layer, tool, settings, SystemClock.now()).await?)
     }
 
@@ -119,5 +123,93 @@ impl App {
         let change = TenantChange { policy: Some(rules), ..TenantChange::default() };
         self.edit_tenant(self.tenant(), change).await?;
         Ok(found)
+    }
+}
+
+/// The value that a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SettingKind {
+    Text,
+    Texts,
+}
+
+/// The settings of one tool that a tenant can write. A tool that works with files has `deny_paths` besides.
+const SETTINGS: [(&str, &str, SettingKind); 3] = [
+    ("datetime", "timezone", SettingKind::Text),
+    ("web_fetch", "block", SettingKind::Texts),
+    ("web_search", "order", SettingKind::Texts),
+];
+
+/// Refuses settings that the tool would not read: a guard that is misspelt guards nothing.
+fn check(tool: &ToolName, settings: &Settings) -> Result<(), Error> {
+    let tools = catalogue();
+    let meta = tools.find(tool.as_str()).or_else(|| tools.find_absent(tool.as_str()));
+    let name = meta.map_or(tool.as_str(), |meta| meta.name.as_str());
+    let has_files = meta.is_some_and(|meta| meta.needs.contains(&Need::Files));
+    let own = SETTINGS.iter().filter(|(of, ..)| *of == name).map(|(_, key, kind)| (*key, *kind));
+    let known: Vec<(&str, SettingKind)> =
+        own.chain(has_files.then_some(("deny_paths", SettingKind::Texts))).collect();
+    for (key, value) in settings {
+        let Some((_, kind)) = known.iter().find(|(known, _)| known == key) else {
+            let error = Error::invalid(format!("`{name}` has no setting `{key}`"));
+            let names: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+            return Err(match (nearest(key, names.iter().copied()), names.is_empty()) {
+                (Some(near), _) => error.hint(format!("did you mean `{near}`?")),
+                (None, false) => error.hint(format!("it has {}", names.join(", "))),
+                (None, true) => error.hint("this tool has no settings"),
+            });
+        };
+        let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
+        let (fits, expected) = match kind {
+            SettingKind::Text => (is_text(value), "a text"),
+            SettingKind::Texts => {
+                (value.as_array().is_some_and(|texts| texts.iter().all(is_text)), "a list of texts")
+            }
+        };
+        if !fits {
+            let shown: String = value.to_string().chars().take(80).collect();
+            return Err(Error::invalid(format!("`{key}` of `{name}` is {expected}, and this is `{shown}`")));
+        }
+    }
+    if name == "datetime"
+        && let Some(zone) = settings.get("timezone").and_then(Value::as_str)
+    {
+        jiff::tz::TimeZone::get(zone).map_err(|error| {
+            Error::invalid(format!("`{zone}` is no time zone")).because(error).hint("such as `Europe/Berlin`")
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_settings(tool: &str, settings: Value, says: Option<&str>) {
+        let Value::Object(settings) = settings else { panic!("no object") };
+        match (check(&ToolName::new(tool).unwrap(), &settings), says) {
+            (Ok(()), None) => {}
+            (Err(error), Some(says)) => assert!(error.what().contains(says), "{error}"),
+            (found, says) => panic!("{tool} {settings:?}: {found:?} instead of {says:?}"),
+        }
+    }
+
+    #[test]
+    fn a_setting_that_a_tool_would_not_read_is_refused() {
+        check_settings("web_fetch", json!({ "block": ["a.example"] }), None);
+        check_settings("web_fetch", json!({ "blocks": ["a.example"] }), Some("no setting `blocks`"));
+        check_settings("web_fetch", json!({ "block": "a.example" }), Some("a list of texts"));
+        check_settings("web_fetch", json!({ "block": [1] }), Some("a list of texts"));
+        check_settings("web_search", json!({ "order": ["brave"] }), None);
+        check_settings("web_search", json!({ "origins": [] }), Some("no setting `origins`"));
+        check_settings("datetime", json!({ "timezone": "Europe/Berlin" }), None);
+        check_settings("datetime", json!({ "timezone": "Europe/Nowhere" }), Some("no time zone"));
+        check_settings("datetime", json!({ "timezone": 1 }), Some("a text"));
+        check_settings("read_file", json!({ "deny_paths": ["private"] }), None);
+        check_settings("read_file", json!({ "deny_paths": [null] }), Some("a list of texts"));
+        check_settings("read_file", json!({}), None);
     }
 }

@@ -31,6 +31,8 @@ const MOST: usize = 10_000;
 const ELSEWHERE: usize = 5;
 /// The number of the ledger's last entries searched for commands.
 const SEARCHED: usize = 100_000;
+/// How many of them are read at a time.
+const READ: usize = 500;
 
 /// The undo journal of the deployment's tenant.
 pub struct UndoLog {
@@ -130,7 +132,6 @@ impl UndoLog {
     /// Returns the last calls that ran programs which may have changed files outside the journal, as their
     /// intents, newest first; with `all`, including those that only read.
     pub async fn commands(&self, filter: &UndoFilter, limit: usize, all: bool) -> Result<Vec<Entry>, Error> {
-        let entries = self.app.store.recent(self.app.tenant(), SEARCHED).await.map_err(unreadable)?;
         let covered = self.changes(filter, MOST).await?;
         let covered: HashSet<CallId> = covered
             .iter()
@@ -148,7 +149,20 @@ impl UndoLog {
                 && !covered.contains(&entry.record.call)
                 && filter.session.as_ref().is_none_or(|session| *session == entry.record.session)
         };
-        Ok(entries.into_iter().rev().filter(wanted).take(limit).collect())
+        let (mut found, mut position, mut searched) = (Vec::new(), None, 0);
+        while searched < SEARCHED && found.len() < limit {
+            let page = self.app.store.entries_before(self.app.tenant(), position, READ).await;
+            let page = page.map_err(unreadable)?;
+            searched += READ;
+            let is_last = page.len() < READ;
+            position = page.last().map(|(at, _)| *at);
+            found.extend(page.into_iter().map(|(_, entry)| entry).filter(&wanted));
+            if is_last {
+                break;
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
     }
 
     /// Returns the changes that an id names, newest first: one change, or all of a call or a run.

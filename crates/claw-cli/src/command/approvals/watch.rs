@@ -8,7 +8,7 @@ use clawsmith::app::Setup;
 
 use crate::caller;
 use crate::cli::Session;
-use crate::command::tools::approve;
+use crate::command::tools::approve::{self, Question};
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 use crate::output::tell;
@@ -33,7 +33,7 @@ pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {
                 } else if approve::can_ask() {
                     approve::put(app, approval, by.to_string()).await;
                 } else {
-                    approve::announce(&approval);
+                    approve::announce(&Question::from(&approval));
                 }
             }
             tokio::select! {

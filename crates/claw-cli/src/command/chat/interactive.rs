@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use claw_core::message::Part;
 use claw_core::port::Model;
-use claw_core::store::{Role, UsageFilter};
+use claw_core::store::{Role, Usage};
 use claw_core::tool::Caller;
 use claw_policy::explain::explain;
 use claw_policy::nearest::nearest;
@@ -18,6 +18,7 @@ use clawsmith::app::session_list::{short_id, shortened};
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView, Sessions};
 
 use super::lines::{Heard, Lines};
+use super::source::Answerer;
 use super::{Chat, MOST_BYTES, Talk, picture, stop};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
@@ -59,7 +60,7 @@ pub(super) async fn run(
     let mut mode = chat.mode;
     let mut talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
     welcome(session, app, &talk, chosen.as_ref()).await?;
-    let mut lines = Lines::new(app, session)?;
+    let mut lines = Lines::new(app.setup(), session)?;
     lines.know(names(&talk).await, talk.caller.workspace.clone());
     let mut pictures: Vec<Part> = Vec::new();
     for path in &chat.image {
@@ -247,7 +248,7 @@ pub(super) async fn choose(
     }
     sessions::table(session, &list)?;
     session.out.flush()?;
-    let mut lines = Lines::new(app, session)?;
+    let mut lines = Lines::new(app.setup(), session)?;
     match lines.next("Session id".to_owned()).await? {
         Heard::Line(line) if line.trim().is_empty() => Ok(SessionChoice::Continue),
         Heard::Line(line) => Ok(SessionChoice::Named(line.trim().to_owned())),
@@ -263,11 +264,14 @@ async fn told(
     talk: &Talk,
 ) -> Option<Result<(), Failure>> {
     Some(match word {
-        "help" | "?" => help(session),
+        "help" | "?" => help_of(session, HELP),
         "tools" => tools(session, talk).await,
         "policy" => policy(session, talk, rest).await,
         "undo" => undo::last_of(session, app, &talk.caller.session).await,
-        "cost" => cost(session, talk).await,
+        "cost" => match talk.view.usage().await {
+            Ok(usage) => cost_of(session, &usage),
+            Err(error) => Err(error),
+        },
         _ => return None,
     })
 }
@@ -305,7 +309,7 @@ async fn welcome(
     chosen: Option<&ChosenSession>,
 ) -> Result<(), Failure> {
     let model = talk.sessions.model(&talk.caller).await?;
-    talk.view.introduce(&mut session.out, &*model)?;
+    talk.view.introduce(&mut session.out, &Answerer::of(&*model))?;
     let (agent, workspace) = (&talk.caller.agent, talk.caller.workspace.display());
     let line = format!("Agent {agent} · {} · {workspace} · /help for commands", name(&*model));
     session.out.styled(QUIET, &line)?;
@@ -357,9 +361,10 @@ async fn interrupted(sessions: &Sessions, caller: &Caller) -> std::convert::Infa
     }
 }
 
-fn help(session: &mut Session) -> Result<(), Failure> {
+/// Shows the words of a chat, and its keys.
+pub(super) fn help_of(session: &mut Session, words: &[(&str, &str)]) -> Result<(), Failure> {
     let mut table = Table::new(["", ""]);
-    for (word, about) in HELP {
+    for (word, about) in words {
         table.row([Cell::strong(word), Cell::new(about)]);
     }
     session.out.table(&table)?;
@@ -393,10 +398,8 @@ async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Fa
     session.out.table(&table)
 }
 
-async fn cost(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
-    let filter = UsageFilter { session: Some(talk.caller.session.clone()), ..UsageFilter::default() };
-    let usage = talk.sessions.deployment().store.usage(&talk.caller.tenant, &filter).await;
-    let usage = usage.map_err(|error| Failure::failed("what it cost cannot be read").because(error))?;
+/// Tells what a session cost.
+pub(super) fn cost_of(session: &mut Session, usage: &Usage) -> Result<(), Failure> {
     let tokens = usage.tokens;
     session.out.line(format_args!(
         "${}.{:06} for {} answers: {} tokens read, {} from the cache, {} written",

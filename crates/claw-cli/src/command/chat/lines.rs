@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clawsmith::app::App;
+use clawsmith::app::Setup;
 use clawsmith::app::completion::{self, Names};
 use reedline::{
     ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
@@ -45,8 +45,8 @@ struct Known {
 }
 
 impl Lines {
-    pub(super) fn new(app: &App, session: &Session) -> Result<Self, Failure> {
-        let file = app.setup().data_dir()?.join("chat-history");
+    pub(super) fn new(setup: &Setup, session: &Session) -> Result<Self, Failure> {
+        let file = setup.data_dir()?.join("chat-history");
         // The history is readable by its owner alone.
         let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
         let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());

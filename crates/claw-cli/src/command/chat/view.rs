@@ -4,26 +4,22 @@
 //! shown when the message is stored.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anstyle::Style;
-use claw_agent::Deployment;
 use claw_core::message::{Part, Wanted};
-use claw_core::port::{Model, Owner};
 use claw_core::store::{
     ApprovalState, Delta, Outcome, Role, RunEnd, RunEvent, SessionEvent, SessionEventBody, Source, ToolEvent,
-    UsageFilter, Voice,
+    Usage, Voice,
 };
-use claw_core::tool::Caller;
-use claw_core::{ApprovalId, CallId, JobId, MessageId};
+use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
+use clawsmith::app::Followed;
 use clawsmith::app::shown_call::{self, Excerpt, head_and_tail, preview, summary};
-use clawsmith::app::{App, Followed, Follower, Sessions};
 use serde::Deserialize as _;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::quiet::Quiet;
+use super::source::{Answerer, ShownSession};
 use super::speech::Speech;
 use super::spinner::{Spinner, TICK, seconds, tokens};
 use crate::command::tools::approve;
@@ -44,11 +40,7 @@ const TOKEN_BYTES: u64 = 4;
 
 /// Follows a session.
 pub(super) struct View {
-    app: App,
-    deployment: Deployment,
-    owner: Owner,
-    by: String,
-    follower: Follower,
+    session: Box<dyn ShownSession>,
     /// The streaming message, and the bytes of it already shown.
     saying: Option<(MessageId, usize)>,
     calls: HashMap<CallId, Wanted>,
@@ -69,34 +61,20 @@ pub(super) struct View {
     /// The text typed before a question.
     typed: String,
     json: bool,
-    workspace: PathBuf,
     /// Approvals that were put to a person or announced.
     asked: HashSet<ApprovalId>,
     speech: Speech,
     /// True if the followed run has begun.
     begun: bool,
-    /// Cancelled when nobody works on the session any more.
-    deserted: CancellationToken,
+    /// The message that was shown last: pieces of it that come late are no news.
+    finished: Option<MessageId>,
 }
 
 impl View {
-    /// Begins to listen; earlier events are not shown.
-    pub(super) async fn new(
-        sessions: &Sessions,
-        app: &App,
-        caller: &Caller,
-        json: bool,
-    ) -> Result<Self, Failure> {
-        let (deployment, deserted) = (sessions.deployment(), sessions.deserted().clone());
-        let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
-        let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
-        let follower = sessions.follow(owner.clone(), None).await?;
-        Ok(Self {
-            app: app.clone(),
-            deployment: deployment.clone(),
-            owner,
-            by,
-            follower,
+    /// A view of a session; what happened before is not shown.
+    pub(super) fn new(session: Box<dyn ShownSession>, json: bool) -> Self {
+        Self {
+            session,
             saying: None,
             calls: HashMap::new(),
             running: Vec::new(),
@@ -109,25 +87,33 @@ impl View {
             quiet: None,
             typed: String::new(),
             json,
-            workspace: caller.workspace.clone(),
             asked: HashSet::new(),
             speech: Speech::default(),
             begun: false,
-            deserted,
-        })
+            finished: None,
+        }
+    }
+
+    /// The session that is shown.
+    pub(super) fn key(&self) -> &SessionKey {
+        self.session.key()
+    }
+
+    /// Tokens and cost of the session.
+    pub(super) async fn usage(&self) -> Result<Usage, Failure> {
+        self.session.usage(None).await
     }
 
     /// Prints who will answer.
-    pub(super) fn introduce(&self, out: &mut Out, model: &dyn Model) -> Result<(), Failure> {
-        let card = model.card();
+    pub(super) fn introduce(&self, out: &mut Out, answerer: &Answerer) -> Result<(), Failure> {
+        let Answerer { provider, model, demo } = answerer;
         if out.json {
-            let session = &self.owner.session;
-            let (provider, model, demo) = (&card.provider, &card.model, card.demo);
+            let session = self.session.key();
             return out.json_line(
                 &json!({ "type": "chat", "session": session, "provider": provider, "model": model, "demo": demo }),
             );
         }
-        if card.demo && card.provider == "demo" {
+        if *demo && provider == "demo" {
             tell("no model is set up: this is a demo that plays a script. The tools it calls are real.");
         }
         Ok(())
@@ -150,7 +136,7 @@ impl View {
         let mut tick = tokio::time::interval(TICK);
         loop {
             tokio::select! {
-                followed = self.follower.next() => match followed? {
+                followed = self.session.next() => match followed? {
                     Followed::Piece(piece) => {
                         quiet = None;
                         self.say(out, &piece)?;
@@ -202,19 +188,15 @@ impl View {
         if !out.json {
             return Ok(());
         }
-        let filter = UsageFilter { root: Some(run), ..UsageFilter::default() };
-        let usage = self.deployment.store.usage(&self.owner.tenant, &filter).await;
-        let usage = usage.map_err(|error| Failure::failed("what it cost cannot be read").because(error))?;
+        let usage = self.session.usage(Some(run)).await?;
         out.json_line(&json!({ "type": "usage", "run": run, "usage": usage }))
     }
 
     /// Asks about the approvals that an earlier run of the session waits for.
     async fn open_approvals(&mut self) {
-        let Ok(pending) = self.app.pending_approvals().await else { return };
+        let Ok(pending) = self.session.pending().await else { return };
         for approval in pending {
-            if approval.request.session == self.owner.session {
-                self.approval(approval.id).await;
-            }
+            self.approval(approval).await;
         }
     }
 
@@ -232,6 +214,9 @@ impl View {
                 return Ok(());
             }
         };
+        if self.finished == Some(*message) {
+            return Ok(());
+        }
         self.coming += text.len() as u64;
         if out.json {
             let kind = if *voice == Voice::Text { "text" } else { "thinking" };
@@ -306,16 +291,11 @@ impl View {
     }
 
     async fn message(&mut self, out: &mut Out, seq: u64) -> Result<(), Failure> {
-        let Owner { tenant, session } = &self.owner;
-        let stored = self.deployment.store.messages(tenant, session, seq.saturating_sub(1), 1).await;
-        let stored =
-            stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
-        let Some(message) = stored.first() else { return Ok(()) };
+        let Some(message) = self.session.message(seq).await? else { return Ok(()) };
         if out.json {
             // A model's calls are stored unscrubbed, since they are run that way.
-            let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
             let mut message = serde_json::to_value(message)?;
-            message["content"] = scrubber.json(&message["content"]);
+            message["content"] = self.session.scrubbed_json(&message["content"]);
             return out.json_line(&json!({ "type": "message", "message": message }));
         }
         let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
@@ -329,8 +309,7 @@ impl View {
         match message.new.role {
             Role::Assistant => {
                 self.coming = 0;
-                let filter = UsageFilter { root: Some(message.run), ..UsageFilter::default() };
-                if let Ok(usage) = self.deployment.store.usage(tenant, &filter).await {
+                if let Ok(usage) = self.session.usage(Some(message.run)).await {
                     self.tokens = usage.tokens.input + usage.tokens.output + usage.tokens.cache_write;
                 }
                 self.finish(out, message.new.id, &words)?;
@@ -349,10 +328,7 @@ impl View {
 
     /// Shows the rest of a message that is now stored.
     fn finish(&mut self, out: &mut Out, message: MessageId, words: &str) -> Result<(), Failure> {
-        // Pieces that wait are of this message, or of one before.
-        for piece in self.follower.pieces() {
-            self.say(out, &piece)?;
-        }
+        self.finished = Some(message);
         let shown = match self.saying.take() {
             Some((saying, shown)) if saying == message => shown,
             _ => 0,
@@ -395,15 +371,13 @@ impl View {
 
     /// Summarizes a call.
     fn what(&self, call: CallId, tool: &str) -> String {
-        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
         let about = self.calls.get(&call).map(|wanted| summary(tool, &wanted.args)).unwrap_or_default();
-        format!("{tool} {}", scrubber.said(&about)).trim_end().to_owned()
+        format!("{tool} {}", self.session.scrubbed(&about)).trim_end().to_owned()
     }
 
     /// Removes secrets from lines: the arguments of a call are the model's own words.
     fn scrubbed(&self, lines: &[String]) -> Vec<String> {
-        let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant);
-        scrubber.said(&lines.join("\n")).lines().map(str::to_owned).collect()
+        self.session.scrubbed(&lines.join("\n")).lines().map(str::to_owned).collect()
     }
 
     /// Shows the result of a call.
@@ -446,28 +420,25 @@ impl View {
         if !self.asked.insert(id) {
             return;
         }
-        let Ok(Some(approval)) = self.deployment.store.approval(&self.owner.tenant, id).await else { return };
-        if approval.state != ApprovalState::Pending {
-            return;
-        }
+        let question = match self.session.question(id).await {
+            Ok(Some(question)) => question,
+            Ok(None) => return,
+            Err(error) => return complain(&format!("approval {id} cannot be answered here"), error),
+        };
         if !approve::can_ask() {
-            return approve::announce(&approval);
+            return self.session.announce(&question);
         }
         let quiet = self.quiet.take();
         if let Some(quiet) = &quiet {
             self.typed += &quiet.take_typed();
         }
         drop(quiet);
-        let wanted = self.calls.get(&approval.request.call);
-        let change = wanted.and_then(|wanted| preview(&wanted.tool, &wanted.args, &self.workspace));
+        let wanted = self.calls.get(&question.call).zip(self.session.workspace());
+        let change = wanted.and_then(|(wanted, workspace)| preview(&wanted.tool, &wanted.args, workspace));
         for line in self.scrubbed(&change.unwrap_or_default()) {
             tell_styled(changed(&line), format_args!("  {line}"));
         }
-        tokio::select! {
-            () = approve::put(&self.app, approval, self.by.clone()) => {}
-            // Nobody is left to do what is asked about; that is said where it is followed.
-            () = self.deserted.cancelled() => {}
-        }
+        self.session.put(question).await;
         self.quiet = Quiet::begin();
     }
 }

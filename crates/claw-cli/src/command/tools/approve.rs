@@ -3,16 +3,19 @@
 //! The question goes to standard error and the answer comes from standard input. The call is shown without
 //! control characters: it must not be able to rewrite its own question.
 
-mod input;
+pub(crate) mod input;
 
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use claw_core::event::{Event, Listener, What};
-use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Approval, ApprovalState, RuleWidth, Suggestion};
+use claw_core::port::{Clock as _, InputRequest, UnixMillis};
+use claw_core::store::{Approval, ApprovalState, RuleWidth};
+use claw_core::tool::Effects;
+use claw_core::{ApprovalId, CallId, ToolName};
 use claw_host::SystemClock;
 use clawsmith::app::{App, InputValues, RuleFor, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,6 +23,7 @@ use rustix::io::Errno;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use crate::failure::Failure;
 use crate::output::{beside, tell, told_columns, visible};
 
 /// The number of attempts to get an answer that is yes or no.
@@ -66,35 +70,120 @@ pub(crate) fn is_unasked(reason: &str) -> bool {
     reason.contains("nobody can be asked")
 }
 
+/// An approval as the person at the terminal is asked for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) id: ApprovalId,
+    pub(crate) tool: ToolName,
+    pub(crate) effects: Effects,
+    /// The rule that asks.
+    pub(crate) reason: String,
+    /// The call as a person reads it.
+    pub(crate) summary: String,
+    pub(crate) call: CallId,
+    pub(crate) asked: UnixMillis,
+    pub(crate) expires: UnixMillis,
+    /// The rules that can be given with a yes, the narrowest first: their widths and what they cover.
+    pub(crate) offered: Vec<(RuleWidth, String)>,
+    /// Input that a server asks for; `None` for a plain yes or no.
+    pub(crate) input: Option<Box<InputRequest>>,
+}
+
+impl From<&Approval> for Question {
+    fn from(approval: &Approval) -> Self {
+        let request = &approval.request;
+        let rules = request.remember.iter().flat_map(|suggestions| &suggestions.rules);
+        Self {
+            id: approval.id,
+            tool: request.tool.clone(),
+            effects: request.effects,
+            reason: request.reason.clone(),
+            summary: request.summary.clone(),
+            call: request.call,
+            asked: request.asked,
+            expires: request.expires,
+            offered: rules.map(|rule| (rule.width, rule.text.clone())).collect(),
+            input: request.input.clone(),
+        }
+    }
+}
+
 /// Prints where an approval can be answered that nobody here can answer.
-pub(crate) fn announce(approval: &Approval) {
-    let (id, request) = (approval.id, &approval.request);
-    let wait = request.expires.since(request.asked).as_secs();
-    tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", request.tool));
+pub(crate) fn announce(question: &Question) {
+    let id = question.id;
+    let wait = question.expires.since(question.asked).as_secs();
+    tell(format_args!("`{}` waits for approval `{id}`, {wait} s at most", question.tool));
     tell(format_args!("  try: clawsmith approvals show {id}"));
-    match &request.input {
+    match &question.input {
         Some(_) => tell(format_args!("  and: clawsmith approvals answer {id} NAME=VALUE ...")),
         None => tell(format_args!("  and: clawsmith approvals approve {id}")),
     }
 }
 
-/// Asks for an approval; the store gets the answer. If the approval is over before that (answered elsewhere,
-/// expired, withdrawn), the terminal is released at once, with the input not yet read.
+/// Puts a question; the store gets the answer.
 pub(crate) async fn put(app: &App, approval: Approval, by: String) {
+    let question = Question::from(&approval);
+    ask_person(&StoredApproval { app, approval, by }, question).await;
+}
+
+/// The approval behind a question: in the store of this process, or at a gateway.
+#[async_trait(?Send)]
+pub(crate) trait AskedFor {
+    /// How often it is looked whether the question still waits.
+    fn look_after(&self) -> Duration;
+    /// Says how the approval ended; `None` while it waits, or where that cannot be known now.
+    async fn ended(&self, question: &Question) -> Option<String>;
+    /// Returns a check of values for a request for input; they are checked again when they are given.
+    fn checker(&self) -> Box<input::Check<'static>>;
+    /// Answers it.
+    async fn answer(&self, question: &Question, verdict: Verdict) -> Result<(), Failure>;
+}
+
+/// An approval in the store.
+struct StoredApproval<'a> {
+    app: &'a App,
+    approval: Approval,
+    by: String,
+}
+
+#[async_trait(?Send)]
+impl AskedFor for StoredApproval<'_> {
+    fn look_after(&self) -> Duration {
+        LOOKED_AFTER
+    }
+
+    async fn ended(&self, _: &Question) -> Option<String> {
+        let found = self.app.store().approval(&self.approval.request.tenant, self.approval.id).await.ok()?;
+        how_ended(found.as_ref(), SystemClock.now())
+    }
+
+    fn checker(&self) -> Box<input::Check<'static>> {
+        let (app, approval) = (self.app.clone(), self.approval.clone());
+        Box::new(move |values| {
+            let given = InputValues { values: values.clone(), allow_secrets: false };
+            app.input_values(&approval, given).map(drop).map_err(|error| error.message().to_owned())
+        })
+    }
+
+    async fn answer(&self, _: &Question, verdict: Verdict) -> Result<(), Failure> {
+        self.app.answer_found(&self.approval, verdict, &self.by).await?;
+        Ok(())
+    }
+}
+
+/// Asks the person at the terminal. A question that is over before there is an answer (answered elsewhere, expired,
+/// withdrawn) gives the terminal back at once, with what was typed and not yet read.
+pub(crate) async fn ask_person(approval: &impl AskedFor, question: Question) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
-    let (shown, over) = (approval.clone(), Over::default());
+    let (shown, over) = (question.clone(), Over::default());
     let input = Watched { over: Arc::clone(&over.0) };
-    let checker = app.clone();
+    let check = approval.checker();
     std::thread::spawn(move || {
         // Input typed before the question is not an answer to it. A terminal that is gone gives none.
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
-        let check = |values: &Map<String, Value>| {
-            let given = InputValues { values: values.clone(), allow_secrets: false };
-            checker.input_values(&shown, given).map(drop).map_err(|error| error.message().to_owned())
-        };
-        let answer = ask(&shown, &check, &mut BufReader::new(input), &mut io::stderr());
-        let unread = if shown.request.input.is_some() { Said::Dismissed } else { Said::No(None) };
+        let answer = ask(&shown, &*check, &mut BufReader::new(input), &mut io::stderr());
+        let unread = if shown.input.is_some() { Said::Dismissed } else { Said::No(None) };
         let _ = sender.send(answer.unwrap_or(unread));
     });
     let said = loop {
@@ -104,9 +193,9 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
                 Ok(said) => break said,
                 Err(_) => return,
             },
-            () = tokio::time::sleep(LOOKED_AFTER) => {}
+            () = tokio::time::sleep(approval.look_after()) => {}
         }
-        if let Some(how) = ended(app, &approval).await {
+        if let Some(how) = approval.ended(&question).await {
             drop(over);
             // The next reader must not have to share the terminal.
             let _ = answer.await;
@@ -120,18 +209,12 @@ pub(crate) async fn put(app: &App, approval: Approval, by: String) {
         Said::Values(values) => Verdict::Values(InputValues { values, allow_secrets: false }),
         Said::Dismissed => Verdict::Dismiss,
     };
-    if let Err(error) = app.answer_found(&approval, verdict, &by).await {
-        tracing::debug!(%error, "an answer came too late");
-        if let Some(how) = ended(app, &approval).await {
-            tell(format_args!("the answer came too late: {how}"));
+    if let Err(error) = approval.answer(&question, verdict).await {
+        match approval.ended(&question).await {
+            Some(how) => tell(format_args!("the answer came too late: {how}")),
+            None => tell(format_args!("not answered: {error}")),
         }
     }
-}
-
-/// Returns how an approval ended; `None` while it is pending or if the store cannot be read now.
-async fn ended(app: &App, asked: &Approval) -> Option<String> {
-    let found = app.store().approval(&asked.request.tenant, asked.id).await.ok()?;
-    how_ended(found.as_ref(), SystemClock.now())
 }
 
 fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
@@ -209,7 +292,7 @@ enum Said {
 }
 
 /// The rule in an answer such as `a` or `s2`: the letter says for whom, the number which of the rules that are offered.
-fn always(line: &str, offered: &[Suggestion]) -> Option<Said> {
+fn always(line: &str, offered: &[(RuleWidth, String)]) -> Option<Said> {
     let letters = line.find(|c: char| c.is_ascii_digit()).unwrap_or(line.len());
     let (word, number) = line.split_at(letters);
     let scope = match word.trim() {
@@ -218,7 +301,7 @@ fn always(line: &str, offered: &[Suggestion]) -> Option<Said> {
         _ => return None,
     };
     let number = if number.is_empty() { 1 } else { number.parse::<usize>().ok()? };
-    let width = offered.get(number.checked_sub(1)?)?.width;
+    let width = offered.get(number.checked_sub(1)?)?.0;
     Some(Said::Always { scope, width })
 }
 
@@ -232,12 +315,11 @@ fn because(line: &str) -> Option<String> {
 
 /// Asks; only a clear yes counts as one.
 fn ask(
-    approval: &Approval,
+    request: &Question,
     check: &input::Check<'_>,
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> io::Result<Said> {
-    let request = &approval.request;
     let wait = request.expires.since(request.asked).as_secs();
     match &request.input {
         Some(_) => writeln!(output, "\n`{}` needs your input", request.tool)?,
@@ -263,12 +345,11 @@ fn ask(
     if let Some(wanted) = &request.input {
         return input::ask(wanted, check, input, output);
     }
-    let offered =
-        request.remember.as_ref().map(|suggestions| suggestions.rules.as_slice()).unwrap_or_default();
-    for (i, suggestion) in offered.iter().enumerate() {
+    let offered = request.offered.as_slice();
+    for (i, (_, text)) in offered.iter().enumerate() {
         let name = if i == 0 { "  always   " } else { "           " };
         let number = if offered.len() > 1 { format!("{}  ", i + 1) } else { String::new() };
-        writeln!(output, "{}", beside(name, &format!("{number}{}", visible(&suggestion.text)), columns))?;
+        writeln!(output, "{}", beside(name, &format!("{number}{}", visible(text)), columns))?;
     }
     let mut choice = "[y]es once".to_owned();
     match offered.len() {

@@ -21,7 +21,7 @@ use clawsmith::config::Surroundings;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Questions};
+use super::approve::{self, Question, Questions};
 use super::runtime;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
@@ -169,7 +169,7 @@ impl CallTool {
                 while let Some(question) = asked.recv().await {
                     match approve::can_ask() {
                         true => approve::put(&app, question, by.clone()).await,
-                        false => approve::announce(&question),
+                        false => approve::announce(&Question::from(&question)),
                     }
                 }
                 std::future::pending::<Infallible>().await

@@ -84,7 +84,7 @@ async fn queues_behind_a_running_parent(store: impl Runs) {
     store.finish_run(&child, with(news.clone())).await.unwrap();
     assert_eq!(state(&store, parent.id).await, JobState::Leased, "the parent goes on");
     assert_eq!(take(&store, &worker("c"), NOW).await, None);
-    assert_eq!(store.take_waiting(&lease).await.unwrap(), 1, "it may take the news up");
+    assert_eq!(store.take_waiting(&lease, i16::MIN).await.unwrap(), 1, "it may take the news up");
     assert_eq!(messages(&store, "cli:me").await[1].run, parent.id);
     // The same news again changes nothing.
     let again = start_child(&store, &parent).await;

@@ -186,7 +186,11 @@ async fn cancels_the_children_of_a_cancelled_run(store: impl Runs) {
     for id in [child.id, other.id] {
         assert_eq!(find(&store, id).await.cancel, request);
     }
-    assert_eq!(store.take_waiting(&lease).await.unwrap(), 1, "a cancelled job is not taken into a run");
+    assert_eq!(
+        store.take_waiting(&lease, i16::MIN).await.unwrap(),
+        1,
+        "a cancelled job is not taken into a run"
+    );
     assert_eq!(state(&store, waits.id).await, JobState::Done);
     assert_eq!(state(&store, child.id).await, JobState::Pending);
     let (job, _) = take(&store, &worker("b"), NOW).await.unwrap();

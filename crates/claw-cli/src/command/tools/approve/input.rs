@@ -9,7 +9,7 @@ use super::{ATTEMPTS, Said};
 use crate::output::visible;
 
 /// Returns the reason why values cannot be sent; a second value says that the person may insist.
-pub(super) type Check<'a> = dyn Fn(&Map<String, Value>) -> Result<(), String> + 'a;
+pub(crate) type Check<'a> = dyn Fn(&Map<String, Value>) -> Result<(), String> + Send + 'a;
 
 /// Asks for the values, or for consent where there are none to give. An end of the input is no answer.
 pub(super) fn ask(

@@ -7,7 +7,7 @@ use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
 use clawsmith::app::RuleFor;
 
-use super::{Said, ask, how_ended};
+use super::{Question, Said, ask, how_ended};
 
 fn question(summary: &str) -> Approval {
     let asked = UnixMillis(1_000);
@@ -40,7 +40,8 @@ fn question(summary: &str) -> Approval {
 #[track_caller]
 fn check(typed: &str, yes: bool) {
     let mut shown = Vec::new();
-    let answer = ask(&question("run"), &|_| Ok(()), &mut Cursor::new(typed), &mut shown).unwrap();
+    let answer =
+        ask(&Question::from(&question("run")), &|_| Ok(()), &mut Cursor::new(typed), &mut shown).unwrap();
     assert_eq!(answer == Said::Once, yes, "{}", String::from_utf8_lossy(&shown));
     assert!(!matches!(answer, Said::Always { .. }));
 }
@@ -62,7 +63,7 @@ fn a_long_question_can_be_seen_whole() {
     let script: Vec<String> = (1..=500).map(|at| format!("step {at}")).collect();
     let mut shown = Vec::new();
     let question = question(&script.join("\n"));
-    ask(&question, &|_| Ok(()), &mut Cursor::new("n\n"), &mut shown).unwrap();
+    ask(&Question::from(&question), &|_| Ok(()), &mut Cursor::new("n\n"), &mut shown).unwrap();
     let first = String::from_utf8(shown).unwrap();
     assert!(
         first.contains("step 50\n") && first.contains("step 500\n") && !first.contains("step 51\n"),
@@ -73,7 +74,10 @@ fn a_long_question_can_be_seen_whole() {
         "{first}"
     );
     let mut shown = Vec::new();
-    assert_eq!(ask(&question, &|_| Ok(()), &mut Cursor::new("v\ny\n"), &mut shown).unwrap(), Said::Once);
+    assert_eq!(
+        ask(&Question::from(&question), &|_| Ok(()), &mut Cursor::new("v\ny\n"), &mut shown).unwrap(),
+        Said::Once
+    );
     let whole = String::from_utf8(shown).unwrap();
     assert!(script.iter().all(|line| whole.contains(&format!("{line}\n"))), "{whole}");
 }
@@ -88,7 +92,7 @@ fn always_offers_its_widths_as_a_list() {
         let rules = rules.iter().map(|rule| (*rule).clone()).collect();
         question.request.remember = Some(Suggestions { rules, impossible: None });
         let mut shown = Vec::new();
-        let said = ask(&question, &|_| Ok(()), &mut Cursor::new(typed), &mut shown).unwrap();
+        let said = ask(&Question::from(&question), &|_| Ok(()), &mut Cursor::new(typed), &mut shown).unwrap();
         (said, String::from_utf8(shown).unwrap())
     };
     let (answer, shown) = said(&[&exact], "a\n");
@@ -115,7 +119,7 @@ fn always_offers_its_widths_as_a_list() {
 fn says_what_it_is_about() {
     let mut shown = Vec::new();
     let question = question("run in /work:\nrm -r build\narguments: {}");
-    ask(&question, &|_| Ok(()), &mut Cursor::new("n\n"), &mut shown).unwrap();
+    ask(&Question::from(&question), &|_| Ok(()), &mut Cursor::new("n\n"), &mut shown).unwrap();
     insta::assert_snapshot!(String::from_utf8(shown).unwrap(), @r"
 
     `exec` needs your approval
@@ -132,7 +136,7 @@ fn says_what_it_is_about() {
 fn refuses_a_call_that_rewrites_its_own_question() {
     let mut shown = Vec::new();
     let question = question("harmless\u{1b}[1A\u{1b}[2K\rread a file");
-    ask(&question, &|_| Ok(()), &mut Cursor::new("n\n"), &mut shown).unwrap();
+    ask(&Question::from(&question), &|_| Ok(()), &mut Cursor::new("n\n"), &mut shown).unwrap();
     let shown = String::from_utf8(shown).unwrap();
     assert!(!shown.contains(['\u{1b}', '\r']), "{shown:?}");
 }

@@ -1,0 +1,334 @@
+//! `clawsmith chat --connect URL`: the same chat, with a session that lives at a gateway.
+//!
+//! The gateway's workers answer, in the workspace that the key's user has there. Nothing of the session is stored here but
+//! the lines that were typed.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use claw_core::store::{Message, NewMessage, Usage};
+use claw_core::{ApprovalId, JobId, SessionKey, TenantId};
+use claw_gateway::client::{ApprovalView, GatewayAddress, GatewayClient, MessageView, RemoteSession};
+use clawsmith::app::completion::Names;
+use clawsmith::app::session_list::{shortened, words};
+use clawsmith::app::{Followed, Verdict};
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::lines::{Heard, Lines};
+use super::source::{Answerer, ShownSession};
+use super::view::View;
+use super::{Chat, MOST_BYTES, interactive};
+use crate::cli::Session;
+use crate::command::tools::approve::{self, AskedFor, Question};
+use crate::command::tools::runtime;
+use crate::failure::{Failure, Outcome};
+use crate::output::style::QUIET;
+use crate::output::{complain, tell, visible};
+
+/// The environment variable that holds the key, unless `--key-env` names another.
+pub(super) const KEY_ENV: &str = "CLAWSMITH_API_KEY";
+
+/// How often it is looked whether a question at the gateway still waits.
+const LOOKED_AFTER: Duration = Duration::from_secs(2);
+/// How much of what was last said is shown when a session goes on.
+const RECAP: usize = 4;
+const RECAP_CHARACTERS: usize = 160;
+
+const HELP: &[(&str, &str)] = &[
+    ("/new", "begin a new session"),
+    ("/resume KEY", "go on with another session of yours, by its key"),
+    ("/session", "the key of this session"),
+    ("/cost", "what this session cost so far"),
+    ("/help", "this"),
+    ("/quit", "go (or Ctrl-D); the session is kept"),
+];
+
+/// Talks with a gateway.
+pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
+    let address: GatewayAddress = url.parse()?;
+    let key = key(chat, session)?;
+    let message = match chat.is_interactive(session) {
+        true => None,
+        false => Some(chat.message()?),
+    };
+    runtime()?.block_on(async {
+        let named = chat.resume.as_deref().filter(|name| !name.is_empty()).or(chat.caller.session());
+        let mut remote = RemoteSession::open(address, key, Some(chat.caller.agent()), named).await?;
+        match message {
+            Some(message) => {
+                let text = match &message.piped {
+                    Some(piped) => format!("{}\n\n{piped}", message.text),
+                    None => message.text,
+                };
+                let (answerer, client) = (answerer(&remote), remote.client().clone());
+                let run = remote.send(&text, chat.remote_approvals()).await?;
+                let remote = Rc::new(Mutex::new(remote));
+                let mut view = View::new(Box::new(RemoteView::of(&remote).await), session.out.json);
+                view.introduce(&mut session.out, &answerer)?;
+                let ended = followed(session, &mut view, &client, (run, true)).await;
+                view.tell_usage(&mut session.out, run).await?;
+                Ok(ExitCode::from(ended?))
+            }
+            None => talk(chat, session, remote).await,
+        }
+    })
+}
+
+/// The key, from the environment: an argument could be read by every user of this machine.
+fn key(chat: &Chat, session: &Session) -> Result<SecretString, Failure> {
+    let name = chat.key_env.as_deref().unwrap_or(KEY_ENV);
+    let value = session.around.variable(name).and_then(|value| value.to_str());
+    match value.map(str::trim).filter(|value| !value.is_empty()) {
+        Some(value) => Ok(SecretString::from(value.to_owned())),
+        None => Err(Failure::usage(format!("the environment variable `{name}` holds no key"))
+            .hint("`clawsmith api-keys create` makes one where the gateway runs")),
+    }
+}
+
+fn answerer(remote: &RemoteSession) -> Answerer {
+    let opened = remote.opened();
+    Answerer { provider: opened.provider.clone(), model: opened.model.clone(), demo: opened.demo }
+}
+
+/// Shows a run until it is over. Ctrl-C stops it; a second one ends the program where `ends` says so.
+async fn followed(
+    session: &mut Session,
+    view: &mut View,
+    client: &GatewayClient,
+    (run, ends): (JobId, bool),
+) -> Result<u8, Failure> {
+    let key = view.key().clone();
+    let interrupted = async {
+        let mut count = 0;
+        loop {
+            if tokio::signal::ctrl_c().await.is_err() {
+                return std::future::pending::<()>().await;
+            }
+            count += 1;
+            if ends && count > 1 {
+                std::process::exit(130);
+            }
+            if ends {
+                tell("\nstopping; press Ctrl-C again to quit at once");
+            }
+            if let Err(error) = client.abort(&key).await {
+                complain("not stopped", error);
+            }
+        }
+    };
+    tokio::select! {
+        ended = view.follow(&mut session.out, run) => ended,
+        () = interrupted => Ok(130),
+    }
+}
+
+/// Talks until the person goes.
+async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outcome {
+    let setup = session.load()?;
+    let (client, answerer) = (remote.client().clone(), answerer(&remote));
+    let agent = remote.opened().agent_id.clone();
+    let remote = Rc::new(Mutex::new(remote));
+    let mut view = View::new(Box::new(RemoteView::of(&remote).await), false);
+    view.introduce(&mut session.out, &answerer)?;
+    let line = format!(
+        "Agent {agent} · {}/{} · {} · /help for commands",
+        answerer.provider,
+        answerer.model,
+        chat.connect.as_deref().unwrap_or_default()
+    );
+    session.out.styled(QUIET, &line)?;
+    recap(session, &client, view.key()).await?;
+    let mut lines = Lines::new(&setup, session)?;
+    let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
+    let commands = HELP.iter().map(|(known, about)| (word(known), (*about).to_owned())).collect();
+    lines.know(Names { commands, ..Names::default() }, std::path::PathBuf::new());
+    loop {
+        lines.put(&view.take_typed());
+        let line = match lines.next(agent.to_string()).await? {
+            Heard::Line(line) => line,
+            Heard::Nothing => continue,
+            Heard::End => break,
+        };
+        let line = line.trim();
+        let Some(command) = line.strip_prefix('/').filter(|_| !line.contains('\n')) else {
+            if line.is_empty() {
+                continue;
+            }
+            if line.len() > MOST_BYTES / 2 {
+                complain("not said", format_args!("{} bytes are more than {}", line.len(), MOST_BYTES / 2));
+                continue;
+            }
+            let sent = remote.lock().await.send(line, chat.remote_approvals()).await;
+            match sent {
+                Ok(run) => {
+                    if followed(session, &mut view, &client, (run, false)).await? == 130 {
+                        tell("Stopped. What was said is saved.");
+                    }
+                    session.out.flush()?;
+                }
+                Err(error) => complain("not said", error),
+            }
+            continue;
+        };
+        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let done = match (word, rest.trim()) {
+            ("quit" | "exit" | "q", _) => break,
+            ("help" | "?", _) => interactive::help_of(session, HELP),
+            ("session", _) => session.out.line(view.key()),
+            ("cost", _) => match view.usage().await {
+                Ok(usage) => interactive::cost_of(session, &usage),
+                Err(error) => Err(error),
+            },
+            ("new", _) | ("resume", _) if word == "new" || !rest.trim().is_empty() => {
+                let named = Some(rest.trim()).filter(|_| word == "resume");
+                let moved = remote.lock().await.move_to(named).await;
+                match moved {
+                    Ok(()) => {
+                        view = View::new(Box::new(RemoteView::of(&remote).await), false);
+                        session.out.line(format_args!("session {}", view.key()))?;
+                        recap(session, &client, view.key()).await
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            ("resume", _) => Err(Failure::usage("which session?").hint("/session shows the key of one")),
+            _ => Err(Failure::usage(format!("there is no `/{word}` at a gateway")).hint("/help")),
+        };
+        if let Err(failure) = done {
+            complain("error", failure);
+        }
+        session.out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what was last said in a session.
+async fn recap(session: &mut Session, client: &GatewayClient, key: &SessionKey) -> Result<(), Failure> {
+    // A fresh session is not there before its first message.
+    let Ok(messages) = client.messages(key, None, RECAP).await else { return session.out.flush() };
+    for message in messages {
+        let said = shortened(&words(&message.content), RECAP_CHARACTERS);
+        if !said.trim().is_empty() {
+            session.out.styled(QUIET, &format!("  {}", visible(&said)))?;
+        }
+    }
+    session.out.flush()
+}
+
+/// A session at a gateway, as it is shown.
+struct RemoteView {
+    session: Rc<Mutex<RemoteSession>>,
+    client: GatewayClient,
+    key: SessionKey,
+    tenant: TenantId,
+}
+
+impl RemoteView {
+    async fn of(session: &Rc<Mutex<RemoteSession>>) -> Self {
+        let open = session.lock().await;
+        let (client, opened) = (open.client().clone(), open.opened());
+        let (key, tenant) = (opened.session_key.clone(), opened.tenant.clone());
+        Self { session: Rc::clone(session), client, key, tenant }
+    }
+}
+
+#[async_trait(?Send)]
+impl ShownSession for RemoteView {
+    fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    async fn next(&mut self) -> Result<Followed, Failure> {
+        Ok(self.session.lock().await.next().await?)
+    }
+
+    async fn message(&self, seq: u64) -> Result<Option<Message>, Failure> {
+        let found = self.client.messages(&self.key, Some(seq.saturating_add(1)), 1).await?;
+        Ok(found.into_iter().find(|message| message.seq == seq).map(|message| {
+            let MessageView { id, seq, role, content, run_id, at } = message;
+            let (tenant, session) = (self.tenant.clone(), self.key.clone());
+            Message { new: NewMessage { id, tenant, session, role, content, at }, seq, run: run_id }
+        }))
+    }
+
+    async fn usage(&self, run: Option<JobId>) -> Result<Usage, Failure> {
+        Ok(self.client.usage(&self.key, run).await?)
+    }
+
+    async fn pending(&self) -> Result<Vec<ApprovalId>, Failure> {
+        let pending = self.client.approvals().await?;
+        let own = pending.iter().filter(|approval| approval.session_key == self.key);
+        Ok(own.map(|approval| approval.id).collect())
+    }
+
+    async fn question(&self, id: ApprovalId) -> Result<Option<Question>, Failure> {
+        let pending = self.client.approvals().await?;
+        Ok(pending.into_iter().find(|approval| approval.id == id).map(question))
+    }
+
+    async fn put(&self, question: Question) {
+        approve::ask_person(self, question).await;
+    }
+
+    fn announce(&self, question: &Question) {
+        let wait = question.expires.since(question.asked).as_secs();
+        tell(format_args!("`{}` waits for approval `{}`, {wait} s at most", question.tool, question.id));
+        tell("  try: `clawsmith chat --connect` at a terminal, with a key that has `approvals:answer`");
+    }
+
+    fn workspace(&self) -> Option<&Path> {
+        None
+    }
+
+    fn scrubbed(&self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    fn scrubbed_json(&self, content: &Value) -> Value {
+        content.clone()
+    }
+}
+
+#[async_trait(?Send)]
+impl AskedFor for RemoteView {
+    fn look_after(&self) -> Duration {
+        LOOKED_AFTER
+    }
+
+    async fn ended(&self, question: &Question) -> Option<String> {
+        let pending = self.client.approvals().await.ok()?;
+        let is_over = pending.iter().all(|approval| approval.id != question.id);
+        is_over
+            .then(|| "the question is over: it was answered elsewhere, expired or was withdrawn".to_owned())
+    }
+
+    fn checker(&self) -> Box<approve::input::Check<'static>> {
+        // The gateway checks what it is given.
+        Box::new(|_| Ok(()))
+    }
+
+    async fn answer(&self, question: &Question, verdict: Verdict) -> Result<(), Failure> {
+        self.client.answer(question.id, verdict).await?;
+        Ok(())
+    }
+}
+
+fn question(approval: ApprovalView) -> Question {
+    Question {
+        id: approval.id,
+        tool: approval.tool,
+        effects: approval.effects,
+        reason: approval.reason,
+        summary: approval.summary,
+        call: approval.call_id,
+        asked: approval.asked,
+        expires: approval.expires,
+        offered: approval.widths.into_iter().map(|rule| (rule.width, rule.covers)).collect(),
+        input: approval.input.map(Box::new),
+    }
+}

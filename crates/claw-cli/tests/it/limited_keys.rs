@@ -1,0 +1,135 @@
+//! Keys that are limited to agents: nothing of another agent is read, and nothing of the tenant is changed.
+
+use crate::api::{example, ids_of_others, operations};
+use crate::gateway::{ECHO, Gateway};
+use crate::harness::Home;
+use serde_json::json;
+
+/// Paths that answer such a key, with what is its own.
+const NARROWED: [&str; 8] = [
+    "GET /v1/agents",
+    "GET /v1/models",
+    "GET /v1/ledger",
+    "GET /v1/usage",
+    "GET /v1/usage/days",
+    "GET /v1/undo",
+    "GET /v1/approvals",
+    "GET /openapi.json",
+];
+
+/// Every path of the document, with everything that another agent of the same owner has.
+#[test]
+fn a_limited_key_of_an_owner_reads_and_changes_nothing_of_other_agents() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let ids = ids_of_others(&home, &gateway);
+    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
+    gateway.post("/v1/agents", &owner, &json!({ "id": "narrow" })).check(201, "narrow");
+    let limited = gateway.key("owner", &["--role", "owner", "--scope", "admin", "--agent", "narrow"]);
+    let mut tried = 0;
+    for (method, path, entry) in operations(&gateway) {
+        let what = format!("{method} {path}");
+        let is_open = entry["security"].as_array().is_some_and(|needs| needs.is_empty());
+        if is_open || what.contains("/mcp") && !path.starts_with("/v1/") {
+            continue;
+        }
+        let mut real = path.clone();
+        for (name, id) in &ids {
+            real = real.replace(&format!("{{{name}}}"), id);
+        }
+        let real = real.replace("{tool}", "web_fetch");
+        let body = if entry["requestBody"].is_null() { String::new() } else { example(&entry) };
+        let answer = gateway.send(&format!("{method} {real}"), &limited, &[], &body);
+        for secret in ["secret of main", "of-main", "of_main", "OF_MAIN", "agent:default:http"] {
+            assert!(!answer.body.contains(secret) || real.contains(secret), "{what}: {}", answer.body);
+        }
+        assert!(!answer.body.contains("secret of main"), "{what}: {}", answer.body);
+        if !NARROWED.contains(&what.as_str()) {
+            assert!(
+                matches!(answer.status, 400 | 403 | 404 | 422),
+                "{what}: {} {}",
+                answer.status,
+                answer.body
+            );
+        }
+        tried += 1;
+    }
+    assert!(tried > 80, "{tried}");
+    // What is narrowed is narrowed to its own.
+    let models = gateway.get("/v1/models", &limited).check(200, "agent:narrow").json();
+    assert_eq!(models["data"].as_array().unwrap().len(), 1, "{models}");
+    let agents = gateway.get("/v1/agents", &limited).check(200, "narrow").json();
+    assert_eq!(agents["agents"].as_array().unwrap().len(), 1, "{agents}");
+    assert_eq!(gateway.get("/v1/ledger", &limited).check(200, "").json()["entries"], json!([]));
+    assert_eq!(gateway.get("/v1/undo", &limited).check(200, "").json()["changes"], json!([]));
+    assert_eq!(gateway.get("/v1/approvals", &limited).check(200, "").json()["approvals"], json!([]));
+    assert_eq!(gateway.get("/v1/usage", &limited).check(200, "").json()["answers"], 0);
+    gateway.get("/v1/usage?agentId=default", &limited).check(403, "cannot be used with the agent");
+    // It works with its own agent, and what it does there is its own to see.
+    let call = json!({ "tool": "datetime", "agentId": "narrow" });
+    gateway.invoke(&limited, &call).check(200, "\"ok\":true");
+    let entries = gateway.get("/v1/ledger", &limited).check(200, "datetime").json();
+    assert!(
+        entries["entries"].as_array().unwrap().iter().all(|entry| entry["agent"] == "narrow"),
+        "{entries}"
+    );
+    // And nothing was changed.
+    gateway.get("/v1/tools/custom/of_main", &owner).check(200, "secret of main");
+    gateway.get("/v1/agents/of-main/files/SOUL.md", &owner).check(200, "secret of main");
+    gateway.get("/v1/secrets", &owner).check(200, "OF_MAIN");
+}
+
+#[test]
+fn lists_come_in_pages() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
+    for id in ["a1", "a2", "a3"] {
+        gateway.post("/v1/agents", &owner, &json!({ "id": id, "about": "one of three" })).check(201, id);
+        let value = json!({ "value": "a value" }).to_string();
+        gateway.send(&format!("PUT /v1/secrets/{id}"), &owner, &[], &value).check(204, "");
+        let user = json!({ "id": id, "role": "viewer" });
+        gateway.post("/v1/users", &owner, &user).check(201, id);
+        gateway.post("/v1/tenants", &owner, &json!({ "id": id })).check(201, id);
+        let write = json!({ "tool": "write_file", "args": { "path": id, "content": id } });
+        gateway.invoke(&owner, &write).check(200, "\"ok\":true");
+    }
+    for (list, total) in [
+        ("agents", None),
+        ("secrets", Some(3)),
+        ("users", Some(4)),
+        ("tenants", Some(4)),
+        ("api-keys", Some(1)),
+        ("undo", Some(3)),
+    ] {
+        let field = match list {
+            "api-keys" => "keys",
+            "undo" => "changes",
+            list => list,
+        };
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = gateway.get(&format!("/v1/{list}?limit=1{cursor}"), &owner).check(200, "next").json();
+            let entries = page[field].as_array().unwrap();
+            assert!(entries.len() <= 1, "{page}");
+            seen.extend(entries.iter().map(ToString::to_string));
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={}", next.replace(' ', "%20")),
+                None => break,
+            }
+            assert!(seen.len() < 20, "{list} ends: {seen:?}");
+        }
+        let count = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), count, "{list}: each once");
+        assert!(total.is_none_or(|total| total == count), "{list}: {seen:?}");
+        let whole = gateway.get(&format!("/v1/{list}"), &owner).check(200, "").json();
+        assert_eq!(whole[field].as_array().unwrap().len(), count, "{list}");
+    }
+    let found = gateway.get("/v1/agents?q=ONE%20of", &owner).check(200, "a1").json();
+    assert_eq!(found["agents"].as_array().unwrap().len(), 3);
+    gateway.get("/v1/undo?cursor=x", &owner).check(400, "not the `next` of a page");
+    gateway.get("/v1/rules?limit=1", &owner).check(200, "next");
+    gateway.get("/v1/mcp/servers?limit=1", &owner).check(200, "next");
+}

@@ -1,0 +1,306 @@
+//! The gateway beside a bare handler: calls of a tool, many sessions at once, and what a start costs.
+//!
+//! Prints `name<TAB>value<TAB>unit` lines. Words after `--` choose what runs: `invoke`, `sessions`, `start`. Clients and
+//! servers share this process and its cores, so that ratios compare like with like.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::routing::post;
+use axum::{Json, Router};
+use claw_gateway::GatewayOptions;
+use clawsmith::UserId;
+use clawsmith::app::Setup;
+use clawsmith::app::access::KeyRequest;
+use clawsmith::config::Surroundings;
+use clawsmith::store::{AccessRole, KeyLimits};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Connections that call at once, and how long they do.
+const CONNECTIONS: usize = 64;
+const MEASURED: Duration = Duration::from_secs(4);
+/// Sessions that stream at once, and the users that they belong to: one user has at most 16 open runs.
+const SESSIONS: usize = 500;
+const USERS: usize = 40;
+/// Argument of the child that only serves.
+const CHILD: &str = "serve-child";
+
+const SCRIPT: &str = r#"
+piece = 8
+
+[[turn]]
+do = [{ wait_ms = 20 }, { say = "An answer of some words, which comes in several pieces, as answers do." }]
+"#;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if words.first().is_some_and(|word| word == CHILD) {
+        return runtime().block_on(serve_child(Path::new(&words[1])));
+    }
+    let runs = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
+    if runs("start") {
+        start();
+    }
+    if runs("invoke") {
+        runtime().block_on(invoke());
+    }
+    if runs("sessions") {
+        runtime().block_on(sessions());
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
+}
+
+fn told(name: &str, value: f64, unit: &str) {
+    println!("{name}\t{value:.2}\t{unit}");
+}
+
+/// A gateway in this process.
+struct Served {
+    address: String,
+    keys: Vec<String>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+async fn serve(home: &Path, store: &str, users: usize) -> Served {
+    let config = home.join("clawsmith.toml");
+    let text =
+        format!("[store]\nurl = \"{store}\"\n\n[limits.rate]\ntotal = 0\nlight = 0\nnormal = 0\nheavy = 0\n");
+    std::fs::write(&config, text).unwrap();
+    let script = home.join("script.toml");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let around = Surroundings { directory: home.to_owned(), variables: vec![("HOME".into(), home.into())] };
+    let app = Setup::load(Some(&config), &around).unwrap().open().await.unwrap();
+    let mut keys = Vec::new();
+    for user in 0..users {
+        let request = KeyRequest {
+            user: UserId::new(format!("user{user}")).unwrap(),
+            role: AccessRole::Operator,
+            label: String::new(),
+            scopes: "tools:call sessions:read sessions:write".parse().unwrap(),
+            lasts: None,
+            limits: KeyLimits::default(),
+        };
+        keys.push(app.create_key(request).await.unwrap().0.reveal().to_string());
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let options = GatewayOptions { script: Some(script), ..GatewayOptions::default() };
+    let task = tokio::spawn(async move {
+        let stop = async {
+            let _ = stopped.await;
+        };
+        claw_gateway::serve(app.clone(), listener, options, stop).await.unwrap();
+        app.close().await;
+    });
+    Served { address, keys, stop: Some(stop), task }
+}
+
+impl Served {
+    async fn end(mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        self.task.await.unwrap();
+    }
+}
+
+fn request(address: &str, path: &str, key: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Sends a request and reads the answer, on a connection that stays open; returns the status and the body's bytes.
+async fn exchange(stream: &mut BufReader<TcpStream>, request: &[u8]) -> (u16, Vec<u8>) {
+    stream.get_mut().write_all(request).await.unwrap();
+    let (mut line, mut status, mut length, mut is_chunked) = (String::new(), 0, 0, false);
+    loop {
+        line.clear();
+        assert!(stream.read_line(&mut line).await.unwrap() > 0, "the connection was closed");
+        let text = line.trim_end().to_ascii_lowercase();
+        if text.is_empty() {
+            break;
+        }
+        if let Some(rest) = text.strip_prefix("http/1.1 ") {
+            status = rest.get(..3).unwrap().parse().unwrap();
+        }
+        if let Some(rest) = text.strip_prefix("content-length: ") {
+            length = rest.parse().unwrap();
+        }
+        is_chunked |= text == "transfer-encoding: chunked";
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.unwrap();
+    while is_chunked {
+        line.clear();
+        stream.read_line(&mut line).await.unwrap();
+        let size = usize::from_str_radix(line.trim(), 16).unwrap();
+        let mut chunk = vec![0; size + 2];
+        stream.read_exact(&mut chunk).await.unwrap();
+        body.extend_from_slice(&chunk[..size]);
+        is_chunked = size > 0;
+    }
+    (status, body)
+}
+
+/// Requests in a second over so many connections.
+async fn rate(address: &str, connections: usize, request: &[u8]) -> f64 {
+    let count = Arc::new(AtomicUsize::new(0));
+    let until = Instant::now() + MEASURED;
+    let clients = (0..connections).map(|_| {
+        let (address, request, count) = (address.to_owned(), request.to_vec(), Arc::clone(&count));
+        tokio::spawn(async move {
+            let stream = TcpStream::connect(address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut stream = BufReader::new(stream);
+            while Instant::now() < until {
+                let (status, body) = exchange(&mut stream, &request).await;
+                assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    count.load(Ordering::Relaxed) as f64 / MEASURED.as_secs_f64()
+}
+
+/// A handler that checks a bearer token, reads JSON and writes JSON: the least that an API does.
+async fn bare(headers: HeaderMap, Json(body): Json<Value>) -> Result<Json<Value>, StatusCode> {
+    let key = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match key.and_then(|key| key.strip_prefix("Bearer ")) {
+        Some(key) if key.starts_with("claw_") => Ok(Json(json!({ "ok": true, "tool": body["tool"] }))),
+        _ => Err(StatusCode::UNAUTHORIZED),
+    }
+}
+
+async fn invoke() {
+    let body = json!({ "tool": "datetime", "args": { "action": "now" } });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let serving = tokio::spawn(async move {
+        axum::serve(listener, Router::new().route("/v1/tools/invoke", post(bare))).await.unwrap();
+    });
+    let plain = request(&address, "/v1/tools/invoke", "claw_x", &body);
+    let bare = rate(&address, CONNECTIONS, &plain).await;
+    serving.abort();
+    told("gateway/bare axum handler, 64 connections", bare, "requests/s");
+    for (name, store) in [("in memory", "sqlite::memory:"), ("durable", "sqlite:clawsmith.db")] {
+        let home = tempfile::tempdir().unwrap();
+        let store = match store.strip_prefix("sqlite:clawsmith") {
+            Some(_) => format!("sqlite:{}", home.path().join("bench.db").display()),
+            None => store.to_owned(),
+        };
+        let served = serve(home.path(), &store, 1).await;
+        let called = request(&served.address, "/v1/tools/invoke", &served.keys[0], &body);
+        let many = rate(&served.address, CONNECTIONS, &called).await;
+        let one = rate(&served.address, 1, &called).await;
+        served.end().await;
+        told(&format!("gateway/invoke, ledger {name}, 64 connections"), many, "requests/s");
+        told(&format!("gateway/invoke, ledger {name}, 1 connection"), one, "requests/s");
+        told(&format!("gateway/invoke, ledger {name}, 64 beside 1"), many / one, "x");
+        told(&format!("gateway/invoke, ledger {name}, beside the bare handler"), many / bare, "x");
+    }
+}
+
+async fn sessions() {
+    let home = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", home.path().join("bench.db").display());
+    let served = serve(home.path(), &store, USERS).await;
+    let (began, errors) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let body = json!({
+        "model": "agent:default", "stream": true, "messages": [{ "role": "user", "content": "hello" }],
+    });
+    let clients = (0..SESSIONS).map(|session| {
+        let key = &served.keys[session % USERS];
+        let asked = request(&served.address, "/v1/chat/completions", key, &body);
+        let (address, errors) = (served.address.clone(), Arc::clone(&errors));
+        tokio::spawn(async move {
+            let began = Instant::now();
+            let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+            let (status, body) = exchange(&mut stream, &asked).await;
+            let body = String::from_utf8_lossy(&body);
+            if status != 200 || !body.contains("as answers do.") && !body.contains("[DONE]") {
+                errors.fetch_add(1, Ordering::Relaxed);
+            }
+            began.elapsed()
+        })
+    });
+    let mut times = Vec::new();
+    for client in clients.collect::<Vec<_>>() {
+        times.push(client.await.unwrap());
+    }
+    times.sort();
+    told("gateway/500 sessions at once, all", began.elapsed().as_secs_f64() * 1e3, "ms");
+    told("gateway/500 sessions at once, median", times[SESSIONS / 2].as_secs_f64() * 1e3, "ms");
+    told("gateway/500 sessions at once, errors", errors.load(Ordering::Relaxed) as f64, "errors");
+    served.end().await;
+}
+
+/// Serves until its standard input ends.
+async fn serve_child(home: &Path) {
+    let served = serve(home, &format!("sqlite:{}", home.join("bench.db").display()), 0).await;
+    println!("{}", served.address);
+    let mut nothing = [0; 1];
+    let _ = tokio::io::stdin().read(&mut nothing).await;
+    served.end().await;
+}
+
+/// A process that serves: from its start to ready, and its memory when idle.
+fn start() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut times, mut memory) = (Vec::new(), 0_u32);
+    for _ in 0..7 {
+        let began = Instant::now();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([CHILD, home.path().to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+        ready(line.trim());
+        times.push(began.elapsed());
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        memory = resident.trim().trim_end_matches(" kB").parse().unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+    times.sort();
+    told("gateway/start to ready", times[times.len() / 2].as_secs_f64() * 1e3, "ms");
+    told("gateway/idle memory", f64::from(memory) / 1024.0, "MiB");
+}
+
+/// Waits until `/ready` says so.
+fn ready(address: &str) {
+    use std::io::{Read as _, Write as _};
+    loop {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let asked = format!("GET /ready HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(asked.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        if answer.starts_with("HTTP/1.1 200") {
+            return;
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The frames of a WebSocket: requests with their parameters, answers and events. The gateway and its client share them.
+
+use clawsmith::store::{Delta, SessionEventBody};
+use clawsmith::{ApprovalId, Asking, JobId, SessionKey, TenantId, UnixMillis};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::approvals::AlwaysGiven;
+use crate::openapi::Schemas;
+
+/// The longest frame, in bytes.
+pub(crate) const LONGEST_FRAME: usize = 1024 * 1024;
+
+/// A frame that a client sends, before its method is known.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Frame {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) method: String,
+    #[serde(default)]
+    pub(crate) params: Option<Value>,
+}
+
+/// The methods, each with its parameters.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params")]
+pub(crate) enum Command {
+    /// Names a session of your own, a fresh one where none is given, and the model that answers there.
+    #[serde(rename = "chat.open")]
+    ChatOpen(Open),
+    /// Sends a message to an agent. The payload has `sessionKey` and `runId`.
+    #[serde(rename = "chat.send")]
+    ChatSend(Send),
+    /// Adds a message to the run that goes on in a session: the agent reads it before it asks its model again. The payload
+    /// has `runId`.
+    #[serde(rename = "chat.inject")]
+    ChatInject(Inject),
+    /// Stops the runs of a session. The payload names them in `stopped`.
+    #[serde(rename = "chat.abort")]
+    ChatAbort(OfSession),
+    /// A page of the messages of a session, the latest first.
+    #[serde(rename = "chat.history")]
+    ChatHistory(History),
+    /// Tokens and cost of a session, or of one run in it with all runs below it.
+    #[serde(rename = "chat.usage")]
+    ChatUsage(UsageOf),
+    /// The pending approvals.
+    #[serde(rename = "approvals.list")]
+    ApprovalsList(Nothing),
+    /// Approves or denies.
+    #[serde(rename = "approvals.answer")]
+    ApprovalsAnswer(Answer),
+    /// Sends events from now on, or from the one after `after`: of a session, of all your sessions with an agent, or of
+    /// the whole tenant.
+    #[serde(rename = "subscribe")]
+    Subscribe(Subscribe),
+    /// Sends no more of them.
+    #[serde(rename = "unsubscribe")]
+    Unsubscribe(Topic),
+}
+
+/// The names of the methods.
+pub(crate) const METHODS: [&str; 10] = [
+    "chat.open",
+    "chat.send",
+    "chat.inject",
+    "chat.abort",
+    "chat.history",
+    "chat.usage",
+    "approvals.list",
+    "approvals.answer",
+    "subscribe",
+    "unsubscribe",
+];
+
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Open {
+    /// The agent; `default` where left out.
+    pub(crate) agent_id: Option<String>,
+    /// A session of your own that goes on; a fresh one where left out.
+    pub(crate) session_key: Option<String>,
+}
+
+/// A session, and the model that answers in it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenedSession {
+    /// The session. A fresh one begins with its first message.
+    pub session_key: SessionKey,
+    /// The agent.
+    pub agent_id: clawsmith::AgentId,
+    /// The tenant of the key.
+    pub tenant: TenantId,
+    /// The provider of the model.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The model only plays a script.
+    pub demo: bool,
+    /// The number of the session's last event; 0 for a fresh one.
+    pub last: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Send {
+    pub(crate) message: String,
+    /// The agent; `default` where left out.
+    pub(crate) agent_id: Option<String>,
+    /// A session of your own that goes on; a fresh one where left out.
+    pub(crate) session_key: Option<String>,
+    /// What becomes of a call that needs an approval; `wait` where left out.
+    pub(crate) approvals: Option<Approvals>,
+}
+
+/// What becomes of a call that needs an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Approvals {
+    /// The run waits for the answer.
+    Wait,
+    /// Somebody watches: the run waits for `approvals.wait_secs` at most.
+    Watch,
+    /// The call is refused.
+    Refuse,
+}
+
+impl Approvals {
+    /// How the calls of the run get their approvals.
+    pub(crate) fn asking(self) -> Asking {
+        match self {
+            Self::Wait => Asking::Unwatched,
+            Self::Watch => Asking::Watched,
+            Self::Refuse => Asking::Impossible,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Inject {
+    pub(crate) session_key: String,
+    pub(crate) message: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct OfSession {
+    pub(crate) session_key: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct History {
+    pub(crate) session_key: String,
+    /// The `next` of the page before.
+    pub(crate) cursor: Option<String>,
+    /// The most messages; 100 at most.
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct UsageOf {
+    pub(crate) session_key: String,
+    /// Only this run, and those below it.
+    pub(crate) run_id: Option<JobId>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Answer {
+    #[schemars(with = "ApprovalId")]
+    pub(crate) approval_id: String,
+    pub(crate) approve: bool,
+    pub(crate) reason: Option<String>,
+    pub(crate) always: Option<AlwaysGiven>,
+    /// The values for a request for input.
+    pub(crate) values: Option<Map<String, Value>>,
+    /// Sends values that look like secrets all the same.
+    #[serde(default)]
+    pub(crate) allow_secrets: bool,
+    /// Dismisses a request for input.
+    #[serde(default)]
+    pub(crate) dismiss: bool,
+}
+
+/// The answer to a request of a client.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Res {
+    /// Always `res`.
+    pub(crate) r#type: &'static str,
+    /// The request's id; `null` where it could not be read.
+    pub(crate) id: Option<String>,
+    pub(crate) ok: bool,
+    /// The result of a request that worked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<Value>,
+    /// The error of one that did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Value>,
+}
+
+/// Events to follow: give exactly one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Topic {
+    /// One session of your own, with the pieces of what is being said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session_key: Option<String>,
+    /// All sessions of your own with this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<String>,
+    /// `true` for all sessions of the tenant; for administrators.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tenant: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Subscribe {
+    /// One session of your own, with the pieces of what is being said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session_key: Option<String>,
+    /// All sessions of your own with this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<String>,
+    /// `true` for all sessions of the tenant; for administrators.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tenant: bool,
+    /// The number of the last event that was seen, 0 for all: its `seq` where one session is followed, its `feed` else.
+    pub(crate) after: Option<u64>,
+}
+
+impl Subscribe {
+    pub(crate) fn topic(&self) -> Topic {
+        Topic { session_key: self.session_key.clone(), agent_id: self.agent_id.clone(), tenant: self.tenant }
+    }
+}
+
+/// An event that the client subscribed to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Told {
+    /// Always `event`.
+    pub(crate) r#type: &'static str,
+    /// The kind of event; `piece` for a part of what is being said, `lagged` and `ended` where no more of this
+    /// subscription follow.
+    pub(crate) event: &'static str,
+    /// The session; none where the subscription has many and no more of it follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<SessionKey>,
+    /// The number of the event in its session; none for a piece. With `lagged`, that of the last event that was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seq: Option<u64>,
+    /// The number of the event in its tenant, where many sessions are followed. With `lagged`, as above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) feed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<UnixMillis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<Payload>,
+}
+
+/// An event, or a part of what is being said.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Payload {
+    Event(SessionEventBody),
+    Piece(Delta),
+}
+
+/// The schemas of frames, by their names.
+pub(crate) fn schemas(schemas: &mut Schemas) -> Map<String, Value> {
+    let mut request = json!({
+        "type": "object",
+        "description": "A request of a client.",
+        "required": ["type", "id"],
+        "properties": { "type": { "const": "req" }, "id": { "type": "string" } },
+    });
+    request["allOf"] = json!([schemas.taken::<Command>()]);
+    let (answer, event) = (schemas.shown::<Res>(), schemas.shown::<Told>());
+    let frames = [("WebSocketRequest", request), ("WebSocketResponse", answer), ("WebSocketEvent", event)];
+    frames.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_methods_are_those_of_the_schema() {
+        let schema = schemars::schema_for!(Command).to_value();
+        let named = schema["oneOf"].as_array().unwrap().iter();
+        let named: Vec<&str> =
+            named.map(|one| one["properties"]["method"]["const"].as_str().unwrap()).collect();
+        assert_eq!(named, METHODS);
+    }
+}

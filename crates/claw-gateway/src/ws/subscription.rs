@@ -1,0 +1,140 @@
+//! Subscriptions: one session with the pieces of what is said in it, or the events of many sessions.
+
+use clawsmith::AgentId;
+use clawsmith::app::access::{Permission, Visitor};
+use clawsmith::app::{FeedFollower, Followed, Follower};
+use clawsmith::port::Owner;
+use clawsmith::store::{AccessRole, FeedEvent, SessionEvent};
+use clawsmith::{SessionKey, UnixMillis};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::AbortHandle;
+
+use super::Passed;
+use super::frames::{Payload, Subscribe, Told, Topic};
+use crate::api::Visit;
+use crate::error::ApiError;
+use crate::sessions::there;
+
+/// Begins to pass events on; returns the task that does, and what the client is answered.
+pub(super) async fn begin(
+    visit: &Visit,
+    wanted: &Subscribe,
+    events: mpsc::Sender<Passed>,
+) -> Result<(AbortHandle, Value), ApiError> {
+    visit.may(Permission::ReadSessions)?;
+    let topic = wanted.topic();
+    let tenant = visit.visitor().tenant.clone();
+    match (&wanted.session_key, &wanted.agent_id, wanted.tenant) {
+        (Some(session), None, false) => {
+            let session = there(visit, session).await?;
+            let owner = Owner { tenant, session: session.clone() };
+            let follower = visit.sessions().follow(owner, wanted.after).await?;
+            let payload = json!({ "sessionKey": session });
+            Ok((tokio::spawn(follow(follower, session, (topic, events))).abort_handle(), payload))
+        }
+        (None, Some(agent), false) => {
+            let agent =
+                AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
+            visit.visitor().may_use(&agent)?;
+            let follower = visit.sessions().follow_feed(tenant, wanted.after).await?;
+            let payload = json!({ "agentId": agent, "feed": follower.seen() });
+            let of = Seen::Own { visitor: visit.visitor().clone(), agent };
+            Ok((tokio::spawn(follow_feed(follower, of, (topic, events))).abort_handle(), payload))
+        }
+        (None, None, true) => {
+            let visitor = visit.visitor();
+            if visitor.role < AccessRole::Admin {
+                let what = "the events of a whole tenant are for its administrators";
+                return Err(clawsmith::app::Error::invalid(what).refusing().into());
+            }
+            visitor.is_for_all_agents()?;
+            let follower = visit.sessions().follow_feed(tenant.clone(), wanted.after).await?;
+            let payload = json!({ "tenant": tenant, "feed": follower.seen() });
+            Ok((tokio::spawn(follow_feed(follower, Seen::All, (topic, events))).abort_handle(), payload))
+        }
+        _ => Err(ApiError::invalid("give one of `sessionKey`, `agentId` and `tenant`")),
+    }
+}
+
+/// The last frame of a subscription that cannot go on.
+pub(super) fn ended(topic: &Topic) -> Told {
+    let session = topic.session_key.as_ref().and_then(|session| SessionKey::new(session).ok());
+    Told { event: "ended", session, ..told("ended", None) }
+}
+
+fn told(event: &'static str, payload: Option<Payload>) -> Told {
+    Told { r#type: "event", event, session: None, seq: None, feed: None, at: None, payload }
+}
+
+fn of_event(session: SessionKey, event: SessionEvent, feed: Option<u64>) -> Told {
+    let SessionEvent { seq, at, what } = event;
+    let (kind, at): (_, Option<UnixMillis>) = (what.kind(), Some(at));
+    Told { session: Some(session), seq: Some(seq), feed, at, ..told(kind, Some(Payload::Event(what))) }
+}
+
+/// Passes one session on. Events wait for the client; pieces that it does not read in time are left out, and it is told.
+async fn follow(mut follower: Follower, session: SessionKey, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+    let (mut last, mut lags) = (None, false);
+    while let Ok(followed) = follower.next().await {
+        let passed = match followed {
+            Followed::Piece(piece) => {
+                let piece =
+                    Told { session: Some(session.clone()), ..told("piece", Some(Payload::Piece(piece))) };
+                match events.try_send(Passed::Event(Box::new(piece))) {
+                    Ok(()) => continue,
+                    Err(TrySendError::Full(_)) => {
+                        lags = true;
+                        continue;
+                    }
+                    Err(TrySendError::Closed(_)) => return,
+                }
+            }
+            Followed::Event(event) => event,
+        };
+        if std::mem::take(&mut lags) {
+            let lagged = Told { session: Some(session.clone()), seq: last, ..told("lagged", None) };
+            if events.send(Passed::Event(Box::new(lagged))).await.is_err() {
+                return;
+            }
+        }
+        last = Some(passed.seq);
+        let event = of_event(session.clone(), passed, None);
+        if events.send(Passed::Event(Box::new(event))).await.is_err() {
+            return;
+        }
+    }
+    let _ = events.send(Passed::Ended(topic)).await;
+}
+
+/// The events of a feed that a client sees.
+enum Seen {
+    /// Those of the visitor's own sessions with an agent.
+    Own { visitor: Visitor, agent: AgentId },
+    /// All of the tenant.
+    All,
+}
+
+impl Seen {
+    fn has(&self, session: &SessionKey) -> bool {
+        match self {
+            Self::Own { visitor, agent } => visitor.own_session(agent, session.as_str()).is_ok(),
+            Self::All => true,
+        }
+    }
+}
+
+/// Passes the events of many sessions on, as fast as the client reads.
+async fn follow_feed(mut follower: FeedFollower, of: Seen, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+    while let Ok(FeedEvent { feed, session, event }) = follower.next().await {
+        if !of.has(&session) {
+            continue;
+        }
+        let event = of_event(session, event, Some(feed));
+        if events.send(Passed::Event(Box::new(event))).await.is_err() {
+            return;
+        }
+    }
+    let _ = events.send(Passed::Ended(topic)).await;
+}
