@@ -64,7 +64,7 @@ pub struct Refusal {
     /// The same as data, for programs: which fields do not fit, what was expected and what came.
     pub details: Option<Box<Value>>,
     /// The approval that is still open, where the call does not wait for it: then nothing is refused yet.
-    pub(crate) waiting: Option<Waiting>,
+    pub(crate) waiting: Option<Box<Waiting>>,
 }
 
 /// The steps at which a call can be turned away.
