@@ -85,7 +85,7 @@ pub(crate) async fn find_answer(
             executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
         }
         let refusal = Refusal::at(Step::Judge, "the call waits for an approval");
-        return Err(Refusal { waiting: Some(waiting), ..refusal });
+        return Err(Refusal { waiting: Some(Box::new(waiting)), ..refusal });
     }
     executor.emit(caller, call, || What::ApprovalClosed { id: row.id, state: row.state });
     answer(&row, cancel)

@@ -64,7 +64,7 @@ pub struct Refusal {
     /// The same as data, for programs: the invalid fields, expected and given values.
     pub details: Option<Box<Value>>,
     /// The pending approval, if the call does not wait for it: then nothing is refused yet.
-    pub(crate) waiting: Option<Waiting>,
+    pub(crate) waiting: Option<Box<Waiting>>,
 }
 
 /// The steps that can refuse a call.

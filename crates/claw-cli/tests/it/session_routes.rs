@@ -41,10 +41,8 @@ fn an_approval_is_answered_for_good_in_the_width_that_is_chosen() {
     let home = Home::with_config("[approvals]\nsecurity = \"allowlist\"\n");
     let gateway = Gateway::start(&home, ECHO);
     let ann = gateway.key("ann", &["--scope", "tools:read,tools:call,approvals:read,approvals:answer"]);
-    let call = |command: &str| {
-        gateway
-            .invoke(&ann, &json!({ "tool": "exec", "args": { "command": command }, "sessionKey": "http:a" }))
-    };
+    let call =
+        |command: &str| gateway.invoke(&ann, &json!({ "tool": "exec", "args": { "command": command } }));
     let waiting = call("cat src/a.txt");
     assert_eq!(waiting.status, 202, "{}", waiting.body);
     let id = waiting.json()["approvalId"].as_str().unwrap().to_owned();
