@@ -98,7 +98,9 @@ fn refuses_custom_tools_and_mcp_servers_at_the_gateway() {
         });
         gateway.post("/v1/tools/custom", &owner, &tool).check(201, "back");
         let call = json!({ "tool": format!("back{number}"), "args": {} });
-        gateway.invoke(&owner, &call).check(200, REFUSED);
+        // An address that can be written shorter is refused as such.
+        let why = if name.contains("ffff") { "leads elsewhere than its tool says" } else { REFUSED };
+        gateway.invoke(&owner, &call).check(200, why);
         let server = json!({
             "name": format!("loop{number}"), "transport": "http", "url": format!("{name}/mcp"), "private": true,
             "headers": ["authorization"], "values": { "authorization": format!("Bearer {owner}") },
@@ -115,16 +117,26 @@ fn refuses_the_gateway_to_commands_that_have_the_network() {
     let gateway = start(&home, port);
     let key = gateway.key("ann", &[]);
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let elsewhere = other.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\nreached")
+            .unwrap();
+    });
     let reach = |host: &str, port: u16| {
-        let script = format!("bash -c 'exec 3<>/dev/tcp/{host}/{port}' && echo reached");
-        let call = json!({ "tool": "exec", "args": { "command": script } });
+        let command =
+            format!("curl --silent --show-error --verbose --max-time 30 http://{host}:{port}/health");
+        let call = json!({ "tool": "exec", "args": { "command": command } });
         gateway.invoke(&key, &call).check(200, "exit code").body
     };
-    let body = reach("127.0.0.1", other.local_addr().unwrap().port());
+    let body = reach("127.0.0.1", elsewhere);
     assert!(body.contains("reached"), "the network is there: {body}");
-    for host in ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "localhost", &interface()] {
+    server.join().unwrap();
+    for host in ["127.0.0.1", "127.0.0.2", "0.0.0.0", "[::1]", "localhost", &interface()] {
         let body = reach(host, port);
-        assert!(body.contains("Permission denied") && !body.contains("reached"), "{host}: {body}");
+        assert!(body.contains("Permission denied") && body.contains("exit code 7"), "{host}: {body}");
     }
     gateway.get("/health", "").check(200, "ok");
 }

@@ -87,31 +87,29 @@ fn sighup_reloads_without_a_change() {
     gateway.chat(&key, "hello", None).check(200, "You said: hello");
 }
 
-/// Calls one after the other, until the limit of calls or the last one.
-const CALLING: &str = r#"
-[[turn]]
-when.said = "six"
-when.round = 6
-do = [{ say = "six calls" }]
-
-[[turn]]
-when.said = "six"
-when.may_call = true
-do = [{ wait_ms = 700 }, { call = "write_file", args = { path = "log", content = "x", mode = "append" } }]
-
-[[turn]]
-do = [{ say = "no more calls" }]
-"#;
+/// Six calls one after the other, as far as calls are allowed.
+fn calling() -> String {
+    let turn = |round: usize| {
+        format!(
+            "[[turn]]\nwhen.said = \"six\"\nwhen.round = {round}\nwhen.may_call = true\ndo = [{{ wait_ms = 700 }}, \
+             {{ call = \"write_file\", args = {{ path = \"log-{{{{said}}}}-{round}\", content = \"x\" }} }}]\n\n"
+        )
+    };
+    let turns: String = (0..6).map(turn).collect();
+    turns
+        + "[[turn]]\nwhen.said = \"six\"\nwhen.round = 6\ndo = [{ say = \"six calls\" }]\n\n\
+           [[turn]]\ndo = [{ say = \"no more calls\" }]\n"
+}
 
 #[test]
 fn runs_in_progress_keep_what_they_began_with_and_the_policy_holds_at_once() {
     let home = Home::with_config("");
-    let gateway = Gateway::start(&home, CALLING);
+    let gateway = Gateway::start(&home, &calling());
     let key = gateway.key("ann", &[]);
     let admin = gateway.key("root", &["--role", "admin", "--scope", "settings:read"]);
     let log = |user: &str| {
-        let path = home.data().join(format!("workspaces/main/default/user-{user}/log"));
-        std::fs::read_to_string(path).unwrap_or_default().len()
+        let workspace = home.data().join(format!("workspaces/main/default/user-{user}"));
+        std::fs::read_dir(workspace).map_or(0, Iterator::count)
     };
     let wait_for = |user: &str, count: usize| {
         let deadline = Instant::now() + PATIENCE;
@@ -129,7 +127,7 @@ fn runs_in_progress_keep_what_they_began_with_and_the_policy_holds_at_once() {
         assert!(log("ann") < 6, "the run was in progress");
         began.join().unwrap().check(200, "six calls");
         assert_eq!(log("ann"), 6);
-        gateway.chat(&key, "six", None).check(200, "no more calls");
+        gateway.chat(&key, "six more", None).check(200, "no more calls");
         assert_eq!(log("ann"), 8, "the limit holds for the next run");
 
         home.configure("");

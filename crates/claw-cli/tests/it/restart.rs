@@ -82,7 +82,8 @@ fn script() -> String {
              content = \"x\", mode = \"append\" }} }}]\n\n"
         );
     }
-    script + "[[turn]]\nwhen.said_matches = 'go (?<id>\\d+)'\ndo = [{ say = \"done {{said.id}}\" }]\n"
+    let last = "do = [{ say = \"done {{said.id}}\" }]";
+    script + &format!("[[turn]]\nwhen.said_matches = 'go (?<id>\\d+)'\nwhen.round = {CALLS}\n{last}\n")
 }
 
 /// One event as a client sees it.
@@ -134,7 +135,8 @@ impl Client {
                 && let Some(data) = data.take()
                 && let Some(number) = data["seq"].as_u64()
             {
-                let is_end = data["type"] == "run" && data["state"] == "ended";
+                let is_end =
+                    data["type"] == "run" && (data["state"] == "ended" || data["state"] == "reported");
                 self.seen.push(Seen { number, data });
                 if is_end {
                     return true;
