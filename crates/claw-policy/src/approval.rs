@@ -36,7 +36,7 @@ pub struct ApprovalConfig {
     pub web: WebApprovals,
     /// Rule for agents that publish a skill: `allow`, `ask` or `deny`.
     pub publish: EffectRule,
-    /// What to do with a path outside the workspace that no setting grants: `ask` the person at the terminal, or `deny`.
+    /// Handling of a path outside the workspace that no setting grants: `ask` the person at the terminal, or `deny`.
     pub outside: OutsideRule,
     /// Time to wait for an answer, in seconds.
     pub wait_secs: u32,
@@ -117,7 +117,7 @@ pub enum AskMode {
     Always,
 }
 
-/// What to do with a path outside the workspace.
+/// Handling of a path outside the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutsideRule {
@@ -197,7 +197,7 @@ pub struct Circumstances<'a> {
     pub left: Effects,
     /// The directory that the plan's paths start from.
     pub directory: &'a Path,
-    /// What files the caller may reach, the directories that a person is asked about included.
+    /// Files that the caller may reach, including the directories that a person is asked about.
     pub scope: &'a Scope,
     /// Roots of the scope that a person has yet to grant.
     pub asked: &'a [Root],

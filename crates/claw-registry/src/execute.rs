@@ -223,7 +223,9 @@ impl Executor {
         let tool = if offer.find(&name).is_some() { name } else { output::name(&name, &scrubber) };
         let (outcome, took) = match end {
             Ok((outcome, took)) => (outcome.map_err(CallError::Failed), took),
-            Err(Refusal { waiting: Some(waiting), .. }) => (Err(CallError::Waiting(*waiting)), Duration::ZERO),
+            Err(Refusal { waiting: Some(waiting), .. }) => {
+                (Err(CallError::Waiting(*waiting)), Duration::ZERO)
+            }
             Err(refusal) => {
                 let refusal = output::refusal(refusal, &scrubber);
                 self.note_refusal(offer, call, &tool, &refusal).await;

@@ -1,4 +1,4 @@
-//! What a call would do, told before it does anything: a tool's plan, and a rehearsal of it.
+//! A tool's plan and a rehearsal of it: they tell the effects of a call before it does anything.
 
 use clawsmith::{
     AgentId, Ask, Call, Caller, Effect, Facts, Group, Meta, Need, Output, Plan, RehearsedVerdict, Request,
@@ -14,7 +14,7 @@ struct Greet;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// Whom to greet.
+    /// The person to greet.
     name: String,
     /// Where to write it.
     path: String,

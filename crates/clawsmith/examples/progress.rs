@@ -1,4 +1,4 @@
-//! What a call tells while it runs, and a call that is given up.
+//! Progress of a running call, and a call that is cancelled.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -110,7 +110,7 @@ pub(crate) struct No {
     reason: Option<String>,
 }
 
-/// Which question, and the values.
+/// The approval and the values for it.
 #[derive(Debug, Args)]
 pub(crate) struct Values {
     #[command(flatten)]

@@ -195,7 +195,7 @@ impl Chat {
         self.said().is_none() && terminal && !session.out.json
     }
 
-    /// What becomes of calls that need an approval at a gateway.
+    /// Handling of calls that need an approval at a gateway.
     fn remote_approvals(&self) -> Approvals {
         match self.wait || approve::can_ask() {
             true => Approvals::Watch,

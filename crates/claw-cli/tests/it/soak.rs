@@ -15,7 +15,7 @@ const SLACK: u64 = 5;
 
 const UNLIMITED: &str = "[limits.rate]\ntotal = 0\nlight = 0\nnormal = 0\nheavy = 0\n";
 
-/// What the gateway holds.
+/// Resources that the gateway holds.
 #[derive(Debug)]
 struct Held {
     memory: u64,

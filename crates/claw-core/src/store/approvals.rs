@@ -111,11 +111,11 @@ impl Suggestions {
 /// A rule that a person can store with a yes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suggestion {
-    /// Which of the calls like this one it covers.
+    /// The width: how many of the calls like this one it covers.
     pub width: RuleWidth,
     /// The rule, as whoever judges a call by it reads it.
     pub rule: Value,
-    /// What it would cover, as a person reads it.
+    /// The calls that it would cover, as a person reads it.
     pub text: String,
 }
 

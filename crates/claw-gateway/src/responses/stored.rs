@@ -41,7 +41,7 @@ pub(crate) async fn get(visit: Visit, Path(id): Path<String>) -> Result<Json<Res
     Ok(Json(view))
 }
 
-/// What was said and called in a run.
+/// The messages and calls of a run.
 async fn output(visit: &Visit, job: &Job) -> Result<Vec<OutputItem>, ApiError> {
     let mut output: Vec<OutputItem> = Vec::new();
     let scrubber = visit.sessions().deployment().executor.scrubbers().for_tenant(&visit.visitor().tenant);

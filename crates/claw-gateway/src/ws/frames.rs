@@ -113,11 +113,11 @@ pub(crate) struct Send {
     pub(crate) agent_id: Option<String>,
     /// A session of your own that goes on; a fresh one where left out.
     pub(crate) session_key: Option<String>,
-    /// What becomes of a call that needs an approval; `wait` where left out.
+    /// Handling of a call that needs an approval; `wait` if left out.
     pub(crate) approvals: Option<Approvals>,
 }
 
-/// What becomes of a call that needs an approval.
+/// Handling of a call that needs an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approvals {

@@ -28,7 +28,7 @@ pub enum RuleContent {
     Directory {
         /// Its real path.
         path: PathBuf,
-        /// What may be done in it.
+        /// The access to it.
         access: Access,
     },
     /// Every address of a host.
@@ -49,7 +49,7 @@ impl RuleContent {
 }
 
 impl std::fmt::Display for RuleContent {
-    /// What it covers, in a line.
+    /// The calls that it covers, in a line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Commands(commands) => commands.fmt(f),

@@ -89,7 +89,7 @@ fn node() -> NodeId {
     NodeId::new(format!("node-{}", std::process::id())).unwrap()
 }
 
-/// What programs said of one document: the highest value that was acknowledged, and the highest that was tried.
+/// Values of one document that programs reported: the highest value that was acknowledged, and the highest that was tried.
 type Said = BTreeMap<String, (u64, u64)>;
 
 fn rounds<S: Memories + GraphStore>(

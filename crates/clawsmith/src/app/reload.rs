@@ -37,7 +37,7 @@ pub struct ConfigurationStatus {
 pub struct ReloadFailure {
     /// Time of the attempt.
     pub at: UnixMillis,
-    /// What is wrong with the file, with its line where it has one.
+    /// The fault of the file, with its line if it has one.
     pub error: String,
 }
 
