@@ -125,8 +125,9 @@ impl Client {
         if stream.write_all(asked.as_bytes()).is_err() {
             return false;
         }
-        let mut data = None;
+        let (mut data, begun) = (None, Instant::now());
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            assert!(begun.elapsed() < PATIENCE, "{} does not end: {:?}", self.session, self.run_states());
             if let Some(text) = line.strip_prefix("data: ") {
                 data = serde_json::from_str::<Value>(text).ok();
             }
