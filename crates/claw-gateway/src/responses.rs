@@ -415,9 +415,10 @@ impl Responding {
     }
 
     fn words(&mut self, words: &str) {
-        let at = match self.said {
-            Some((at, _)) => at,
-            None => self.message_begins(),
+        // A message that is an item of its own needs no gap to the one before.
+        let (at, words) = match self.said {
+            Some((at, _)) => (at, words),
+            None => (self.message_begins(), words.strip_prefix("\n\n").unwrap_or(words)),
         };
         let id = self.item_id(at);
         if let Some((_, said)) = &mut self.said {
