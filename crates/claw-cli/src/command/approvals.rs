@@ -109,7 +109,7 @@ pub(crate) struct No {
     reason: Option<String>,
 }
 
-/// Which question, and the values.
+/// A request for input, and the values for it.
 #[derive(Debug, Args)]
 pub(crate) struct Values {
     #[command(flatten)]
