@@ -110,7 +110,7 @@ pub(crate) struct No {
     reason: Option<String>,
 }
 
-/// The approval and the values for it.
+/// A request for input, and the values for it.
 #[derive(Debug, Args)]
 pub(crate) struct Values {
     #[command(flatten)]

@@ -20,7 +20,7 @@ use crate::app::{App, Error};
 
 type Tool = Arc<dyn AnyTool>;
 
-/// How often the files of the deployment are looked at.
+/// Pause between two looks at the files of the deployment.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Gives each caller the enabled tools of its tenant and of its agent. An agent's tool shadows its tenant's

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{ATTEMPTS, Said};
 use crate::output::visible;
 
-/// Returns the reason why values cannot be sent; a second value says that the person may insist.
+/// Checks values before they are sent; the error is the reason why they cannot be.
 pub(crate) type Check<'a> = dyn Fn(&Map<String, Value>) -> Result<(), String> + Send + 'a;
 
 /// Asks for the values, or for consent where there are none to give. An end of the input is no answer.
