@@ -156,7 +156,7 @@ impl From<AgentView> for AgentShown {
 
 impl From<DocumentCard> for ContextCard {
     fn from(card: DocumentCard) -> Self {
-        let DocumentCard { key, version, bytes, at } = card;
+        let DocumentCard { key, version, bytes, at, .. } = card;
         Self { name: key.path, user_id: key.user, version, bytes, at }
     }
 }
