@@ -22,8 +22,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::frames::{
-    Approvals, Command, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open, OpenedSession, Res,
-    Send, Subscribe, Told, Topic, UsageOf,
+    Answer, Approvals, Command, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open,
+    OpenedSession, Res, Send, Subscribe, Told, Topic, UsageOf,
 };
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;

@@ -77,6 +77,7 @@ pub(crate) async fn answer(executor: &Executor, offer: &Offer, approval: &Approv
         by: said.by,
         at: offer.0.registry.world().clock.now(),
         reason: said.reason.filter(|_| !said.approve).map(|reason| scrubber.text(&reason)),
+        values: None,
     };
     if let Err(error) = executor.0.store.answer(&offer.caller().tenant, approval.id, answer).await {
         // Somebody else's answer stands, or the approval has expired.

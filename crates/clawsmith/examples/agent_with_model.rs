@@ -99,7 +99,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
         said.contains("I looked.") && called.iter().any(|tool| tool == "workspace_dir"),
         "{said}"
     );
-    sessions.end().await?;
+    sessions.end(None).await?;
     app.close().await;
     Ok(())
 }

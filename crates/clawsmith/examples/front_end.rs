@@ -41,7 +41,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
             },
         }
     }
-    sessions.end().await?;
+    sessions.end(None).await?;
     app.close().await;
     Ok(())
 }

@@ -163,7 +163,7 @@ async fn an_image_with_a_secret_is_sent_by_nobody_whose_secret_it_is() {
     send(&TenantId::main(), Image::new("image/png", png)).await.unwrap();
     let lies = send(&TenantId::main(), Image::new("image/png", &b"text"[..])).await.unwrap_err();
     assert!(format!("{lies:?}").contains("claimed to be"), "{lies:?}");
-    sessions.end().await.unwrap();
+    sessions.end(None).await.unwrap();
 }
 
 /// A process that is at work hides a secret that another one sets.
@@ -183,7 +183,7 @@ async fn a_secret_that_is_set_elsewhere_is_hidden_here() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), hidden).await.expect("it is hidden");
-    sessions.end().await.unwrap();
+    sessions.end(None).await.unwrap();
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn events_of_one_tenant_are_not_followed_by_the_other() {
     }
     let heard = tokio::time::timeout(Duration::from_millis(300), ours.next()).await;
     assert!(heard.is_err(), "the same session key of another tenant: {heard:?}");
-    sessions.end().await.unwrap();
+    sessions.end(None).await.unwrap();
 }
 
 #[tokio::test]

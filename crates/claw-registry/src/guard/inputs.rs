@@ -110,6 +110,7 @@ impl OwnInputs {
             asked: now,
             expires: now.plus(wait),
             remember: None,
+            directories: Vec::new(),
             input: Some(Box::new(input)),
         }
     }

@@ -41,7 +41,6 @@ pub(super) fn free_text(text: &str) -> &str {
 }
 
 /// Waits until no other transaction holds `lock`: at once, since SQLite has one writer.
-#[expect(clippy::unused_async, reason = "PostgreSQL asks its server here")]
 pub(super) async fn hold(_: &mut Connection, _lock: &str) -> Result<(), StoreError> {
     Ok(())
 }

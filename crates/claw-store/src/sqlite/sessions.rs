@@ -197,7 +197,7 @@ impl SessionLog for SqliteStore {
             let what = row::event(&kind, row::json("an event", &body)?)?;
             let event = SessionEvent { seq: row::count(seq)?, at: UnixMillis(at), what };
             let session = SessionKey::new(session)
-                .map_err(|error| row::damaged("an event's session", &error.to_string()))?;
+                .map_err(|error| row::damaged("an event's session", error.to_string()))?;
             Ok(FeedEvent { feed: row::count(place)?, session, event })
         };
         rows.into_iter().map(event).collect()

@@ -274,15 +274,13 @@ fn listed(changes: &[FileChange]) -> Vec<String> {
     let is_new = |change: &&FileChange| change.kind == ChangeKind::Created;
     let made: HashSet<&Path> =
         changes.iter().filter(is_directory).filter(is_new).map(|change| change.path.as_path()).collect();
-    // The topmost new directory that a file is in.
-    let top = |change: &FileChange| change.path.ancestors().skip(1).filter(|path| made.contains(path)).last();
     let mut counts: HashMap<&Path, usize> = HashMap::new();
-    for directory in files.iter().filter_map(|file| top(file)) {
+    for directory in files.iter().filter_map(|file| top(file, &made)) {
         *counts.entry(directory).or_default() += 1;
     }
     let mut lines: Vec<String> = Vec::new();
     for change in files {
-        let line = match top(change).map(|directory| (directory, counts[directory])) {
+        let line = match top(change, &made).map(|directory| (directory, counts[directory])) {
             Some((directory, count)) if count > NAMED_APART => {
                 format!("+ {}/ (new, {count} files)", shown_path(directory))
             }
@@ -293,6 +291,11 @@ fn listed(changes: &[FileChange]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The topmost of these directories that a file is in.
+fn top<'a>(file: &'a FileChange, directories: &HashSet<&Path>) -> Option<&'a Path> {
+    file.path.ancestors().skip(1).filter(|path| directories.contains(path)).last()
 }
 
 const fn sign(kind: ChangeKind) -> &'static str {
