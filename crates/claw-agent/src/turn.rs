@@ -19,7 +19,8 @@ use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
 use claw_core::provenance::RunTrace;
 use claw_core::store::{
-    Finish, Job, JobFilter, JobState, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End, UsageFilter,
+    EndEvent, Finish, Job, JobFilter, JobState, Lease, NewMessage, NewUsage, Parking, Role, RunEnd as End,
+    RunEvent, SessionEventBody, UsageFilter,
 };
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
@@ -39,7 +40,7 @@ const SQUEEZES: u32 = 3;
 /// The outcome of an attempt at a run.
 pub(crate) enum Went {
     /// The run ended.
-    Ended(End),
+    Ended,
     /// The run waits for an approval.
     Parked(Parking),
 }
@@ -155,7 +156,7 @@ impl<'a> Run<'a> {
         loop {
             self.stopping.check()?;
             if self.stopping.now.is_cancelled() {
-                return self.stopped(None).await.map(Went::Ended);
+                return self.stopped(None).await.map(|()| Went::Ended);
             }
             self.listen(is_first).await?;
             self.report_ended_commands().await?;
@@ -166,9 +167,9 @@ impl<'a> Run<'a> {
             let (id, answer) = match self.think(question).await {
                 Ok(Thought::Answered(id, answer)) => (id, answer),
                 Ok(Thought::Cut(id, text)) => {
-                    return self.stopped(Some((id, text))).await.map(Went::Ended);
+                    return self.stopped(Some((id, text))).await.map(|()| Went::Ended);
                 }
-                Ok(Thought::Late(id, text)) => return self.late(id, text).await.map(Went::Ended),
+                Ok(Thought::Late(id, text)) => return self.late(id, text).await.map(|()| Went::Ended),
                 Err(RunError::Model(error)) if error.fault == Fault::TooLong && self.squeezed < SQUEEZES => {
                     tracing::info!(run = %self.lease.job, %error, "the conversation is shortened");
                     self.squeezed += 1;
@@ -184,7 +185,7 @@ impl<'a> Run<'a> {
             let turn = Turn { role: Role::Assistant, parts };
             let calls: Vec<Wanted> = turn.calls().cloned().collect();
             if calls.is_empty() {
-                return self.answered(id, turn, &answer.stop, last).await.map(Went::Ended);
+                return self.answered(id, turn, &answer.stop, last).await.map(|()| Went::Ended);
             }
             self.say(id, turn).await?;
             let waits = self.act(&offer, calls).await?;
@@ -469,7 +470,7 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the run with the model's last answer.
-    async fn answered(&self, id: MessageId, turn: Turn, stop: &Stop, last: bool) -> Result<End, RunError> {
+    async fn answered(&self, id: MessageId, turn: Turn, stop: &Stop, last: bool) -> Result<(), RunError> {
         let mut said = Vec::new();
         let has_words = turn.parts.iter().any(|part| matches!(part, Part::Text { .. }));
         if !turn.parts.is_empty() {
@@ -484,24 +485,22 @@ impl<'a> Run<'a> {
         if let Some(note) = note {
             said.push(self.note(note)?);
         }
-        self.finish(id, Finish::done(said)).await?;
-        Ok(if last { End::Limited } else { End::Answered })
+        let end = if last { End::Limited } else { End::Answered };
+        self.finish(id, Finish::done(said), end).await
     }
 
     /// Ends a run that someone stopped; the partial answer is stored and marked.
-    async fn stopped(&self, partial: Option<(MessageId, String)>) -> Result<End, RunError> {
+    async fn stopped(&self, partial: Option<(MessageId, String)>) -> Result<(), RunError> {
         let (id, text) = partial.unwrap_or_else(|| (MessageId::new(), String::new()));
         let said = self.cut(id, text, "the run was stopped here")?;
-        self.finish(id, Finish::cancelled(said)).await?;
-        Ok(End::Stopped)
+        self.finish(id, Finish::cancelled(said), End::Stopped).await
     }
 
     /// Ends a run whose time is up; the partial answer is stored and marked.
-    async fn late(&self, id: MessageId, text: String) -> Result<End, RunError> {
+    async fn late(&self, id: MessageId, text: String) -> Result<(), RunError> {
         let seconds = self.profile.limits.seconds;
         let said = self.cut(id, text, &format!("the run ends here: it may take {seconds} seconds"))?;
-        self.finish(id, Finish::done(said)).await?;
-        Ok(End::Limited)
+        self.finish(id, Finish::done(said), End::Limited).await
     }
 
     /// Returns the messages for a partial answer, if there is one, and the reason.
@@ -514,9 +513,13 @@ impl<'a> Run<'a> {
         Ok(said)
     }
 
-    async fn finish(&self, id: MessageId, finish: Finish) -> Result<(), RunError> {
+    /// Ends the run. Its last messages and the event of its end are stored as one, after the events before it.
+    async fn finish(&self, id: MessageId, finish: Finish, end: End) -> Result<(), RunError> {
         self.stopping.check()?;
-        self.deployment.store.finish_run(self.lease, finish).await?;
+        self.deployment.chronicle.written().await;
+        let body = SessionEventBody::Run { run: self.lease.job, state: RunEvent::Ended { end } };
+        let event = EndEvent { session: self.owner().session, at: self.deployment.clock.now(), body };
+        self.deployment.store.finish_run(self.lease, finish.telling(Some(event))).await?;
         self.deployment.store.said(&self.owner(), id.into());
         Ok(())
     }

@@ -230,7 +230,8 @@ impl Worker {
         };
         self.running().remove(&lease.job);
         match ended {
-            Ok(Went::Ended(end)) => self.tell(&job, RunEvent::Ended { end }),
+            // Its end and the event of it are stored.
+            Ok(Went::Ended) => {}
             Ok(Went::Parked(parking)) => self.park(&job, &lease, parking).await,
             Err(RunError::Lost) if self.hands_over() => {
                 // Whoever takes it tells its session that it goes on.
@@ -301,18 +302,18 @@ impl Worker {
     /// Ends a run that is not continued, with a note in its session.
     async fn end(&self, job: &Job, lease: &Lease, (why, end): (&str, JobEnd), event: RunEvent) {
         let deployment = self.deployment();
-        let reported = match crate::turn::report(&deployment, job, lease, (why, end)).await {
+        let reported = match crate::turn::report(&deployment, job, lease, (why, end), event.clone()).await {
             // Without a valid order, the run cannot be reported in its session.
             Err(RunError::Unreadable(_)) => {
                 let failure = Failure { error: why.to_owned(), retry: None };
-                deployment.store.fail_job(lease, failure).await.map(drop).map_err(RunError::from)
+                let failed = deployment.store.fail_job(lease, failure).await;
+                failed.map(|_| self.tell(job, event)).map_err(RunError::from)
             }
             reported => reported,
         };
-        match reported {
-            Ok(()) => self.tell(job, event),
+        if let Err(error) = reported {
             // The lease ends, and the next worker reports the run.
-            Err(error) => tracing::error!(run = %lease.job, %error, "a run could not be reported"),
+            tracing::error!(run = %lease.job, %error, "a run could not be reported");
         }
     }
 

@@ -67,8 +67,8 @@ pub(crate) struct ApiError {
     hint: Option<String>,
     setting: Option<String>,
     retry_after: Option<Duration>,
-    /// Further details for programs.
-    details: Option<Value>,
+    /// Further details for programs; boxed, since few errors have them.
+    details: Option<Box<Value>>,
 }
 
 impl ApiError {
@@ -101,7 +101,7 @@ impl ApiError {
 
     #[must_use]
     pub(crate) fn details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -179,7 +179,7 @@ impl From<&Refusal> for ApiError {
             hint: refusal.advice.clone(),
             setting: refusal.setting.clone(),
             retry_after: refusal.retry_after,
-            details: refusal.details.as_deref().cloned(),
+            details: refusal.details.clone(),
             ..Self::new(status, code, refusal.reason.clone())
         }
     }
@@ -213,7 +213,7 @@ impl IntoResponse for ApiError {
             detail: self.what.clone(),
             hint: self.hint.clone(),
             setting: self.setting.clone(),
-            details: self.details.clone(),
+            details: self.details.as_deref().cloned(),
         };
         let mut response = self.head((self.status, Json(problem)).into_response());
         let mime = HeaderValue::from_static("application/problem+json");

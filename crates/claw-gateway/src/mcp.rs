@@ -126,7 +126,7 @@ impl Clients for NetworkClients {
             let (app, by) = (gateway.app().of_tenant(&who.0.tenant), who.0.name());
             Arc::new(AnsweringClient { app, by }) as Arc<dyn ClientApprovals>
         });
-        Ok(Served { executor: gateway.sessions().deployment().executor.clone(), caller, approvals })
+        Ok(Served { executor: gateway.sessions().deployment().executor, caller, approvals })
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {

@@ -2,7 +2,7 @@
 
 use claw_core::MessageId;
 use claw_core::message::{Part, Turn};
-use claw_core::store::{Finish, Job, JobEnd, Lease, Role};
+use claw_core::store::{EndEvent, Finish, Job, JobEnd, Lease, Role, RunEvent, SessionEventBody};
 
 use super::message;
 use crate::{Deployment, History, Order, RunError, result};
@@ -13,6 +13,7 @@ pub(crate) async fn report(
     job: &Job,
     lease: &Lease,
     (why, end): (&str, JobEnd),
+    state: RunEvent,
 ) -> Result<(), RunError> {
     let (_, session) = Order::of(job)?;
     let (tenant, store) = (&job.new.tenant, &deployment.store);
@@ -34,6 +35,9 @@ pub(crate) async fn report(
     let now = deployment.clock.now();
     let said = turns.iter().map(|turn| message((tenant, &session), MessageId::new(), turn, now));
     let said = said.collect::<Result<_, _>>()?;
-    store.finish_run(lease, Finish { said, end, announce: None }).await?;
+    deployment.chronicle.written().await;
+    let body = SessionEventBody::Run { run: job.new.id, state };
+    let event = Some(EndEvent { session, at: now, body });
+    store.finish_run(lease, Finish { said, end, announce: None, event }).await?;
     Ok(())
 }

@@ -95,17 +95,36 @@ pub struct Finish {
     pub end: JobEnd,
     /// The message to the parent run; `None` if nobody waits for the result.
     pub announce: Option<Announce>,
+    /// The event that tells the session of the end, stored with it; `None` if nobody is told.
+    pub event: Option<EndEvent>,
+}
+
+/// The event of a run's end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndEvent {
+    /// The session of the run.
+    pub session: SessionKey,
+    /// Time of the end.
+    pub at: UnixMillis,
+    /// The event.
+    pub body: SessionEventBody,
 }
 
 impl Finish {
+    /// Stores this event with the end.
+    #[must_use]
+    pub fn telling(self, event: Option<EndEvent>) -> Self {
+        Self { event, ..self }
+    }
+
     /// Ends a run as done, with these last messages.
     pub const fn done(said: Vec<NewMessage>) -> Self {
-        Self { said, end: JobEnd::Done, announce: None }
+        Self { said, end: JobEnd::Done, announce: None, event: None }
     }
 
     /// Ends a run as cancelled on request, with these last messages.
     pub const fn cancelled(said: Vec<NewMessage>) -> Self {
-        Self { said, end: JobEnd::Cancelled, announce: None }
+        Self { said, end: JobEnd::Cancelled, announce: None, event: None }
     }
 }
 

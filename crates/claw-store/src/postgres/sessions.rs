@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage, SessionEvent,
-    SessionEventBody, SessionLog, StoreError, Summary, Topic,
+    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage,
+    SessionEvent, SessionEventBody, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
@@ -112,7 +112,7 @@ impl SessionLog for PostgresStore {
     }
 
     async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
-        let Finish { said, end, announce } = finish;
+        let Finish { said, end, announce, event } = finish;
         let mut transaction = self.begin(FINISH).await?;
         let parent = match &announce {
             Some(announce) => lock_parent(&mut transaction, announce).await?,
@@ -130,8 +130,20 @@ impl SessionLog for PostgresStore {
             }
             None => None,
         };
+        let told = match event {
+            Some(EndEvent { session, at, body }) => {
+                let owner = Owner { tenant: row::word("a run's tenant", &tenant)?, session };
+                tell(&mut *transaction, (&owner.tenant, &owner.session), at, &body).await?;
+                Some(owner)
+            }
+            None => None,
+        };
         transaction.commit().await.map_err(failed(FINISH))?;
         self.listener.bells.ring(Topic::Work);
+        if let Some(owner) = told {
+            self.listener.bells.ring(Topic::Sessions);
+            self.listener.sessions.ring(&owner);
+        }
         self.ring_for(said.iter().chain(announce.as_ref().map(|announce| &announce.message)));
         Ok(Finished { places, announced })
     }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage, SessionEvent,
-    SessionEventBody, SessionLog, StoreError, Summary, Topic,
+    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage,
+    SessionEvent, SessionEventBody, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
@@ -104,7 +104,7 @@ impl SessionLog for SqliteStore {
     }
 
     async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
-        let Finish { said, end, announce } = finish;
+        let Finish { said, end, announce, event } = finish;
         let mut transaction = self.write(WRITE).await?;
         let tenant = queue::finish(&mut *transaction, lease, end).await?;
         let places = say_all(&mut transaction, lease, &said).await?;
@@ -112,8 +112,20 @@ impl SessionLog for SqliteStore {
             Some(announce) => Some(self::announce(&mut transaction, &tenant, announce).await?),
             None => None,
         };
+        let told = match event {
+            Some(EndEvent { session, at, body }) => {
+                let owner = Owner { tenant: row::word("a run's tenant", &tenant)?, session };
+                tell(&mut *transaction, (&owner.tenant, &owner.session), at, &body).await?;
+                Some(owner)
+            }
+            None => None,
+        };
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Work);
+        if let Some(owner) = told {
+            self.bells.ring(Topic::Sessions);
+            self.session_bells.ring(&owner);
+        }
         self.ring_for(said.iter().chain(announce.as_ref().map(|announce| &announce.message)));
         Ok(Finished { places, announced })
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, FeedEvent, Finish, Finished, Job, JobEnd, JobState, Lease, Message, NewJob,
+    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Job, JobEnd, JobState, Lease, Message, NewJob,
     NewMessage, SessionEvent, SessionEventBody, SessionLog, StoreError, Summary,
 };
 use claw_core::{SessionKey, TenantId};
@@ -116,7 +116,7 @@ impl SessionLog for MemoryWork {
     }
 
     async fn finish_run(&self, lease: &Lease, finish: Finish) -> Result<Finished, StoreError> {
-        let Finish { said, end, announce } = finish;
+        let Finish { said, end, announce, event } = finish;
         let mut state = self.state();
         let tenant = state.held(lease)?.new.tenant.clone();
         if let Some(announce) = &announce {
@@ -131,7 +131,12 @@ impl SessionLog for MemoryWork {
         let places = said.iter().map(|message| state.say(message.clone(), lease.job)).collect();
         let told = announce.as_ref().map(|announce| announce.message.clone());
         let announced = announce.map(|announce| state.announce(announce));
+        let session = event.map(|EndEvent { session, at, body }| {
+            state.tell(&(tenant.clone(), session.clone()), at, body);
+            session
+        });
         drop(state);
+        session.iter().for_each(|session| self.ring_session(&tenant, session));
         self.ring_work();
         said.iter().chain(&told).for_each(|message| self.ring_session(&message.tenant, &message.session));
         Ok(Finished { places, announced })

@@ -356,7 +356,7 @@ fn ask(
         0 => {}
         1 => choice.push_str(" / yes in this [s]ession / [a]lways"),
         count => {
-            choice.push_str(&format!(" / yes in this [s]ession / [a]lways, with 1 to {count}: s1, a{count}"))
+            choice.push_str(&format!(" / yes in this [s]ession / [a]lways, with 1 to {count}: s1, a{count}"));
         }
     }
     choice.push_str(" / [n]o, or no and why");

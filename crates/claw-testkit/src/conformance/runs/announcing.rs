@@ -25,7 +25,12 @@ pub(super) fn news(parent: &NewJob, key: &str) -> Announce {
 }
 
 pub(super) fn with(announce: Announce) -> Finish {
-    Finish { said: vec![message("agent:child", "done")], end: JobEnd::Done, announce: Some(announce) }
+    Finish {
+        said: vec![message("agent:child", "done")],
+        end: JobEnd::Done,
+        announce: Some(announce),
+        event: None,
+    }
 }
 
 /// Starts a child of this job and claims it.
