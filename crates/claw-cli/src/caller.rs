@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::opened::with_existing_app;
 
 /// The agent that stands for all agents a policy does not name.
-const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
+pub(crate) const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
 
 /// The caller of a tool.
 #[derive(Debug, Clone, Default, Args)]
@@ -67,6 +67,11 @@ enum Place {
 }
 
 impl CallerArgs {
+    /// The caller of an agent, with every default.
+    pub(crate) fn of_agent(agent: String) -> Self {
+        Self { agent, ..Self::default() }
+    }
+
     /// The configuration as this caller meets it, with `--profile`.
     pub(crate) fn load(&self, session: &Session) -> Result<Setup, Failure> {
         let mut setup = session.load()?;

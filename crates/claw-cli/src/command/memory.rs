@@ -16,7 +16,7 @@ use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{Cell, Table};
+use crate::output::{Cell, Table, tell};
 
 /// The operations on memory.
 #[derive(Debug, Subcommand)]
@@ -281,7 +281,8 @@ impl Show {
             session.out.json(&found)?;
         } else {
             if found.provenance != Provenance::default() {
-                session.out.line(format_args!("written by {}", origin(&found.provenance)))?;
+                // Beside the text, which may be piped into a file.
+                tell(format_args!("written by {}", origin(&found.provenance)));
             }
             session.out.foreign(&found.text)?;
         }

@@ -61,7 +61,7 @@ async def main():
         assert ended["session"] == session and ended["feed"] > before, ended
         said = (await client.ask("chat.history", sessionKey=session))["payload"]["messages"]
         words = [part.get("text", "") for message in said for part in message["content"]]
-        assert any("heard: and this" in text for text in words), words
+        assert "You said: slow\nand this" in words, words
         assert all(message["runId"] == sent["runId"] for message in said), said
         usage = (await client.ask("chat.usage", sessionKey=session, runId=sent["runId"]))["payload"]
         assert usage["answers"] == 2, usage

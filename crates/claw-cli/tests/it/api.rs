@@ -439,7 +439,7 @@ fn refuses_to_give_more_than_one_has() {
     let refused = gateway.get("/v1/tools", limited).check(429, "as many requests as it may");
     assert!(refused.header("retry-after").is_some());
     let narrow = gateway.key("root", &["--scope", "admin", "--agent", "default"]);
-    gateway.post("/v1/api-keys", &narrow, &key("eve", "viewer")).check(403, "with limits");
+    gateway.post("/v1/api-keys", &narrow, &key("eve", "viewer")).check(403, "limited to some agents");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl<'a> Gateway<'a> {
 
     /// A key of this user that answers approvals.
     pub(crate) fn answering(&self, user: &str) -> String {
-        self.key(user, &["--scope", "approvals:read,approvals:answer"])
+        self.key(user, &["--scope", "tools:read,tools:call,approvals:read,approvals:answer"])
     }
 
     pub(crate) fn raw(&self, request: &[u8]) -> Answer {

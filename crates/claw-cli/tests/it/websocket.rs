@@ -10,10 +10,6 @@ when.round = 0
 do = [{ wait_ms = 3000 }, { call = "list_files", args = {} }]
 
 [[turn]]
-when.said = "and this"
-do = [{ say = "I heard: {{said}}" }]
-
-[[turn]]
 do = [{ say = "You said: {{said}}" }]
 "#;
 

@@ -31,7 +31,7 @@ fn hostile_sizes_are_refused_before_they_are_worked_through() {
     let many = (0..50).map(|n| n.to_string()).collect();
     refused(EntityFacts { aliases: many, ..EntityFacts::new("x", "y") }, "50 aliases");
     let properties = [("x".to_owned(), json!("y".repeat(5_000)))].into();
-    refused(EntityFacts { properties, ..EntityFacts::new("x", "y") }, "`properties`");
+    refused(EntityFacts { properties, ..EntityFacts::new("x", "y") }, "5000 characters");
     refused(EntityFacts { confidence: f64::NAN, ..EntityFacts::new("x", "y") }, "from 0 to 1");
     refused(EntityFacts { confidence: 1.5, ..EntityFacts::new("x", "y") }, "1.5");
     let never = Some(UnixMillis(i64::MIN));

@@ -216,7 +216,8 @@ impl Test {
                 "the custom tool `{}` is disabled, and was not called",
                 self.name
             ))
-            .hint(format!("clawsmith tools enable {}", self.name)));
+            .hint(format!("clawsmith tools enable {}", self.name))
+            .refusing());
         }
         let call = CallTool {
             name: self.name,

@@ -9,7 +9,7 @@ use clawsmith::app;
 use serde_json::Value;
 
 use super::{is_in_build, known};
-use crate::caller::CallerArgs;
+use crate::caller::{CallerArgs, DEFAULT_AGENT};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
@@ -28,8 +28,9 @@ pub(crate) struct SchemaOf {
     /// The provider whose form to print.
     #[arg(long, value_enum, default_value_t = Provider::Default)]
     provider: Provider,
-    #[command(flatten)]
-    caller: CallerArgs,
+    /// The agent whose custom tools are included.
+    #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
+    agent: String,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -63,8 +64,9 @@ impl From<Provider> for Dialect {
 impl SchemaOf {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let dialect = Dialect::from(self.provider);
-        let setup = self.caller.load(session)?;
-        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let caller = CallerArgs::of_agent(self.agent);
+        let setup = caller.load(session)?;
+        let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
         let custom = with_existing_app(&setup, async |app| Ok(app.custom_specs(&caller).await?))?;
         let custom = custom.unwrap_or_default();
         let specs: Vec<Spec> = if self.names.is_empty() {
