@@ -113,7 +113,9 @@ impl IntoResponse for GraphFile {
 
 impl Output for GraphFile {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.also(StatusCode::OK, "text/plain", json!({ "type": "string" }));
+        for format in [GraphFormat::JsonLines, GraphFormat::Csv, GraphFormat::Dot] {
+            operation.also(StatusCode::OK, format.mime(), json!({ "type": "string" }));
+        }
     }
 }
 

@@ -199,13 +199,20 @@ impl ServerHandler for ClawServer {
             let id = waiting.approval;
             let is_answered = match is_modern {
                 true => client.take(id, &mut responses).await,
-                false => client.ask(&context.peer, id).await,
+                false => Some(client.ask(&context.peer, id).await),
             };
-            if let Some(call) = again.take().filter(|_| is_answered) {
-                reply = execute(&executor, &offer, call, listener.as_ref()).await;
-            } else if is_modern && let Some(required) = client.required(id).await {
-                self.remember(key, &reply);
-                return Ok(CallToolResponse::InputRequired(required));
+            match (is_answered, again.take()) {
+                (Some(true), Some(call)) => {
+                    reply = execute(&executor, &offer, call, listener.as_ref()).await;
+                }
+                // A client whose user was asked and dismissed it is not asked again.
+                (Some(_), _) => {}
+                (None, _) => {
+                    if let Some(required) = client.required(id).await {
+                        self.remember(key, &reply);
+                        return Ok(CallToolResponse::InputRequired(required));
+                    }
+                }
             }
         }
         drop(again);

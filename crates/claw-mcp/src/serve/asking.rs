@@ -86,15 +86,15 @@ impl AskableClient {
         Some(InputRequiredResult::from_input_requests(requests))
     }
 
-    /// Takes the answer that came with a call made again; `false` where there is none. It is an answer to this approval
-    /// alone, since it goes by the approval's id.
-    pub(super) async fn take(&self, id: ApprovalId, responses: &mut InputResponses) -> bool {
-        let Some(response) = responses.remove(&name_of(id)) else { return false };
-        let Ok(result) = serde_json::from_value::<ElicitResult>(response) else { return false };
-        match self.approvals.pending(id).await {
+    /// Takes the answer that came with a call made again, and returns whether it settled the approval; `None` if none came.
+    /// It is an answer to this approval alone, since it goes by the approval's id.
+    pub(super) async fn take(&self, id: ApprovalId, responses: &mut InputResponses) -> Option<bool> {
+        let response = responses.remove(&name_of(id))?;
+        let Ok(result) = serde_json::from_value::<ElicitResult>(response) else { return Some(false) };
+        Some(match self.approvals.pending(id).await {
             Ok(approval) => self.settle(&approval, result).await,
             Err(_) => false,
-        }
+        })
     }
 
     /// The approval as a question to the client's user.
