@@ -135,6 +135,14 @@ fn the_schema() {
           "description": "Run it on a terminal, for programs that want one.",
           "type": "boolean"
         },
+        "read_paths": {
+          "default": [],
+          "description": "Paths outside the workspace that it needs to read. A person is asked first.",
+          "items": {
+            "type": "string"
+          },
+          "type": "array"
+        },
         "split_output": {
           "default": false,
           "description": "Return standard error apart from standard output, instead of both in order.",
@@ -156,6 +164,14 @@ fn the_schema() {
             "integer",
             "null"
           ]
+        },
+        "write_paths": {
+          "default": [],
+          "description": "Paths outside the workspace that it needs to change. A person is asked first.",
+          "items": {
+            "type": "string"
+          },
+          "type": "array"
         }
       },
       "required": [
