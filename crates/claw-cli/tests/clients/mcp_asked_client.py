@@ -22,7 +22,9 @@ async def asked(_context, params):
     print("asked:", params.message.replace("\n", " | "))
     if answer in ("decline", "cancel"):
         return types.ElicitResult(action=answer)
-    content = {"approve": True} if answer == "accept" else json.loads(answer)
+    # With values for a server's question, the call itself is approved first.
+    is_approval = answer == "accept" or "Who are you?" not in params.message
+    content = {"approve": True} if is_approval else json.loads(answer)
     return types.ElicitResult(action="accept", content=content)
 
 
