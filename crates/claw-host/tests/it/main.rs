@@ -10,6 +10,7 @@ mod escape;
 mod files;
 mod kit;
 mod left_behind;
+mod meanwhile;
 mod programs;
 mod reading;
 mod shell;
