@@ -211,13 +211,7 @@ impl Scan<'_> {
     }
 
     /// Records a deleted entry. A directory that holds a hidden path stays, with that path.
-    fn deleted(
-        &mut self,
-        lower: BorrowedFd<'_>,
-        name: &OsStr,
-        path: &Path,
-        moved: bool,
-    ) -> io::Result<()> {
+    fn deleted(&mut self, lower: BorrowedFd<'_>, name: &OsStr, path: &Path, moved: bool) -> io::Result<()> {
         if self.hidden.iter().any(|hidden| hidden == path) {
             return Ok(());
         }

@@ -45,7 +45,9 @@ async fn with_meanwhile(
 #[tokio::test]
 async fn a_directory_moved_into_place_meanwhile_is_somebody_elses() {
     let mut layered = Layered::new();
-    for path in ["d/changed", "d/deleted", "d/sub/deep", "theirs/changed", "theirs/deleted", "theirs/sub/deep"] {
+    for path in
+        ["d/changed", "d/deleted", "d/sub/deep", "theirs/changed", "theirs/deleted", "theirs/sub/deep"]
+    {
         layered.write(path, path);
     }
     tick();
@@ -100,7 +102,10 @@ async fn what_others_write_below_a_deleted_directory_while_its_deletion_waits_st
         layered.write("d/sub/file", "theirs");
         layered.write("e/sub/new", "theirs");
         assert_eq!(conflicts(&mut *pending).await, ["d", "e"].map(PathBuf::from), "replaced: {replaced}");
-        assert_eq!((layered.read("d/sub/file"), layered.read("e/sub/new")), ("theirs".into(), "theirs".into()));
+        assert_eq!(
+            (layered.read("d/sub/file"), layered.read("e/sub/new")),
+            ("theirs".into(), "theirs".into())
+        );
         assert_eq!(layered.read("e/sub/file"), "before");
         assert_eq!(layered.workspace().join("f").is_file(), replaced);
     }
@@ -121,7 +126,8 @@ async fn what_others_write_in_a_new_directory_is_not_taken_back_with_it() {
 #[tokio::test]
 async fn a_socket_does_not_come_with_a_new_directory_and_a_fifo_does() {
     let layered = Layered::new();
-    let bind = "import socket\nfor path in ['socket', 'new/sub/socket']: socket.socket(socket.AF_UNIX).bind(path)";
+    let bind =
+        "import socket\nfor path in ['socket', 'new/sub/socket']: socket.socket(socket.AF_UNIX).bind(path)";
     let script = format!("mkdir -p new/sub; mkfifo new/sub/fifo; echo x > new/file; python3 -c \"{bind}\"");
     let mut pending = layered.changes(&script).await;
     assert_eq!(pending.refused(), ["new/sub/socket", "socket"].map(PathBuf::from));
@@ -147,4 +153,18 @@ async fn a_directory_that_cannot_be_read_is_held_back_by_itself() {
     assert_eq!(layered.read("new/file"), "x\n");
     assert_eq!(layered.workspace().join("new/closed").exists(), rustix::process::geteuid().is_root());
     assert!(layered.workspace().join("other").is_dir());
+}
+
+#[tokio::test]
+async fn a_deletion_held_back_leaves_its_directory_and_the_rest_is_applied() {
+    let layered = Layered::new();
+    for path in ["d/sub/held", "d/beside", "other/file"] {
+        layered.write(path, path);
+    }
+    let mut pending = layered.changes("rm -r d other").await;
+    let held = ["d", "d/beside", "d/sub", "d/sub/held"].map(PathBuf::from);
+    assert_eq!(pending.apply(&held).await.unwrap(), []);
+    assert_eq!(layered.read("d/sub/held"), "d/sub/held");
+    assert_eq!(layered.read("d/beside"), "d/beside");
+    assert!(!layered.workspace().join("other").exists());
 }
