@@ -254,6 +254,18 @@ impl Transaction {
         Ok(())
     }
 
+    /// Makes a layer over another directory, which is discarded with this one. Returns its upper directory and the one
+    /// that overlayfs works in.
+    pub fn beside(&self, name: &str, over: &Path) -> io::Result<(PathBuf, PathBuf)> {
+        let made = [format!("{name}.upper"), format!("{name}.work")].map(|name| self.path.join(name));
+        for path in &made {
+            DirBuilder::new().mode(0o700).create(path)?;
+        }
+        let [upper, work] = made;
+        tree::mirror(entry::open_root(&upper)?.as_fd(), entry::open_root(over)?.as_fd())?;
+        Ok((upper, work))
+    }
+
     /// Finds the command's changes.
     pub fn read(&mut self) -> io::Result<()> {
         let (upper, lower) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);

@@ -5,6 +5,7 @@
 mod attack;
 mod attacker;
 mod children;
+mod covered;
 mod docker;
 mod escape;
 mod files;

@@ -154,3 +154,17 @@ async fn a_directory_that_cannot_be_read_is_held_back_by_itself() {
     assert_eq!(layered.workspace().join("new/closed").exists(), rustix::process::geteuid().is_root());
     assert!(layered.workspace().join("other").is_dir());
 }
+
+#[tokio::test]
+async fn a_deletion_held_back_leaves_its_directory_and_the_rest_is_applied() {
+    let layered = Layered::new();
+    for path in ["d/sub/held", "d/beside", "other/file"] {
+        layered.write(path, path);
+    }
+    let mut pending = layered.changes("rm -r d other").await;
+    let held = ["d", "d/beside", "d/sub", "d/sub/held"].map(PathBuf::from);
+    assert_eq!(pending.apply(&held).await.unwrap(), []);
+    assert_eq!(layered.read("d/sub/held"), "d/sub/held");
+    assert_eq!(layered.read("d/beside"), "d/beside");
+    assert!(!layered.workspace().join("other").exists());
+}
