@@ -12,7 +12,7 @@ use claw_core::port::{FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
 use claw_host::recall::StoredGraph;
-use claw_host::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
+use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
 use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
