@@ -16,14 +16,14 @@ use claw_core::port::World;
 use claw_core::store::CallStore;
 use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, SessionKey};
-use claw_sandbox::Launcher;
-use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_host::{MemoryStore, SystemClock};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovery, Executor, Offer, Registry, Request};
+use claw_sandbox::Launcher;
+use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::SqliteStore;
 use serde_json::json;
 

@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use claw_core::port::{RunContext, ShellHost as _, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Script, Secrets};
+use claw_host::transaction::Transactions;
 use claw_sandbox::Launcher;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
-use claw_host::transaction::Transactions;
 use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 200;

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use claw_core::port::{RunContext, ShellHost as _, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Script, Secrets};
-use claw_sandbox::{Launcher, Limits};
-use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_host::transaction::Transactions;
+use claw_sandbox::shell::{LocalShell, ShellOptions};
+use claw_sandbox::{Launcher, Limits};
 use tokio_util::sync::CancellationToken;
 
 fn main() {

@@ -8,9 +8,7 @@ use super::LayerName;
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The program never called `enter_if_asked`, so it must not be executed as a helper.
-    #[error(
-        "this program has no sandbox helper; call `claw_sandbox::enter_if_asked()` first in its `main`"
-    )]
+    #[error("this program has no sandbox helper; call `claw_sandbox::enter_if_asked()` first in its `main`")]
     NoHelper,
     /// The helper could not be started or went away.
     #[error("the sandbox helper cannot be reached; try again, and see the log of the system if it persists")]

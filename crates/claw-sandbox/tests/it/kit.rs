@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use claw_core::port::{RunContext, WorkspaceAccess};
 use claw_core::tool::{Effects, Progress, Secrets};
-use claw_sandbox::{Grant, Launcher};
 use claw_sandbox::shell::{Finished, LocalShell, ShellOptions};
+use claw_sandbox::{Grant, Launcher};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

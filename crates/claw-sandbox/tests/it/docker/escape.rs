@@ -5,8 +5,8 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 
 use claw_core::tool::{Effect, Effects};
-use claw_sandbox::{Grant, Stopped};
 use claw_sandbox::shell::Finished;
+use claw_sandbox::{Grant, Stopped};
 
 use super::kit::DockerKit;
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};

@@ -5,8 +5,8 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use claw_core::tool::{Effect, Effects};
-use claw_sandbox::Network;
 use claw_net::OwnListener;
+use claw_sandbox::Network;
 
 use crate::kit::Kit;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use claw_core::port::{ShellHost as _, WorkspaceAccess};
 use claw_core::tool::Script;
-use claw_sandbox::Grant;
 use claw_policy::program::PRESETS;
+use claw_sandbox::Grant;
 
 use super::{Registered, TOKEN};
 
