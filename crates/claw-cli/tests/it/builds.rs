@@ -96,7 +96,8 @@ fn a_crate_of_this_project_is_built_and_tested_as_outside() {
 
     // Outside, cargo takes what was built on the layer as its own: files, modes and times are as it left them.
     let own = std::env::var("CARGO").unwrap();
-    let words: Vec<&str> = ["env"].into_iter().chain(settings).chain([&*own, "test", "--offline", "--lib"]).collect();
+    let words: Vec<&str> =
+        ["env"].into_iter().chain(settings).chain([&*own, "test", "--offline", "--lib"]).collect();
     let said = outside(&project, &words);
     assert_eq!(outcome(&said), Some(inside), "{said}");
     assert!(!said.contains("Compiling"), "{said}");

@@ -177,7 +177,9 @@ fn publishing_a_skill_is_asked_about_unless_the_configuration_says_otherwise() {
 #[test]
 fn a_program_that_can_write_a_file_runs_on_a_layer_whatever_its_options() {
     let access = |text: &str| analysis(&running(text)).access();
-    for text in ["ls -l", "grep -r x . | head", "cat a b", "git diff HEAD", "diff a b", "jq . a.json", "wc -l < a"] {
+    for text in
+        ["ls -l", "grep -r x . | head", "cat a b", "git diff HEAD", "diff a b", "jq . a.json", "wc -l < a"]
+    {
         assert_eq!(access(text), WorkspaceAccess::ReadOnly, "{text}");
     }
     for text in [
