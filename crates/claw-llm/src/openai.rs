@@ -4,7 +4,7 @@ mod request;
 mod stream;
 
 use claw_core::port::{ModelCard, Question};
-use claw_core::tool::dialect::Dialect;
+use claw_schema::dialect::Dialect;
 use claw_net::Url;
 use serde_json::Value;
 

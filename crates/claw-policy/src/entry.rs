@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::group;
-use crate::nearest::nearest;
+use claw_core::nearest::nearest;
 use crate::pipeline::ToolSet;
 
 /// An entry, as written and as parsed.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use crate::entry::{Entry, List, Target, Use};
-use crate::nearest::nearest;
+use claw_core::nearest::nearest;
 use crate::pipeline::{Kind, Mark, Policy, Rule, Step, Subject, ToolSet, Trace, Verdict};
 use crate::profile;
 

@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use crate::config::{PolicyConfig, SubagentTools};
 use crate::entry::{BadEntry, Entry, List, Target};
 use crate::group;
-use crate::nearest::nearest;
+use claw_core::nearest::nearest;
 use crate::pipeline::{Kind, Policy, ToolSet};
 
 mod survey;

@@ -27,7 +27,6 @@ mod reply;
 mod scrub;
 mod settings;
 pub mod skills;
-pub mod validate;
 
 pub use approver::{ApprovalAnswer, Approver};
 pub use bound::BoundTool;

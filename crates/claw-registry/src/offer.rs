@@ -13,7 +13,7 @@ use claw_core::ToolName;
 use claw_core::port::Hit;
 use claw_core::search::SearchIndex;
 use claw_core::store::ToolSettings;
-use claw_core::tool::dialect::{self, Dialect};
+use claw_schema::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
 use serde_json::Value;
 

@@ -75,7 +75,7 @@ mod toolbox;
 pub use claw_agent;
 pub use claw_core::event::{Event, Listener, What};
 pub use claw_core::port::{UnixMillis, World};
-pub use claw_core::tool::dialect::Dialect;
+pub use claw_schema::dialect::Dialect;
 pub use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, CallingModel, Cost, Digest, Effect, Effects, ErrorKind, Facts, Group,
     Meta, Need, Output, PeerKind, Plan, Profile, Progress, Section, Spec, SubagentDepth, Tool, ToolError,

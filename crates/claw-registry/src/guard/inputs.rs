@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use super::{Grant, Site};
 use crate::execute::question::{block, plain};
 use crate::scrub::CallScrubber;
-use crate::validate::Validator;
+use claw_schema::validate::Validator;
 use crate::{Asking, Executor, Offer, approval};
 
 /// The most requests for input of one call.

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use claw_core::tool::Effect;
 use claw_policy::approval::{EffectRule, Narrowing};
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 use serde::Serialize;
 
 use super::{Error, Sessions};

@@ -7,7 +7,7 @@ use claw_core::{AgentId, SecretName, ToolName};
 use claw_host::SystemClock;
 pub use claw_policy::config::TenantTools;
 use claw_policy::lint::{Finding, Severity, lint};
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::TenantId;
-use claw_core::tool::dialect::{self, Dialect};
+use claw_schema::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_store::Place;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use claw_llm::{KNOWN_PROVIDERS, ModelsConfig};
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 
 use super::find::Surroundings;
 use super::load::Loaded;

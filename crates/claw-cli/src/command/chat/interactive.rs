@@ -8,7 +8,7 @@ use claw_core::port::Model;
 use claw_core::store::{Role, Usage};
 use claw_core::tool::Caller;
 use claw_policy::explain::explain;
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
 use clawsmith::app::attach::{self, Attachment};

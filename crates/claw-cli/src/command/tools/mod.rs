@@ -9,7 +9,7 @@ mod show;
 
 use clap::Subcommand;
 use claw_core::tool::Meta;
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 
 pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
 use crate::cli::Session;

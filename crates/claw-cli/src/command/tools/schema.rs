@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use claw_core::tool::dialect::Dialect;
+use claw_schema::dialect::Dialect;
 use claw_core::tool::{Meta, Spec};
 use clawsmith::app;
 use serde_json::Value;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Seen;
 use super::table::{RULES, Rule, find};
-use crate::nearest::nearest;
+use claw_core::nearest::nearest;
 use crate::shell::verdict::{Argument, Decision};
 use crate::shell::walk::Walker;
 

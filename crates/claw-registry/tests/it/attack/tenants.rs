@@ -391,7 +391,7 @@ async fn held_paths_that_lead_out() {
 
 #[test]
 fn held_dialects_on_hostile_schemas() {
-    use claw_core::tool::dialect::Dialect;
+    use claw_schema::dialect::Dialect;
     let mut defs = serde_json::Map::new();
     for n in 0..40 {
         let next = format!("#/$defs/d{}", n + 1);

@@ -20,7 +20,7 @@ use claw_core::tool::{Caller, Spec};
 use claw_core::{AgentId, TenantId, ToolName};
 use claw_host::SystemClock;
 use claw_policy::shell::{Decision, Invocation};
-use claw_registry::validate::Validator;
+use claw_schema::validate::Validator;
 use claw_registry::{CallerTools as _, Registry};
 use claw_store::vault::CustomToolValues;
 use claw_tools::custom;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::tool::dialect::{Dialect, resolve, strict};
+use crate::dialect::{Dialect, resolve, strict};
 
 fn name() -> impl Strategy<Value = String> + Clone {
     prop::sample::select(vec!["a", "b", "c"]).prop_map(Into::into)

@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use claw_core::id::ToolName;
-use claw_core::tool::dialect::Dialect;
+use claw_schema::dialect::Dialect;
 use claw_core::tool::{Group, Meta, Spec};
-use claw_registry::validate::{Validator, parse};
+use claw_schema::validate::{Validator, parse};
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 20;

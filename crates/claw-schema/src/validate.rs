@@ -23,7 +23,7 @@
 //! | `null` | an optional field | nothing |
 //!
 //! ```
-//! use claw_registry::validate::Validator;
+//! use claw_schema::validate::Validator;
 //! use serde_json::json;
 //!
 //! let schema = json!({
@@ -112,7 +112,7 @@ pub enum SchemaError {
 }
 
 /// Refuses a schema that is too large or too deeply nested to be processed at all.
-pub(crate) fn examine(schema: &Value) -> Result<(), SchemaError> {
+pub fn examine(schema: &Value) -> Result<(), SchemaError> {
     bounds::examine(schema)
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use claw_core::tool::dialect::resolve;
+use crate::dialect::resolve;
 use serde_json::Value;
 
 use super::SchemaError;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::merge::{alternatives, constants, required, types};
 use super::plain::{Loss, Plain, plain};
-use crate::tool::Spec;
+use claw_core::tool::Spec;
 
 /// The depth to which nested lists are described in values of any type, since Gemini requires `items`.
 const MAX_LISTS: usize = 1;

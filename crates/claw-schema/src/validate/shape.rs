@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::ops::{BitAnd, BitOr};
 
-use claw_core::tool::dialect::resolve;
+use crate::dialect::resolve;
 use serde_json::{Map, Value};
 
 /// Subschemas and names looked at for one shape. Beyond that, and for circular references, everything is

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tool::dialect::{Dialect, strict};
+use crate::dialect::{Dialect, strict};
 
 use Dialect::{Anthropic, Default, Gemini, OpenAi, OpenAiStrict, XAi};
 

@@ -26,7 +26,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::Spec;
+use claw_core::tool::Spec;
 
 pub use estimate::estimate_tokens;
 pub use reference::resolve;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tool::{Group, Meta, Spec};
+use claw_core::tool::{Group, Meta, Spec};
 
 mod hostile;
 mod keywords;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use claw_core::tool::dialect::resolve;
+use crate::dialect::resolve;
 use serde_json::{Map, Value};
 
 use super::SchemaError;

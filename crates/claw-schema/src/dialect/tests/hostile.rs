@@ -4,7 +4,7 @@ use std::mem;
 
 use serde_json::{Map, Value, json};
 
-use crate::tool::dialect::{Dialect, estimate_tokens};
+use crate::dialect::{Dialect, estimate_tokens};
 
 fn survives(schema: &Value) {
     for dialect in Dialect::ALL {
