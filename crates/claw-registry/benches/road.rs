@@ -18,7 +18,8 @@ use claw_core::tool::{
     AnyTool, Call, CallParts, Caller, Digest, Group, Meta, Output, Progress, Tool, ToolError, erase,
 };
 use claw_core::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId};
-use claw_host::{MemoryStore, SystemClock};
+use claw_host::SystemClock;
+use claw_store_memory::MemoryStore;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;

@@ -88,7 +88,7 @@ pub use claw_core::{
 pub use claw_core::{graph, message, port, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
-    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,
+    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, SystemClock,
 };
 
 #[cfg(feature = "models")]
@@ -110,6 +110,7 @@ pub use claw_registry::{
 pub use claw_sandbox::{self as sandbox, shell};
 #[cfg(feature = "store")]
 pub use claw_store;
+pub use claw_store_memory::MemoryStore;
 pub use claw_tools::{absent, builtin, catalogue};
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};
 

@@ -13,7 +13,8 @@ use claw_core::tool::{
     AnyTool, Block, Call, Caller, Effects, Facts, Group, Meta, Need, Output, Plan, Spec, ToolError,
 };
 use claw_core::{ApprovalId, TenantId, ToolName};
-use claw_host::{MemoryArtifacts, MemoryStore};
+use claw_host::MemoryArtifacts;
+use claw_store_memory::MemoryStore;
 use claw_mcp::{ClientAnswer, ClientApprovals, Clients, Parts, Served, http_server};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;

@@ -12,7 +12,8 @@ use claw_core::tool::{
     AnyTool, Ask, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec, Tool,
     ToolError, erase,
 };
-use claw_host::{MemoryArtifacts, MemoryStore};
+use claw_host::MemoryArtifacts;
+use claw_store_memory::MemoryStore;
 use claw_policy::approval::{ApprovalConfig, Security};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;

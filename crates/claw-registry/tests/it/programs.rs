@@ -9,7 +9,7 @@ use claw_core::tool::{
     ToolError, erase,
 };
 use claw_core::{BootId, NodeId, TenantId};
-use claw_host::MemoryStore;
+use claw_store_memory::MemoryStore;
 use claw_policy::approval::{ApprovalConfig, AskMode};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;

@@ -26,7 +26,7 @@ use claw_core::tool::{
     Target, ToolError, ToolSource, Unavailable,
 };
 use claw_core::{CallId, TenantId, ToolName};
-use claw_host::MemoryStore;
+use claw_store_memory::MemoryStore;
 use claw_policy::approval::{ApprovalConfig, AskMode, EffectRule};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;

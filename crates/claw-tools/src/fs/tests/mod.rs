@@ -8,7 +8,7 @@ use std::sync::Arc;
 use claw_core::port::World;
 use claw_core::tool::{Caller, ErrorKind};
 use claw_core::{AgentId, SessionKey};
-use claw_host::MemoryStore;
+use claw_store_memory::MemoryStore;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{Executor, FileRules, Registry, Reply, Request, Scrubbers};
