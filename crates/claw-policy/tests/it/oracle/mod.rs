@@ -9,6 +9,7 @@
 
 mod mutate;
 mod root;
+pub(crate) mod stub;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

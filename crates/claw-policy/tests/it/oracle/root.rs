@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::stub::STUB;
+
 /// The first of some users that own nothing on this machine. Each root has its own, so that the process
 /// limits are separate.
 const NOBODY: usize = 61_000;
@@ -40,8 +42,8 @@ impl Root {
         for name in ["usr", "usr/bin", "bin", "sbin", "shells", "dev", "commands", "work", "tmp"] {
             fs::create_dir(root.path(name)).unwrap();
         }
-        root.install("/bin/bash", "shells/bash");
-        root.install(env!("CARGO_BIN_EXE_argv-stub"), "stub");
+        root.install(Path::new("/bin/bash"), "shells/bash");
+        root.install(&std::env::current_exe().unwrap(), STUB);
         for name in ["sh", "dash", "zsh", "ksh"] {
             symlink("/shells/bash", root.path(&format!("shells/{name}"))).unwrap();
         }
@@ -53,7 +55,7 @@ impl Root {
         for name in names(corpus) {
             for directory in ["bin", "usr/bin", "sbin"] {
                 // Two names of the same length differ, so that none is there already but a shell.
-                let _ = symlink("/stub", root.path(&format!("{directory}/{name}")));
+                let _ = symlink(Path::new("/").join(STUB), root.path(&format!("{directory}/{name}")));
             }
         }
         fs::write(root.path("dev/null"), "").unwrap();
@@ -67,7 +69,7 @@ impl Root {
     }
 
     /// Copies a program with the libraries it needs.
-    fn install(&self, program: &str, name: &str) {
+    fn install(&self, program: &Path, name: &str) {
         fs::copy(program, self.path(name)).unwrap();
         let output = Command::new("ldd").arg(program).output().unwrap();
         for word in
