@@ -1,10 +1,11 @@
-//! The real world behind the ports: the clock, files, kept results, transactions over a workspace, skills, and
-//! memory over a store. Commands run in `claw-sandbox`; `claw-store` and `claw-store-memory` have the stores.
+//! The real world behind the ports: the clock, files, kept results, transactions over a workspace, background
+//! commands, skills, and memory over a store. Commands run in `claw-sandbox`; `claw-store` and `claw-store-memory` have the stores.
 
 mod agents;
 mod artifacts;
 mod clock;
 pub mod files;
+mod processes;
 pub mod project;
 pub mod recall;
 pub mod secret_files;
@@ -14,3 +15,4 @@ pub mod transaction;
 pub use agents::AgentResolver;
 pub use artifacts::{ArtifactKeeping, ArtifactLimits, FileArtifacts, IndexedArtifacts, MemoryArtifacts};
 pub use clock::SystemClock;
+pub use processes::{ProcessKeeping, ProcessLimits, ProcessTable};

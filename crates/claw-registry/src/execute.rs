@@ -24,12 +24,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
+use claw_core::nearest::nearest;
 use claw_core::port::{ActiveSkills, Root};
 use claw_core::store::{Approval, CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, RuleId, ToolName};
 use claw_policy::approval::{Judgement, Narrowing};
-use claw_core::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use claw_schema::validate::{self, Checked};
 use futures_util::FutureExt as _;

@@ -38,7 +38,6 @@ pub use layer::{CallerTools, ToolLayer};
 pub use offer::{Offer, OfferOptions};
 pub use operation::{Operation, Recorder};
 pub use overlay::OverlayScope;
-pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };

@@ -13,8 +13,8 @@ use claw_core::ToolName;
 use claw_core::port::Hit;
 use claw_core::search::SearchIndex;
 use claw_core::store::ToolSettings;
-use claw_schema::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
+use claw_schema::dialect::{self, Dialect};
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use claw_core::id::ToolName;
-use claw_schema::dialect::Dialect;
 use claw_core::tool::{Group, Meta, Spec};
+use claw_schema::dialect::Dialect;
 use claw_schema::validate::{Validator, parse};
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use claw_core::message::{Part, Turn};
 use claw_core::port::{Choice, Piece, Prompt, Question};
 use claw_core::store::{Role, RunEvent, SessionEventBody, Summary};
 use claw_core::tool::Spec;
-use claw_schema::dialect::{Dialect, estimate_tokens};
 use claw_registry::Offer;
+use claw_schema::dialect::{Dialect, estimate_tokens};
 
 use super::Run;
 use crate::history::Chunk;

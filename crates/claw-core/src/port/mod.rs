@@ -56,7 +56,10 @@ pub use memory::{
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
-pub use processes::{Awaited, Expected, Printed, ProcessCard, ProcessState, Processes};
+pub use processes::{
+    Awaited, BackgroundCommand, BackgroundStart, Expected, Printed, ProcessCard, ProcessHost, ProcessState,
+    Processes, StartedCommand,
+};
 pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};

@@ -17,8 +17,8 @@ use tokio::sync::Mutex;
 use super::{Grant, Site};
 use crate::execute::question::{block, plain};
 use crate::scrub::CallScrubber;
-use claw_schema::validate::Validator;
 use crate::{Asking, Executor, Offer, approval};
+use claw_schema::validate::Validator;
 
 /// The most requests for input of one call.
 const MOST_REQUESTS: usize = 10;

@@ -13,11 +13,11 @@ use claw_core::tool::{
     ToolError, erase,
 };
 use claw_host::MemoryArtifacts;
-use claw_store_memory::MemoryStore;
 use claw_policy::approval::{ApprovalConfig, Security};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{CallerTools, Executor, Limits, Offer, OverlayScope, Registry, Reply, Request};
+use claw_store_memory::MemoryStore;
 use claw_testkit::{FakeShell, ManualClock, MemoryFiles, MemorySettings, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -12,12 +12,12 @@ use claw_core::port::{FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
 use claw_host::recall::StoredGraph;
-use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
+use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, ProcessKeeping, SystemClock};
 use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::limit::Limiter;
-use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Keeping, Registry};
+use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry};
 use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_store::Place;
 use claw_store::vault::StoredCredentials;
@@ -122,7 +122,7 @@ pub struct Hooks {
     /// Receives calls and approvals.
     pub listener: Option<Arc<dyn Listener>>,
     /// Keeps commands running in the background; `None` refuses them.
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<ProcessKeeping>,
     /// The person who answers approvals owns this machine, and is asked about paths outside the workspace too.
     pub owner_answers: bool,
     /// The executor whose place the new one takes; `None` for the first one.

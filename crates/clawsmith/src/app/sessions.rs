@@ -16,8 +16,8 @@ use claw_core::port::{Clock, Model, Owner};
 use claw_core::store::{self, Cancel, Cancelled, JobFilter, JobState, Process, Store, StoreError};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey, TenantId};
-use claw_host::SystemClock;
-use claw_registry::{Asking, Executor, Keeping};
+use claw_host::{ProcessKeeping, SystemClock};
+use claw_registry::{Asking, Executor};
 use smol_str::{SmolStr, format_smolstr};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -81,7 +81,7 @@ struct Lasting {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     chronicle: Arc<Chronicle>,
-    keeping: Keeping,
+    keeping: ProcessKeeping,
     script: Option<PathBuf>,
     instead: Option<(AgentId, ModelChoice)>,
     owner_answers: bool,

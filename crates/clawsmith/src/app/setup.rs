@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::TenantId;
-use claw_schema::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
+use claw_schema::dialect::{self, Dialect};
 use claw_store::Place;
 use claw_store::seal::KeySource;
 

@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use claw_core::message::Part;
+use claw_core::nearest::nearest;
 use claw_core::port::Model;
 use claw_core::store::{Role, Usage};
 use claw_core::tool::Caller;
 use claw_policy::explain::explain;
-use claw_core::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
 use clawsmith::app::attach::{self, Attachment};

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claw_core::ProcessId;
-use claw_core::port::{Awaited, Expected, Owner, Printed, ProcessCard, ProcessState, Size, UnixMillis};
+use async_trait::async_trait;
+use claw_core::port::{
+    Awaited, BackgroundCommand, Expected, Printed, ProcessCard, ProcessState, Size, StartedCommand,
+};
+use claw_core::redact::StreamRedactor;
 use claw_core::store::ProcessEnd;
-use claw_core::tool::{Digest, Effects, ErrorKind, Input, Script, Sight, Target, ToolError};
-use claw_policy::shell::{Invocation, Rules, Typing, Verdict};
+use claw_core::tool::{Digest, ErrorKind, Input, Sight, Target, ToolError};
 use regex::Regex;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,41 +18,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::plain::Plain;
 use super::ring::Ring;
-use crate::scrub::Saying;
 
 /// Time for a command to read its input before the call gives up.
 const READING: Duration = Duration::from_secs(10);
 /// Largest compiled size of a pattern.
 const PATTERN: usize = 1 << 20;
-/// The character that ends a terminal's input.
-const END: &str = "\u{4}";
 
 /// An order to the task that watches a command.
-pub(crate) enum Order {
+pub(super) enum Order {
     Kill,
     Resize(Size, oneshot::Sender<Result<(), ToolError>>),
-}
-
-/// Properties of a command, known when it starts.
-pub(crate) struct Known {
-    pub(crate) id: ProcessId,
-    pub(crate) owner: Owner,
-    pub(crate) script: Script,
-    /// The programs that its words resolved to, each as word and path.
-    pub(crate) programs: Vec<(String, String)>,
-    /// Effects that the policy allowed the call that started it.
-    pub(crate) effects: Effects,
-    /// The command as people and models read it.
-    pub(crate) command: String,
-    pub(crate) started: UnixMillis,
-    pub(crate) place: &'static str,
 }
 
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A background command, running or ended.
-pub(crate) struct Kept {
-    pub(crate) known: Known,
+pub(super) struct Kept {
+    pub(super) known: StartedCommand,
     held: Mutex<Held>,
     /// Notifies when the command prints or ends.
     changed: watch::Sender<()>,
@@ -63,20 +47,21 @@ struct Held {
     ring: Ring,
     plain: Plain,
     /// `None` once the output has ended.
-    saying: Option<Saying>,
+    saying: Option<Box<dyn StreamRedactor>>,
     /// Text typed so far, beyond the input that it was started with.
     typed: String,
     end: Option<ProcessEnd>,
 }
 
 impl Kept {
-    pub(crate) fn new(
-        known: Known,
-        (saying, ring): (Saying, usize),
+    pub(super) fn new(
+        known: StartedCommand,
+        saying: Box<dyn StreamRedactor>,
+        output_bytes: usize,
         input: Writer,
     ) -> (Self, mpsc::UnboundedReceiver<Order>) {
         let (orders, ordered) = mpsc::unbounded_channel();
-        let (ring, plain, typed) = (Ring::new(ring), Plain::default(), String::new());
+        let (ring, plain, typed) = (Ring::new(output_bytes), Plain::default(), String::new());
         let held = Mutex::new(Held { ring, plain, saying: Some(saying), typed, end: None });
         let input = Arc::new(tokio::sync::Mutex::new(Some(input)));
         (Self { known, held, changed: watch::Sender::default(), orders, input }, ordered)
@@ -87,7 +72,7 @@ impl Kept {
     }
 
     /// Adds output: decoded, scrubbed, kept.
-    pub(crate) fn print(&self, bytes: &[u8]) {
+    pub(super) fn print(&self, bytes: &[u8]) {
         let mut held = self.held();
         let text = held.plain.add(bytes);
         held.say(&text);
@@ -96,7 +81,7 @@ impl Kept {
     }
 
     /// Sets the end of the command and of its output.
-    pub(crate) fn end(&self, end: ProcessEnd) {
+    pub(super) fn end(&self, end: ProcessEnd) {
         let mut held = self.held();
         let rest = held.plain.end();
         held.say(&rest);
@@ -108,13 +93,58 @@ impl Kept {
         self.changed.send_replace(());
     }
 
-    pub(crate) fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.held().end.is_none()
     }
 
-    pub(crate) fn card(&self) -> ProcessCard {
+    fn identity(&self, held: &Held) -> String {
+        format!("{} {}", self.known.id, Digest::of_bytes(held.typed.as_bytes()))
+    }
+
+    /// Writes the initial input before anybody can type: it is part of what was judged.
+    pub(super) fn begin(&self) -> impl Future<Output = ()> + Send + 'static {
+        let text = self.known.script.input.clone().unwrap_or_default();
+        let held = Arc::clone(&self.input).try_lock_owned();
+        async move {
+            let Ok(mut held) = held else { return };
+            if let Some(writer) = held.as_mut().filter(|_| !text.is_empty()) {
+                // It may end before it has read everything.
+                let _ = writer.write_all(text.as_bytes()).await;
+                let _ = writer.flush().await;
+            }
+        }
+    }
+
+    fn look_for(&self, pattern: Option<&Regex>, from: Option<u64>) -> (Awaited, bool) {
+        let card = self.card();
+        let has_ended = card.state != ProcessState::Running;
+        let mut held = self.held();
+        let cut = held.ring.cut(Some(from.unwrap_or(0)), usize::MAX);
+        let text = format!("{}{}", cut.text, held.unfinished());
+        let found = pattern.and_then(|pattern| pattern.find(&text));
+        let next = match found {
+            Some(found) => cut.from.saturating_add(found.end() as u64).min(cut.next),
+            None => cut.next,
+        };
+        let matched = found.map(|found| found.as_str().to_owned());
+        let done = has_ended || matched.is_some();
+        (Awaited { card, matched, next }, done)
+    }
+}
+
+#[async_trait]
+impl BackgroundCommand for Kept {
+    fn started(&self) -> &StartedCommand {
+        &self.known
+    }
+
+    fn typed(&self) -> String {
+        self.held().typed.clone()
+    }
+
+    fn card(&self) -> ProcessCard {
         let held = self.held();
-        let Known { id, command, started, place, script, .. } = &self.known;
+        let StartedCommand { id, command, started, place, script, .. } = &self.known;
         ProcessCard {
             id: *id,
             command: command.clone(),
@@ -126,7 +156,7 @@ impl Kept {
         }
     }
 
-    pub(crate) fn read(&self, from: Option<u64>, most: usize) -> Printed {
+    fn read(&self, from: Option<u64>, most: usize) -> Printed {
         let card = self.card();
         let mut held = self.held();
         let cut = held.ring.cut(from, most);
@@ -135,36 +165,15 @@ impl Kept {
         Printed { card, text, from, next, dropped, unfinished }
     }
 
-    /// The command's state, with all text typed into it.
-    pub(crate) fn sight(&self, process: &str) -> Sight {
+    fn sight(&self, process: &str) -> Sight {
         let target = Target::Process { process: process.to_owned() };
         let (path, identity) = (Some(self.known.command.clone()), Some(self.identity(&self.held())));
         Sight { target, path, identity, credential: None, writable: false }
     }
 
-    fn identity(&self, held: &Held) -> String {
-        format!("{} {}", self.known.id, Digest::of_bytes(held.typed.as_bytes()))
-    }
-
-    /// Applies the rules to text that would be typed now.
-    pub(crate) fn judge(&self, input: &Input, rules: &Rules) -> Verdict {
-        let Known { script, programs, .. } = &self.known;
-        let typed = self.held().typed.clone();
-        let started = Invocation { text: &script.text, env: &script.env, input: script.input.as_deref() };
-        let typing = Typing { started, before: &typed, terminal: script.terminal, programs };
-        typing.analyse(&self.typed(input), rules)
-    }
-
-    /// The text that is really typed: on a terminal, a control character ends the input.
-    fn typed(&self, input: &Input) -> String {
-        let end = if input.end && self.known.script.terminal { END } else { "" };
-        format!("{}{end}", input.text)
-    }
-
-    /// Types text, if the command is still in the state `seen` when the text was judged.
-    pub(crate) async fn send(&self, input: &Input, seen: Option<&Sight>) -> Result<(), ToolError> {
+    async fn send(&self, input: &Input, seen: Option<&Sight>) -> Result<(), ToolError> {
         let mut writer = self.input.lock().await;
-        let (name, text) = (self.known.id.name(), self.typed(input));
+        let (name, text) = (self.known.id.name(), self.known.typed(input));
         let gone = || {
             let message = format!("`{name}` reads nothing any more");
             ToolError::failed(message).try_instead("look at how it ended, or start it again")
@@ -207,41 +216,24 @@ impl Kept {
         Ok(())
     }
 
-    /// Writes the initial input before anybody can type: it is part of what was judged.
-    pub(crate) fn begin(&self) -> impl Future<Output = ()> + Send + 'static {
-        let text = self.known.script.input.clone().unwrap_or_default();
-        let held = Arc::clone(&self.input).try_lock_owned();
-        async move {
-            let Ok(mut held) = held else { return };
-            if let Some(writer) = held.as_mut().filter(|_| !text.is_empty()) {
-                // It may end before it has read everything.
-                let _ = writer.write_all(text.as_bytes()).await;
-                let _ = writer.flush().await;
-            }
-        }
-    }
-
-    pub(crate) async fn resize(&self, size: Size) -> Result<(), ToolError> {
+    async fn resize(&self, size: Size) -> Result<(), ToolError> {
         let (answer, answered) = oneshot::channel();
         let over = || ToolError::failed(format!("`{}` has ended", self.known.id.name()));
         self.orders.send(Order::Resize(size, answer)).map_err(|_| over())?;
         answered.await.map_err(|_| over())?
     }
 
-    /// Asks the command to end.
-    pub(crate) fn kill(&self) {
+    fn kill(&self) {
         // Nobody receives it if the command has ended.
         let _ = self.orders.send(Order::Kill);
     }
 
-    /// Waits until the command has ended.
-    pub(crate) async fn ended(&self) {
+    async fn ended(&self) {
         let mut changed = self.changed.subscribe();
         while self.is_running() && changed.changed().await.is_ok() {}
     }
 
-    /// Waits for a pattern in the output, or for the end.
-    pub(crate) async fn wait(
+    async fn wait(
         &self,
         expected: &Expected,
         limit: Duration,
@@ -265,22 +257,6 @@ impl Kept {
             }
         }
     }
-
-    fn look_for(&self, pattern: Option<&Regex>, from: Option<u64>) -> (Awaited, bool) {
-        let card = self.card();
-        let has_ended = card.state != ProcessState::Running;
-        let mut held = self.held();
-        let cut = held.ring.cut(Some(from.unwrap_or(0)), usize::MAX);
-        let text = format!("{}{}", cut.text, held.unfinished());
-        let found = pattern.and_then(|pattern| pattern.find(&text));
-        let next = match found {
-            Some(found) => cut.from.saturating_add(found.end() as u64).min(cut.next),
-            None => cut.next,
-        };
-        let matched = found.map(|found| found.as_str().to_owned());
-        let done = has_ended || matched.is_some();
-        (Awaited { card, matched, next }, done)
-    }
 }
 
 impl Held {
@@ -292,7 +268,7 @@ impl Held {
     }
 
     fn unfinished(&self) -> String {
-        self.saying.as_ref().map(Saying::unfinished).unwrap_or_default()
+        self.saying.as_ref().map(|saying| saying.unfinished()).unwrap_or_default()
     }
 }
 

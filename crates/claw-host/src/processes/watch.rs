@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Keeping;
+use super::ProcessKeeping;
 use super::kept::{Kept, Order};
 
 /// Time to wait for remaining output after a command has ended.
@@ -26,7 +26,7 @@ pub(super) struct Watch {
     pub(super) over: CancellationToken,
     /// Time limit; `None` for none.
     pub(super) limit: Option<Duration>,
-    pub(super) keeping: Keeping,
+    pub(super) keeping: ProcessKeeping,
     pub(super) clock: Arc<dyn Clock>,
 }
 
