@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
                 }
                 Ok(Thought::Late(id, text)) => return self.late(id, text).await.map(|()| Went::Ended),
                 Err(RunError::Model(error)) if error.fault == Fault::TooLong && self.squeezed < SQUEEZES => {
-                    tracing::info!(run = %self.lease.job, %error, "the conversation is shortened");
+                    tracing::info!(run = %self.lease.job, %error, "the history is shortened");
                     self.squeezed += 1;
                     continue;
                 }

@@ -123,7 +123,7 @@ fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refu
 }
 
 fn unasked(error: &StoreError) -> Refusal {
-    tracing::error!(%error, "a question could not be put or read");
+    tracing::error!(%error, "an approval could not be requested or read");
     Refusal::at(Step::Judge, "this call needs an approval, and approvals cannot be stored right now")
         .try_instead("try again later")
 }

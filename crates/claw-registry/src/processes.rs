@@ -61,7 +61,7 @@ impl BackgroundCommands {
         let Some(host) = &self.0 else {
             let message = "this program ends with the call, and would take the command with it";
             return Err(ToolError::new(ErrorKind::Unavailable, message)
-                .try_instead("run it without `background`, or in a conversation (`clawsmith chat`)"));
+                .try_instead("run it without `background`, or in a session (`clawsmith chat`)"));
         };
         host.start(start).await
     }

@@ -123,7 +123,7 @@ async fn what_a_killed_chat_ran_is_gone_and_reported_as_lost() {
 
     let next = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
     assert!(
-        next.stderr.contains("1 background commands of other conversations were lost"),
+        next.stderr.contains("1 background commands of other sessions were lost"),
         "{}",
         next.shown()
     );

@@ -179,20 +179,20 @@ impl Trip<'_> {
     /// approved call must still be allowed and the same. Returns the tool that is registered by now.
     async fn reconsider(&self, judged: &Judged) -> Result<Arc<Built>, Refusal> {
         if self.place().await?.digest != judged.place.digest {
-            let reason = "the tool's settings changed while the question waited".to_owned();
+            let reason = "the tool's settings changed while the approval was pending".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         let Authorised { left, built } = self.authorise().await?;
         if left != judged.left {
-            return Err(denied("the policy changed while the question waited".to_owned(), None));
+            return Err(denied("the policy changed while the approval was pending".to_owned(), None));
         }
         let analysis = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
         if !analysis.has_routes_of(&judged.analysis) {
-            let reason = "a program with credentials changed while the question waited".to_owned();
+            let reason = "a program with credentials changed while the approval was pending".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         if let Some(path) = self.moved(judged).await? {
-            let reason = format!("`{path}` leads elsewhere than when the question was asked");
+            let reason = format!("`{path}` leads elsewhere than when the approval was requested");
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         match self.verdict(judged, &analysis) {

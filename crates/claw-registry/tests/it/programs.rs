@@ -276,7 +276,7 @@ async fn refuses_a_program_that_changed_while_the_question_waited() {
     assert!(reply.model_text().contains("changed since the call was judged"), "{}", reply.model_text());
     let deny = || place.programs.register("gh", &["auth", "pr"]);
     let (reply, ()) = tokio::join!(place.sh("gh pr"), answered(&deny));
-    assert!(refused(&reply).1.contains("changed while the question waited"));
+    assert!(refused(&reply).1.contains("changed while the approval was pending"));
     assert_eq!(place.programs.runs().len(), 1);
 }
 

@@ -293,7 +293,7 @@ pub(super) async fn by_itself(
 ) -> Result<(), Failure> {
     let word = words.0;
     let only_there = || {
-        Failure::usage(format!("`/{word}` works in a conversation at a terminal only")).hint("clawsmith chat")
+        Failure::usage(format!("`/{word}` works in a session at a terminal only")).hint("clawsmith chat")
     };
     // Programs are told of changes; the rest is for people.
     if session.out.json && word != "undo" {

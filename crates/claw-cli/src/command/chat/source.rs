@@ -98,7 +98,7 @@ impl ShownSession for LocalSession {
         let Owner { tenant, session } = &self.owner;
         let stored = self.deployment.store.messages(tenant, session, seq.saturating_sub(1), 1).await;
         let stored =
-            stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
+            stored.map_err(|error| Failure::failed("the session cannot be read").because(error))?;
         Ok(stored.into_iter().next())
     }
 

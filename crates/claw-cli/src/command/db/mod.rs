@@ -20,9 +20,9 @@ use crate::output::tell;
 
 /// The data that no copy and no backup holds, for programs and for people.
 const NOT_INCLUDED: [&str; 3] = [
-    "artifacts (files in the data directory)",
+    "kept results (files in the data directory)",
     "undo blobs (likewise)",
-    "the key that secrets are sealed with",
+    "the key that secrets are encrypted with",
 ];
 
 /// The operations on the store.

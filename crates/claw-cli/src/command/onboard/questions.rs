@@ -108,7 +108,7 @@ impl Questions<'_> {
             tell(format!("{:>4}  {:<11} {note}", at + 1, known.name).trim_end());
         }
         tell(format_args!(
-            "{:>4}  {OWN:<11} any other address that is spoken to as OpenAI is",
+            "{:>4}  {OWN:<11} any other OpenAI-compatible endpoint",
             KNOWN_PROVIDERS.len() + 1
         ));
         let usual = KNOWN_PROVIDERS.iter().find(|known| self.variable_of(known).is_some());
