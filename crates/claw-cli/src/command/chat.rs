@@ -351,10 +351,7 @@ fn tell_lost(lost: &[Process], caller: &Caller) {
         ));
     }
     if !elsewhere.is_empty() {
-        tell(format_args!(
-            "{} background commands of other sessions were lost as well",
-            elsewhere.len()
-        ));
+        tell(format_args!("{} background commands of other sessions were lost as well", elsewhere.len()));
     }
 }
 

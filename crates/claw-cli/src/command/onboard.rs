@@ -201,7 +201,9 @@ impl Onboard {
             _ => session.out.line(format_args!("`{shown}` says so already"))?,
         }
         if matches!(answers.key, NewKey::Given(_)) {
-            session.out.prose(format_args!("the key is stored encrypted as secret `{}`", answers.provider))?;
+            session
+                .out
+                .prose(format_args!("the key is stored encrypted as secret `{}`", answers.provider))?;
         }
         if is_of_project(session, &target) {
             session.out.line("next: clawsmith config trust, and clawsmith chat")?;

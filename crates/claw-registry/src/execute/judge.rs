@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::bounded::panicked;
 use super::{Asking, Authorised, Trip, question};
-use crate::offer::Place;
+use crate::offer::CallPlace;
 use crate::registry::Built;
 use crate::reply::{Refusal, Step};
 use crate::scrub::CallScrubber;
@@ -35,7 +35,7 @@ pub(super) struct Judged {
     pub(super) left: Effects,
     pub(super) sights: Vec<Sight>,
     pub(super) digest: Digest,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<CallPlace>,
     pub(super) approval: Option<ApprovalId>,
 }
 
@@ -102,7 +102,7 @@ impl Trip<'_> {
     }
 
     /// The circumstances of the call, with the current settings.
-    async fn place(&self) -> Result<Arc<Place>, Refusal> {
+    async fn place(&self) -> Result<Arc<CallPlace>, Refusal> {
         let settings = self.executor.0.settings.of(&self.offer.caller().tenant);
         let settings = tokio::select! {
             settings = settings => settings,
@@ -164,7 +164,7 @@ impl Trip<'_> {
     }
 
     /// The files that the call may reach under the current rules.
-    pub(super) fn scope(&self, place: &Place) -> Scope {
+    pub(super) fn scope(&self, place: &CallPlace) -> Scope {
         let rules = self.executor.0.files.load();
         let name = &self.tool.entry.meta.name;
         // A person may be asked for more than was granted.
@@ -220,7 +220,7 @@ impl Trip<'_> {
         &self,
         (plan, analysis): (&Plan, &Analysis),
         effects: Effects,
-        place: &Place,
+        place: &CallPlace,
     ) -> Result<Vec<Sight>, Refusal> {
         let targets = policy::targets(analysis);
         let logins: Vec<_> = analysis.asks.iter().filter_map(AnalysedAsk::login).collect();

@@ -19,7 +19,7 @@ use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::limit::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry};
 use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
-use claw_store::Place;
+use claw_store::StoreLocation;
 use claw_store::vault::StoredCredentials;
 
 use super::custom;
@@ -85,7 +85,7 @@ impl Setup {
     pub(crate) fn file_rules(&self) -> Result<FileRules, Error> {
         let config = self.config();
         let mut rules = FileRules { data_dir: Some(real(&self.data_dir()?)), ..FileRules::default() };
-        if let Place::File(file) = self.place()? {
+        if let StoreLocation::File(file) = self.place()? {
             rules.denied.extend(store_files(&real(&file)));
         }
         rules.denied.extend(config.files.deny.iter().cloned());
@@ -206,7 +206,7 @@ impl App {
         let (data, limits) = (self.setup.data_dir()?, self.setup.config().files.undo_limits());
         let undo = StoredUndo::new(Arc::clone(&self.store) as _, data, Arc::new(SystemClock), limits);
         // A store in memory knows nothing of the files that the one on disk has kept there.
-        Ok(if self.setup.place()? == Place::Memory { undo } else { undo.sweeping() })
+        Ok(if self.setup.place()? == StoreLocation::Memory { undo } else { undo.sweeping() })
     }
 
     /// The files of workspaces, with context files and memory routed to the store.

@@ -51,7 +51,7 @@ pub use gateway::{GatewayConfig, TlsConfig};
 pub use limits::LimitsConfig;
 pub use load::Loaded;
 pub use memory::{GraphConfig, MemoryConfig};
-pub use problem::{Place, Problem, Problems};
+pub use problem::{Problem, ProblemPlace, Problems};
 pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
 pub use schema::schema;
 pub use scrub::ScrubConfig;

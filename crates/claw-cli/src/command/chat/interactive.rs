@@ -292,9 +292,8 @@ pub(super) async fn by_itself(
     talk: &Talk,
 ) -> Result<(), Failure> {
     let word = words.0;
-    let only_there = || {
-        Failure::usage(format!("`/{word}` works in a session at a terminal only")).hint("clawsmith chat")
-    };
+    let only_there =
+        || Failure::usage(format!("`/{word}` works in a session at a terminal only")).hint("clawsmith chat");
     // Programs are told of changes; the rest is for people.
     if session.out.json && word != "undo" {
         return Err(only_there());

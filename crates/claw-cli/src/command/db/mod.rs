@@ -11,7 +11,7 @@ use std::future::Future;
 
 use clap::Subcommand;
 use claw_core::store::StoreError;
-use claw_store::Place;
+use claw_store::StoreLocation;
 use claw_store::chain::ChainReport;
 
 use crate::cli::Session;
@@ -66,12 +66,12 @@ impl Db {
 }
 
 /// The store that a URL on the command line names.
-fn named(url: &str) -> Result<Place, Failure> {
+fn named(url: &str) -> Result<StoreLocation, Failure> {
     url.parse().map_err(|error: StoreError| Failure::usage(error.to_string()))
 }
 
 /// Returns the named store, or the configured one.
-fn meant(session: &Session, url: Option<&str>) -> Result<Place, Failure> {
+fn meant(session: &Session, url: Option<&str>) -> Result<StoreLocation, Failure> {
     match url {
         Some(url) => named(url),
         None => Ok(session.load()?.place()?),
