@@ -8,8 +8,8 @@ use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
 
 use claw_core::port::ProgramRun;
-use claw_core::tool::{Ask, Sight, Target};
-use claw_policy::approval as policy;
+use claw_core::tool::{Ask, Script, Sight, Target};
+use claw_policy::approval::{self as policy, AnalysedAsk};
 use claw_policy::shell::{Simple, Verdict};
 use serde_json::Value;
 
@@ -24,85 +24,8 @@ const SHOWN: usize = 256 * 1024;
 
 /// Describes the call's asks one by one, then its arguments. Texts are scrubbed first and cut afterwards.
 pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) -> String {
-    let mut lines = Vec::new();
-    for analysed in &judged.analysis.asks {
-        if let Some(run) = analysed.login() {
-            lines.extend(login(run, &judged.sights, scrubber));
-            continue;
-        }
-        let verdict = analysed.verdict.as_ref();
-        match &analysed.ask {
-            Ask::Script(script) => {
-                lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
-                lines.push(block(&script.text, scrubber));
-                lines.extend(environment(&script.env, scrubber));
-                if let Some(input) = script.input.as_ref().filter(|input| !input.is_empty()) {
-                    lines.push("reading from its standard input:".to_owned());
-                    lines.push(block(input, scrubber));
-                }
-                // If the script is a single command, it would be shown twice.
-                let is_all = |verdict: &Verdict| match verdict.commands.as_slice() {
-                    [only] => only.to_string() == script.text.trim(),
-                    _ => false,
-                };
-                let verdict = verdict.filter(|verdict| !is_all(verdict));
-                lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
-            }
-            Ask::Argv(argv) => {
-                lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
-                lines.push(block(&format!("{:?}", argv.argv), scrubber));
-                lines.extend(environment(&argv.env, scrubber));
-            }
-            Ask::Input(input) => {
-                let to = judged.sights.iter().find_map(|sight| match &sight.target {
-                    Target::Process { process } if *process == input.process => sight.path.as_deref(),
-                    _ => None,
-                });
-                lines.push(format!("type into {}, which runs:", plain(&input.process, scrubber)));
-                lines.push(block(to.unwrap_or("a command that is not there"), scrubber));
-                lines.push("this:".to_owned());
-                lines.push(block(&input.text, scrubber));
-                if input.end {
-                    lines.push("and nothing more".to_owned());
-                }
-                lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
-            }
-            Ask::Write { path } => {
-                lines.push(format!("write {}", plain(path, scrubber)));
-                lines.extend(
-                    elsewhere(path, &judged.sights)
-                        .map(|real| format!("which leads to {}", plain(real, scrubber))),
-                );
-            }
-            // The reason says which directory it is in.
-            Ask::Reach { path, write } => {
-                let what = if *write { "change" } else { "read" };
-                lines.push(format!("{what} {}", plain(path, scrubber)));
-            }
-            Ask::Host { origin } => {
-                lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)));
-            }
-            Ask::Fetch { url, .. } => {
-                lines.push("fetch this address:".to_owned());
-                lines.push(block(url, scrubber));
-            }
-            Ask::Publish { path } => {
-                lines.push(format!("publish the directory {} as a skill:", plain(path, scrubber)));
-                let of_path =
-                    |sight: &&Sight| matches!(&sight.target, Target::Skill { path: seen } if seen == path);
-                let seen = judged.sights.iter().find(of_path).and_then(|sight| sight.path.as_deref());
-                lines.push(block(seen.unwrap_or("there is no such skill"), scrubber));
-            }
-            Ask::Session { session, sends } => {
-                let what = if *sends { "say something in session" } else { "read session" };
-                lines.push(format!("{what} {}", plain(session, scrubber)));
-                let of_session = |sight: &&Sight| matches!(&sight.target, Target::Session { session: seen } if seen == session);
-                let place = judged.sights.iter().find(of_session).and_then(|sight| sight.path.as_deref());
-                lines.extend(place.map(|place| format!("which works in {}", plain(place, scrubber))));
-            }
-            Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
-        }
-    }
+    let mut lines: Vec<String> =
+        judged.analysis.asks.iter().flat_map(|analysed| ask_lines(judged, analysed, scrubber)).collect();
     lines.extend(judged.sights.iter().find_map(place).map(|place| format!("in {}", plain(place, scrubber))));
     let rest = unsaid(args, &judged.plan.asks);
     if rest.as_object().is_none_or(|fields| !fields.is_empty()) {
@@ -116,6 +39,97 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
         lines.push("without arguments".to_owned());
     }
     lines.join("\n")
+}
+
+/// Describes one ask.
+fn ask_lines(judged: &Judged, analysed: &AnalysedAsk, scrubber: &CallScrubber) -> Vec<String> {
+    if let Some(run) = analysed.login() {
+        return login(run, &judged.sights, scrubber);
+    }
+    let mut lines = Vec::new();
+    let verdict = analysed.verdict.as_ref();
+    match &analysed.ask {
+        Ask::Script(script) => lines.extend(script_lines(judged, script, verdict, scrubber)),
+        Ask::Argv(argv) => {
+            lines.push(format!("run in {}, without a shell:", plain(&argv.directory, scrubber)));
+            lines.push(block(&format!("{:?}", argv.argv), scrubber));
+            lines.extend(environment(&argv.env, scrubber));
+        }
+        Ask::Input(input) => {
+            let to = judged.sights.iter().find_map(|sight| match &sight.target {
+                Target::Process { process } if *process == input.process => sight.path.as_deref(),
+                _ => None,
+            });
+            lines.push(format!("type into {}, which runs:", plain(&input.process, scrubber)));
+            lines.push(block(to.unwrap_or("a command that is not there"), scrubber));
+            lines.push("this:".to_owned());
+            lines.push(block(&input.text, scrubber));
+            if input.end {
+                lines.push("and nothing more".to_owned());
+            }
+            lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
+        }
+        Ask::Write { path } => {
+            lines.push(format!("write {}", plain(path, scrubber)));
+            lines.extend(
+                elsewhere(path, &judged.sights)
+                    .map(|real| format!("which leads to {}", plain(real, scrubber))),
+            );
+        }
+        // The reason says which directory it is in.
+        Ask::Reach { path, write } => {
+            let what = if *write { "change" } else { "read" };
+            lines.push(format!("{what} {}", plain(path, scrubber)));
+        }
+        Ask::Host { origin } => {
+            lines.push(format!("connect to {}", plain(&origin.to_string(), scrubber)));
+        }
+        Ask::Fetch { url, .. } => {
+            lines.push("fetch this address:".to_owned());
+            lines.push(block(url, scrubber));
+        }
+        Ask::Publish { path } => {
+            lines.push(format!("publish the directory {} as a skill:", plain(path, scrubber)));
+            let of_path =
+                |sight: &&Sight| matches!(&sight.target, Target::Skill { path: seen } if seen == path);
+            let seen = judged.sights.iter().find(of_path).and_then(|sight| sight.path.as_deref());
+            lines.push(block(seen.unwrap_or("there is no such skill"), scrubber));
+        }
+        Ask::Session { session, sends } => {
+            let what = if *sends { "say something in session" } else { "read session" };
+            lines.push(format!("{what} {}", plain(session, scrubber)));
+            let of_session = |sight: &&Sight| matches!(&sight.target, Target::Session { session: seen } if seen == session);
+            let place = judged.sights.iter().find(of_session).and_then(|sight| sight.path.as_deref());
+            lines.extend(place.map(|place| format!("which works in {}", plain(place, scrubber))));
+        }
+        Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
+    }
+    lines
+}
+
+/// Describes a script: its text, its environment, its input and the commands in it.
+fn script_lines(
+    judged: &Judged,
+    script: &Script,
+    verdict: Option<&Verdict>,
+    scrubber: &CallScrubber,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.push(format!("run in {}:", plain(&script.directory, scrubber)));
+    lines.push(block(&script.text, scrubber));
+    lines.extend(environment(&script.env, scrubber));
+    if let Some(input) = script.input.as_ref().filter(|input| !input.is_empty()) {
+        lines.push("reading from its standard input:".to_owned());
+        lines.push(block(input, scrubber));
+    }
+    // If the script is a single command, it would be shown twice.
+    let is_all = |verdict: &Verdict| match verdict.commands.as_slice() {
+        [only] => only.to_string() == script.text.trim(),
+        _ => false,
+    };
+    let verdict = verdict.filter(|verdict| !is_all(verdict));
+    lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
+    lines
 }
 
 /// The arguments that the lines above do not already show literally.
