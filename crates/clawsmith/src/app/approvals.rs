@@ -182,7 +182,7 @@ impl App {
         let answer = Answer { approve, by: by.to_owned(), at, reason, values };
         let rule = match verdict {
             Verdict::Always { scope, lasts, width } => {
-                Some(given_rule(found, (scope, lasts, width), by, at)?)
+                Some(given_rule(found, WantedRule { scope, lasts, width }, by, at)?)
             }
             Verdict::Deny { .. } | Verdict::Once | Verdict::Values(_) | Verdict::Dismiss => None,
         };
@@ -287,9 +287,18 @@ impl App {
     }
 }
 
+/// The rule that a person wants to be remembered.
+struct WantedRule {
+    scope: RuleFor,
+    /// Its lifetime; `None` means no expiry.
+    lasts: Option<Duration>,
+    /// `None` means the narrowest.
+    width: Option<RuleWidth>,
+}
+
 fn given_rule(
     approval: &Approval,
-    (scope, lasts, width): (RuleFor, Option<Duration>, Option<RuleWidth>),
+    WantedRule { scope, lasts, width }: WantedRule,
     by: &str,
     now: UnixMillis,
 ) -> Result<NewRule, Error> {

@@ -87,6 +87,13 @@ struct Lasting {
     owner_answers: bool,
 }
 
+/// The run that will answer a message.
+struct NewRun<'a> {
+    order: Order,
+    lane: &'a str,
+    priority: i16,
+}
+
 impl App {
     /// Starts a worker for these lanes.
     pub async fn sessions(&self, options: SessionsOptions) -> Result<Sessions, Error> {
@@ -196,7 +203,7 @@ impl Sessions {
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         let order = order(caller, asking, mode);
-        self.accept(caller, parts, (order, &self.lane, 0)).await
+        self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0 }).await
     }
 
     /// Adds a message to the run that goes on in the caller's session; returns that run. It reads the message before it asks
@@ -212,7 +219,8 @@ impl Sessions {
         };
         let order = serde_json::from_value(run.new.payload.clone())
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
-        self.accept(caller, parts, (order, &run.new.lane, Order::INJECTED)).await?;
+        let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED };
+        self.accept(caller, parts, run_of_message).await?;
         Ok(run.new.id)
     }
 
@@ -226,7 +234,7 @@ impl Sessions {
         &self,
         caller: &Caller,
         parts: Vec<Part>,
-        (order, lane, priority): (Order, &str, i16),
+        NewRun { order, lane, priority }: NewRun<'_>,
     ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
