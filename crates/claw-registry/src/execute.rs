@@ -12,10 +12,10 @@ mod bounded;
 mod judge;
 mod outside;
 mod programs;
-pub(crate) mod question;
 mod remembered;
 mod shown;
 mod skills;
+pub(crate) mod summary;
 mod telling;
 
 use std::panic::AssertUnwindSafe;

@@ -15,7 +15,7 @@ use claw_policy::shell::Rules;
 use serde_json::Value;
 
 use super::bounded::panicked;
-use super::{Asking, Authorised, Trip, question};
+use super::{Asking, Authorised, Trip, summary};
 use crate::offer::CallPlace;
 use crate::registry::Built;
 use crate::reply::{Refusal, Step};
@@ -58,10 +58,10 @@ impl Trip<'_> {
         if self.request.asking == Asking::Impossible {
             return Err(approval::nobody_to_ask(&reason, self.request.call));
         }
-        let question = self.question(&judged, args, reason, scrubber);
+        let request = self.approval_request(&judged, args, reason, scrubber);
         let approval = match self.request.asking.parks() {
-            true => approval::find_answer(self.executor, self.offer, question, &self.request.cancel).await?,
-            false => approval::ask(self.executor, self.offer, question, &self.request.cancel).await?,
+            true => approval::find_answer(self.executor, self.offer, request, &self.request.cancel).await?,
+            false => approval::ask(self.executor, self.offer, request, &self.request.cancel).await?,
         };
         judged.approval = Some(approval);
         judged.built = self.reconsider(&judged).await?;
@@ -271,7 +271,7 @@ impl Trip<'_> {
         })
     }
 
-    fn question(
+    fn approval_request(
         &self,
         judged: &Judged,
         args: &Value,
@@ -300,7 +300,7 @@ impl Trip<'_> {
             digest: judged.digest,
             tool: self.tool.entry.meta.name.clone(),
             effects: judged.effects,
-            summary: question::summary(judged, args, scrubber),
+            summary: summary::summary(judged, args, scrubber),
             reason,
             asked: now,
             expires: now.plus(wait),
