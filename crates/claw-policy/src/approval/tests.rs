@@ -1,3 +1,4 @@
+use claw_core::port::WorkspaceAccess;
 use claw_core::tool::{Plan, Script};
 
 use super::*;
