@@ -17,7 +17,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("claw-net", &["claw-core"]),
     ("claw-tools", &["claw-core"]),
     ("claw-registry", &["claw-core", "claw-policy"]),
-    ("claw-host", &["claw-core", "claw-net"]),
+    ("claw-host", &["claw-core"]),
     ("claw-llm", &["claw-core", "claw-net"]),
     ("claw-web", &["claw-core", "claw-net"]),
     ("claw-store", &["claw-core"]),

@@ -237,7 +237,7 @@ fn tenant_id(id: &str) -> Result<TenantId, Failure> {
 }
 
 fn state(is_disabled: bool) -> Cell {
-    if is_disabled { Cell::bad("disabled") } else { Cell::good("good") }
+    if is_disabled { Cell::bad("disabled") } else { Cell::good("active") }
 }
 
 fn told(session: &mut Session, value: &impl serde::Serialize, words: &str) -> Outcome {

@@ -73,7 +73,7 @@ fn another_process_approves_and_the_call_runs() {
     assert_eq!(ended.code, 0, "{}", ended.shown());
     assert!(ended.stdout.contains("project"), "{}", ended.shown());
 
-    assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
+    assert_eq!(home.run(&["approvals", "list"]).stdout, "No approvals pending.\n");
     let shown = home.run(&["approvals", "show", &id, "--json"]).json();
     assert_eq!((&shown["state"], &shown["answered_by"]), (&"used".into(), &"tester".into()));
     let again = home.run(&["approvals", "deny", &id]);
@@ -178,7 +178,7 @@ fn another_tenant_sees_and_answers_nothing() {
     let home = asking();
     let call = Waiting::start(&home, &["workspace_dir"]);
     let acme = [("CLAWSMITH_TENANT", "acme")];
-    assert_eq!(home.run_with(&acme, &["approvals", "list"]).stdout, "no question waits\n");
+    assert_eq!(home.run_with(&acme, &["approvals", "list"]).stdout, "No approvals pending.\n");
     for words in [["approvals", "show", &call.id], ["approvals", "approve", &call.id]] {
         assert_eq!(home.run_with(&acme, &words).code, 2, "{words:?}");
     }
@@ -210,7 +210,7 @@ fn a_secret_that_became_known_later_is_not_shown() {
 #[test]
 fn without_a_store_nothing_waits_and_none_is_made() {
     let home = Home::new();
-    assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
+    assert_eq!(home.run(&["approvals", "list"]).stdout, "No approvals pending.\n");
     assert_eq!(home.run(&["approvals", "approve", "019b"]).code, 2);
     assert!(!home.data().exists());
 }

@@ -107,7 +107,7 @@ impl App {
         let mut pending = self.pending_beginning(id).await?;
         match pending.len() {
             0 | 1 => Ok(pending.pop()),
-            count => Err(Error::invalid(format!("`{id}` begins the ids of {count} questions"))
+            count => Err(Error::invalid(format!("`{id}` begins the ids of {count} approvals"))
                 .hint("clawsmith approvals list, and give more of the id")),
         }
     }
@@ -192,7 +192,7 @@ impl App {
         };
         let approval = answered.map_err(|error| match error {
             StoreError::ApprovalState { id, state } => {
-                Error::failed(format!("question `{id}` is {state} already, and that stands"))
+                Error::failed(format!("approval `{id}` is {state} already; the first answer counts"))
                     .hint(format!("clawsmith approvals show {id}"))
             }
             error => unusable(error),
@@ -352,5 +352,5 @@ fn is_covered(rules: &[&Remembered], script: &Script, judged_by: &Rules) -> bool
 }
 
 fn unusable(error: StoreError) -> Error {
-    Error::failed("the questions cannot be read or answered").because(error).hint("clawsmith db status")
+    Error::failed("the approvals cannot be read or answered").because(error).hint("clawsmith db status")
 }

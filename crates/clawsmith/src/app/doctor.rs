@@ -16,14 +16,14 @@ use claw_host::SystemClock;
 use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Launcher, Standing};
 use claw_host::shell::{LocalShell, ShellOptions};
-use claw_policy::lint::{Severity, lint};
+use claw_policy::lint::Severity;
 use claw_policy::sandbox::SandboxMode;
 use claw_store::seal::{KeyRing, KeySource};
 use claw_store::{Place, Status};
 use serde::Serialize;
 
 use super::grants::{Toolchain, read_setting};
-use super::{App, Setup, catalogue};
+use super::{App, Setup};
 use crate::config::{KEYS, SandboxBackend};
 
 /// The clock skew beyond which nodes disagree about expired leases, in milliseconds.
@@ -139,7 +139,7 @@ fn configuration(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "configuration";
     let mut findings = Vec::new();
     match &setup.loaded.found {
-        None => findings.push(Finding::good(TOPIC, "no file; every setting is as it comes")),
+        None => findings.push(Finding::good(TOPIC, "no file; using defaults")),
         Some(found) => {
             let path = found.path.display();
             findings.push(match fs::metadata(&found.path) {
@@ -153,7 +153,7 @@ fn configuration(setup: &Setup) -> Vec<Finding> {
             });
         }
     }
-    for finding in lint(&setup.config().policy(), &catalogue()) {
+    for finding in setup.policy_findings() {
         let fix = "clawsmith policy lint";
         match finding.severity {
             Severity::Error => findings.push(Finding::bad("policy", finding.to_string(), fix)),

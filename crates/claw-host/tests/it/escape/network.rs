@@ -4,9 +4,9 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
+use claw_core::listeners::OwnListener;
 use claw_core::tool::{Effect, Effects};
 use claw_host::sandbox::Network;
-use claw_net::OwnListener;
 
 use crate::kit::Kit;
 
