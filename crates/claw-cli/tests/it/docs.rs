@@ -58,7 +58,9 @@ fn every_command_of_the_readme_does_what_it_says() {
 fn every_command_of_the_reference_is_understood() {
     let home = Home::new();
     let mut count = 0;
-    for page in ["docs/cli.md", "docs/configuration.md", "docs/policy.md", "docs/models.md", "docs/gateway.md"] {
+    for page in
+        ["docs/cli.md", "docs/configuration.md", "docs/policy.md", "docs/models.md", "docs/gateway.md"]
+    {
         for line in typed(page).iter().filter(|line| !waits(line)) {
             let ran = shell(&home, line);
             let misused = ran.stderr.contains("Usage:") || ran.stderr.contains("unexpected argument");
