@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use claw_store::SqliteStore;
+use clawsmith::claw_store::SqliteStore;
 use clawsmith::sandbox::Launcher;
 use clawsmith::shell::{LocalShell, ShellOptions};
 use clawsmith::store::Worker;

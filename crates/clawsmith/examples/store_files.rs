@@ -1,11 +1,10 @@
 //! Keep a workspace's files in a store: one program writes, another reads, without a shared disk.
 //!
-//! A program of yours takes `claw_store` from `clawsmith::claw_store`, with the feature `store`; instead of a file
-//! or memory it can name a PostgreSQL database that many nodes share.
+//! With the feature `store`. Instead of memory it can be a file, or a PostgreSQL database that many nodes share.
 
 use std::sync::Arc;
 
-use claw_store::SqliteStore;
+use clawsmith::claw_store::SqliteStore;
 use clawsmith::{
     AgentId, Caller, MemoryFiles, Request, RoutedFiles, Routing, SessionKey, StoreFiles, SystemClock,
     Toolbox, World,

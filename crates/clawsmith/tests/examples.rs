@@ -9,6 +9,7 @@ mod agent_with_model;
 mod any_tool;
 #[path = "../examples/approvals.rs"]
 mod approvals;
+#[cfg(feature = "store")]
 #[path = "../examples/background.rs"]
 mod background;
 #[path = "../examples/commands.rs"]
@@ -30,6 +31,7 @@ mod progress;
 mod register_tool;
 #[path = "../examples/schemas.rs"]
 mod schemas;
+#[cfg(feature = "store")]
 #[path = "../examples/store_files.rs"]
 mod store_files;
 
@@ -60,6 +62,7 @@ fn any_tool_runs() {
     any_tool::main().unwrap();
 }
 
+#[cfg(feature = "store")]
 #[test]
 fn background_runs() {
     background::main().unwrap();
@@ -116,6 +119,7 @@ fn schemas_runs() {
     schemas::main().unwrap();
 }
 
+#[cfg(feature = "store")]
 #[test]
 fn store_files_runs() {
     store_files::main().unwrap();

@@ -305,6 +305,8 @@ fn accepting_an_edited_file_shows_what_changed() {
     home.write("project/clawsmith.toml", "[tools]\nprofile = \"full\"\n");
     let lint = home.run(&["policy", "lint"]);
     assert!(!lint.stderr.contains("accepted"), "looking needs no accepting: {}", lint.shown());
+    let diff = home.run(&["policy", "diff", "clawsmith.toml", "clawsmith.toml"]);
+    assert_eq!((diff.code, diff.stderr.as_str()), (0, ""), "{}", diff.shown());
     let ran = home.run(&["config", "trust"]);
     assert!(
         ran.stdout.contains("-profile = \"minimal\"") && ran.stdout.contains("+profile = \"full\""),
