@@ -1,13 +1,8 @@
-//! The real world behind the ports: the clock, files, kept results, commands and their sandbox, and the
-//! records of calls.
+//! The real world behind the ports: the clock, files, kept results, transactions over a workspace, skills and
+//! the records of calls. Commands run in `claw-sandbox`.
 //!
 //! [`MemoryStore`] lives as long as the process and is an embedder's default; `claw-store` has the persistent
 //! stores.
-
-#![cfg_attr(
-    not(feature = "docker"),
-    expect(dead_code, unused_imports, reason = "the Docker sandbox shares these parts of the kernel's")
-)]
 
 mod agents;
 mod approvals;
@@ -19,9 +14,7 @@ pub mod files;
 mod memory;
 pub mod project;
 pub mod recall;
-pub mod sandbox;
-mod secret_files;
-pub mod shell;
+pub mod secret_files;
 pub mod skills;
 pub mod transaction;
 

@@ -93,7 +93,7 @@ pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreF
 pub use claw_host::{
     AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,
 };
-pub use claw_host::{sandbox, shell};
+
 #[cfg(feature = "models")]
 pub use claw_llm;
 pub use claw_policy::approval::ApprovalConfig;
@@ -110,6 +110,7 @@ pub use claw_registry::{
     RegisterError, Registry, Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError,
     Status, Step, ToolLayer, Version, Waiting,
 };
+pub use claw_sandbox::{self as sandbox, shell};
 #[cfg(feature = "store")]
 pub use claw_store;
 pub use claw_tools::{absent, builtin, catalogue};

@@ -12,13 +12,13 @@ use claw_core::port::{FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
 use claw_host::recall::StoredGraph;
-use claw_host::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
 use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::limit::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Keeping, Registry};
+use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_store::Place;
 use claw_store::vault::StoredCredentials;
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::KeyUse;
 use claw_host::SystemClock;
-use claw_host::sandbox::docker::DockerShell;
-use claw_host::sandbox::{Launcher, Standing};
-use claw_host::shell::{LocalShell, ShellOptions};
 use claw_policy::lint::Severity;
 use claw_policy::sandbox::SandboxMode;
+use claw_sandbox::docker::DockerShell;
+use claw_sandbox::shell::{LocalShell, ShellOptions};
+use claw_sandbox::{Launcher, Standing};
 use claw_store::seal::{KeyRing, KeySource};
 use claw_store::{Place, Status};
 use serde::Serialize;
@@ -316,7 +316,7 @@ async fn sandbox(setup: &Setup) -> Vec<Finding> {
             });
         }
     }
-    if !claw_host::sandbox::can_close_ports() {
+    if !claw_sandbox::can_close_ports() {
         let what = "this kernel cannot close a port: a gateway's commands that want the network are refused";
         findings.push(Finding::worth(TOPIC, what, "use Linux 6.7 or newer, with Landlock"));
     }

@@ -80,7 +80,7 @@ pub use claw_agent::ModelChoice;
 /// command runs in the kernel sandbox, and no PDF is read.
 pub fn enter_if_asked() {
     claw_web::pdf::enter_if_asked();
-    claw_host::sandbox::enter_if_asked();
+    claw_sandbox::enter_if_asked();
 }
 
 /// A deployment whose store is open. Cheap to clone; [`close`](Self::close) it once.

@@ -9,11 +9,11 @@ use claw_core::AgentId;
 use claw_core::port::{FsBridge, ShellHost};
 use claw_core::tool::Digest;
 use claw_host::files::LocalFiles;
-use claw_host::sandbox::Launcher;
-use claw_host::sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
-use claw_host::shell::{LocalShell, ShellOptions};
 use claw_host::transaction::Transactions;
 use claw_registry::{AgentCommands, CommandRules};
+use claw_sandbox::Launcher;
+use claw_sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
+use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::Place;
 
 use super::{Error, Setup, real};
