@@ -16,7 +16,7 @@ use claw_core::port::World;
 use claw_core::store::CallStore;
 use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, SessionKey};
-use claw_host::{MemoryStore, SystemClock};
+use claw_host::SystemClock;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
@@ -25,6 +25,7 @@ use claw_registry::{Discovery, Executor, Offer, Registry, Request};
 use claw_sandbox::Launcher;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::SqliteStore;
+use claw_store_memory::MemoryStore;
 use serde_json::json;
 
 const RUNS: usize = 200;

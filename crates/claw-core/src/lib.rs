@@ -13,6 +13,7 @@ pub mod id;
 pub mod image;
 pub mod listeners;
 pub mod message;
+pub mod nearest;
 pub mod port;
 pub mod provenance;
 pub mod redact;

@@ -1,17 +1,11 @@
-//! The real world behind the ports: the clock, files, kept results, transactions over a workspace, skills and
-//! the records of calls. Commands run in `claw-sandbox`.
-//!
-//! [`MemoryStore`] lives as long as the process and is an embedder's default; `claw-store` has the persistent
-//! stores.
+//! The real world behind the ports: the clock, files, kept results, transactions over a workspace, background
+//! commands, skills, and memory over a store. Commands run in `claw-sandbox`; `claw-store` and `claw-store-memory` have the stores.
 
 mod agents;
-mod approvals;
 mod artifacts;
-mod blobs;
-mod calls;
 mod clock;
 pub mod files;
-mod memory;
+mod processes;
 pub mod project;
 pub mod recall;
 pub mod secret_files;
@@ -21,4 +15,4 @@ pub mod transaction;
 pub use agents::AgentResolver;
 pub use artifacts::{ArtifactKeeping, ArtifactLimits, FileArtifacts, IndexedArtifacts, MemoryArtifacts};
 pub use clock::SystemClock;
-pub use memory::{MemoryLimits, MemoryStore};
+pub use processes::{ProcessKeeping, ProcessLimits, ProcessTable};

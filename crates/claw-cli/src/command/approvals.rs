@@ -38,10 +38,10 @@ pub(crate) enum Approvals {
     Show(Question),
     /// Approve: the waiting call may run, once and as it was shown. With `--always` a rule is remembered too.
     #[command(
-        after_help = "At least 13 characters of the id are needed: fewer match everything that was asked within \
-about a minute, and so perhaps another call than the one you saw.
+        after_help = "Of the id at least 13 characters are needed: fewer match all approvals of about a \
+minute, and so perhaps another one than you saw.
 
-Exit code 1 if the approval is over already: the first answer counts.
+Exit code 1 if the approval is no longer pending: the first answer stands.
 
 Examples:
   clawsmith approvals approve 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8
@@ -51,7 +51,7 @@ Examples:
     )]
     Approve(Yes),
     /// Deny: the waiting call is refused.
-    #[command(after_help = "Exit code 1 if the approval is over already: the first answer counts.
+    #[command(after_help = "Exit code 1 if the approval is no longer pending: the first answer stands.
 
 Examples:
   clawsmith approvals deny 019b7611
@@ -73,7 +73,7 @@ Examples:
     Dismiss(Question),
     /// Wait for approvals, and answer each here as it comes.
     #[command(
-        after_help = "At a terminal you are asked about each approval as it comes; elsewhere it is printed. Ctrl-C ends this.
+        after_help = "At a terminal each approval is shown as it arrives, and you answer it; elsewhere it is printed. Ctrl-C to stop.
 
 Examples:
   clawsmith approvals watch

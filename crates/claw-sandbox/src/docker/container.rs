@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig};
+use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount};
 use claw_core::port::Allowed;
 use claw_core::tool::Digest;
 use serde::Serialize;
@@ -86,25 +86,7 @@ impl Container {
             variant += &format!(" {}:{}", path.display(), if *write { "rw" } else { "ro" });
         }
         let (idle, age) = (options.idle.as_secs().to_string(), options.age.as_secs().to_string());
-        let host = HostConfig {
-            mounts: Some(mounts.binds),
-            tmpfs: Some(mounts.tmpfs),
-            network_mode: Some(network.to_owned()),
-            readonly_rootfs: Some(true),
-            cap_drop: Some(vec!["ALL".to_owned()]),
-            security_opt: Some(vec!["no-new-privileges".to_owned()]),
-            memory: Some(number(options.memory)),
-            // As much as memory: nothing of it is swapped.
-            memory_swap: Some(number(options.memory)),
-            nano_cpus: Some(number(options.cpu_percent.saturating_mul(10_000_000))),
-            pids_limit: Some(number(options.processes)),
-            ipc_mode: Some("private".to_owned()),
-            shm_size: Some(64 << 20),
-            init: Some(false),
-            auto_remove: Some(true),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..HostConfig::default()
-        };
+        let host = host_config(options, mounts.binds, mounts.tmpfs, network);
         let body = ContainerCreateBody {
             image: Some(image.id.clone()),
             entrypoint: Some(own.argv(&[inside::FIRST, &idle, &age])),
@@ -145,6 +127,34 @@ impl Container {
             labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let body = ContainerCreateBody { labels: Some(labels.clone()), ..body };
         Ok(Self { name, labels, body, mounted: mounts.mounted, reach, image: image.id })
+    }
+}
+
+/// Returns the confinement of a container: nothing of it may be written but its mounts, nothing may be gained.
+fn host_config(
+    options: &DockerOptions,
+    binds: Vec<Mount>,
+    tmpfs: HashMap<String, String>,
+    network: &str,
+) -> HostConfig {
+    HostConfig {
+        mounts: Some(binds),
+        tmpfs: Some(tmpfs),
+        network_mode: Some(network.to_owned()),
+        readonly_rootfs: Some(true),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        memory: Some(number(options.memory)),
+        // As much as memory: nothing of it is swapped.
+        memory_swap: Some(number(options.memory)),
+        nano_cpus: Some(number(options.cpu_percent.saturating_mul(10_000_000))),
+        pids_limit: Some(number(options.processes)),
+        ipc_mode: Some("private".to_owned()),
+        shm_size: Some(64 << 20),
+        init: Some(false),
+        auto_remove: Some(true),
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        ..HostConfig::default()
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Confinement, Expect, FsBridge, Hits, Place, Root, RunContext, Scope, Search, Searched, Stat, Walk,
+    Confinement, Expect, FilePlace, FsBridge, Hits, Root, RunContext, Scope, Search, Searched, Stat, Walk,
     Walked, WorkspaceAccess,
 };
 use claw_core::redact::Redactor;
@@ -49,7 +49,13 @@ impl DockerFiles {
         Self { shell, machine }
     }
 
-    async fn act(&self, place: &Place<'_>, path: &str, act: Act, bytes: &[u8]) -> Result<Done, ToolError> {
+    async fn act(
+        &self,
+        place: &FilePlace<'_>,
+        path: &str,
+        act: Act,
+        bytes: &[u8],
+    ) -> Result<Done, ToolError> {
         let caller = place.caller;
         let filing = Filing {
             path: as_inside(caller, path),
@@ -120,7 +126,7 @@ impl DockerFiles {
 
     async fn stat_of(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         act: Act,
         bytes: &[u8],
@@ -138,7 +144,7 @@ impl FsBridge for DockerFiles {
         Confinement::Enforced
     }
 
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         if !place.caller.sandboxed {
             return self.machine.stat(place, path).await;
         }
@@ -148,7 +154,7 @@ impl FsBridge for DockerFiles {
         }
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         if !place.caller.sandboxed {
             return self.machine.read(place, path).await;
         }
@@ -159,21 +165,21 @@ impl FsBridge for DockerFiles {
         }
     }
 
-    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         match place.caller.sandboxed {
             true => self.act(place, path, Act::Mkdirp, &[]).await.map(drop),
             false => self.machine.mkdirp(place, path).await,
         }
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         match place.caller.sandboxed {
             true => self.stat_of(place, path, Act::Write { mode: None }, bytes).await,
             false => self.machine.write(place, path, bytes).await,
         }
     }
 
-    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn remove(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         match place.caller.sandboxed {
             true => self.act(place, path, Act::Remove, &[]).await.map(drop),
             false => self.machine.remove(place, path).await,
@@ -182,7 +188,7 @@ impl FsBridge for DockerFiles {
 
     async fn restore(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         bytes: &[u8],
         mode: Option<u32>,
@@ -193,7 +199,7 @@ impl FsBridge for DockerFiles {
         }
     }
 
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
         if !place.caller.sandboxed {
             return self.machine.look(place, path).await;
         }
@@ -206,7 +212,7 @@ impl FsBridge for DockerFiles {
         }
     }
 
-    async fn walk(&self, place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+    async fn walk(&self, place: &FilePlace<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         if !place.caller.sandboxed {
             return self.machine.walk(place, walk).await;
         }
@@ -219,7 +225,7 @@ impl FsBridge for DockerFiles {
 
     async fn search(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         search: &Search,
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {

@@ -19,7 +19,7 @@ use claw_sandbox::docker::DockerShell;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_sandbox::{Launcher, Standing};
 use claw_store::seal::{KeyRing, KeySource};
-use claw_store::{Place, Status};
+use claw_store::{Status, StoreLocation};
 use serde::Serialize;
 
 use super::grants::{Toolchain, read_setting};
@@ -209,7 +209,7 @@ async fn store(setup: &Setup) -> (Finding, Option<Status>) {
         Ok(place) => place,
         Err(failure) => return (Finding::bad(TOPIC, failure.to_string(), "set `store.url`"), None),
     };
-    if place == Place::Memory {
+    if place == StoreLocation::Memory {
         let what = "in memory: everything is forgotten when the program ends";
         return (Finding::worth(TOPIC, what, "take `store.url` out, to keep it in a file"), None);
     }
@@ -279,10 +279,10 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
         }
     }
     match lost {
-        0 => Finding::good(TOPIC, format!("{}, and every sealed value names one of them", ids.len())),
+        0 => Finding::good(TOPIC, format!("{}, and every secret names one of them", ids.len())),
         lost => Finding::bad(
             TOPIC,
-            format!("{lost} sealed values cannot be opened with the keys that are here"),
+            format!("{lost} secrets cannot be decrypted with the keys that are here"),
             "bring the keys back from a backup, or set those values anew",
         ),
     }

@@ -58,7 +58,7 @@ use claw_core::TenantId;
 use claw_core::port::Embedder;
 use claw_core::store::StoreError;
 use claw_host::transaction::Transactions;
-use claw_store::{Backend, Place, StoreOptions};
+use claw_store::{Backend, StoreLocation, StoreOptions};
 
 pub use self::agents::{AgentView, no_agent, not_set_up, tools_of};
 pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
@@ -101,7 +101,7 @@ impl Setup {
         let store = claw_store::open(&place, self.config().node.clone(), &options)
             .await
             .map_err(|error| self.unopened(error))?;
-        if options.installation.is_none() && place != Place::Memory {
+        if options.installation.is_none() && place != StoreLocation::Memory {
             installation::join(&data, &place, store.installation())?;
         }
         recover_transactions(&data).await;

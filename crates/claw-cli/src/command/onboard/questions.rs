@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use claw_core::nearest::nearest;
 use claw_llm::{
     EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
 };
-use claw_policy::nearest::nearest;
 use claw_policy::scrub::Scrubber;
 use clawsmith::app::onboard::{NewKey, NewModel};
 use clawsmith::config::Surroundings;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
-use claw_core::port::{EntryKind, Expect, FsBridge as _, Place, Walk};
+use claw_core::port::{EntryKind, Expect, FilePlace, FsBridge as _, Walk};
 use claw_core::tool::{Caller, ToolError};
 use claw_core::{AgentId, SessionKey};
 
@@ -60,7 +60,7 @@ async fn done(filing: &Filing, bytes: &[u8], output: &mut File) -> io::Result<Re
         Expected::Absent => Expect::Absent,
         Expected::Version(version) => Expect::Version(version),
     };
-    let place = Place { caller: &caller, directory: &filing.directory, scope: &filing.scope, expect };
+    let place = FilePlace { caller: &caller, directory: &filing.directory, scope: &filing.scope, expect };
     let (files, path) = (LocalFiles::new(), filing.path.as_str());
     Ok(match &filing.act {
         Act::Stat => files.stat(&place, path).await.map(Filed::Stat),
@@ -96,7 +96,7 @@ async fn done(filing: &Filing, bytes: &[u8], output: &mut File) -> io::Result<Re
 
 async fn fetch(
     files: &LocalFiles,
-    place: &Place<'_>,
+    place: &FilePlace<'_>,
     walk: &Walk,
     entries: &[claw_core::port::Entry],
     output: &mut File,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use claw_core::port::{Expect, FsBridge as _, Place, Scope};
+use claw_core::port::{Expect, FilePlace, FsBridge as _, Scope};
 use claw_core::tool::ErrorKind;
 use claw_host::files::LocalFiles;
 use claw_sandbox::docker::{DockerFiles, WorkspaceAccess};
@@ -37,7 +37,7 @@ async fn refuses_what_is_not_the_workspace_inside() {
     (caller.workspace, caller.sandbox_key) = (kit.context.workspace.clone(), kit.context.sandbox_key.clone());
     let scope = Scope::workspace(&caller.workspace);
     let place =
-        Place { caller: &caller, directory: &caller.workspace, scope: &scope, expect: Expect::Anything };
+        FilePlace { caller: &caller, directory: &caller.workspace, scope: &scope, expect: Expect::Anything };
     // By the path that it has on the machine, and by a relative one.
     let absolute = caller.workspace.join("made").display().to_string();
     files.write(&place, &absolute, b"made").await.unwrap();
@@ -53,6 +53,6 @@ async fn refuses_what_is_not_the_workspace_inside() {
     // A caller whom no sandbox holds has the files of the machine.
     caller.sandboxed = false;
     let place =
-        Place { caller: &caller, directory: &caller.workspace, scope: &scope, expect: Expect::Anything };
+        FilePlace { caller: &caller, directory: &caller.workspace, scope: &scope, expect: Expect::Anything };
     assert_eq!(files.stat(&place, "made").await.unwrap(), None);
 }
