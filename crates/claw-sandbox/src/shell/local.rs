@@ -473,7 +473,7 @@ pub(crate) fn closed_ports(network: Network) -> Vec<u16> {
     match network {
         // Nobody listens on a network of its own.
         Network::None | Network::Loopback => Vec::new(),
-        Network::Host => claw_net::own_ports(),
+        Network::Host => claw_core::listeners::own_ports(),
     }
 }
 
