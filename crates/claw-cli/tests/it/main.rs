@@ -7,6 +7,7 @@ mod api;
 mod approvals;
 mod background;
 mod bad_input;
+mod builds;
 mod chat;
 mod config;
 mod connect;
