@@ -10,9 +10,9 @@ use claw_core::port::{GraphQuery, GraphStart, UnixMillis};
 use claw_core::store::{KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd};
 use claw_host::recall::Extracted;
 use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start};
+use clawsmith::app::words::time as shown;
 use serde_json::{Value, json};
 
-use super::ledger::time as shown;
 use super::memory::{Owner, Reader};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -22,61 +22,25 @@ use crate::opened::with_app;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Graph {
     /// Search entities by name or words, and follow their relations.
-    #[command(after_help = "Examples:
-  clawsmith graph search 'who works at Acme?'
-  clawsmith graph search '*' --type person --json
-  clawsmith graph search Acme --depth 3 --as-of 2021-06-01")]
     Search(Search),
     /// Show an entity and its relations, of any time.
-    #[command(after_help = "Examples:
-  clawsmith graph show 'Anna Müller'
-  clawsmith graph show 0198c1f2-7d7e-7c3a-9f63-2f6a4b1f0c55 --json")]
     Show(Show),
     /// Add a thing, or how two things relate.
     #[command(subcommand)]
     Add(Add),
     /// List pairs of entities that may be the same, and decide: merge them, or keep them apart.
-    #[command(after_help = "Examples:
-  clawsmith graph merge
-  clawsmith graph merge KEEP-ID OTHER-ID
-  clawsmith graph merge ONE-ID OTHER-ID --apart")]
     Merge(Merge),
     /// Add the facts of a file: JSON lines or CSV.
-    #[command(after_help = "A file with a wrong line is not imported at all.
-
-Examples:
-  clawsmith graph import people.jsonl
-  clawsmith graph import crm.csv --owner tenant")]
     Import(Import),
     /// Print all that can be read: JSON lines, CSV or DOT.
-    #[command(after_help = "Examples:
-  clawsmith graph export > graph.jsonl
-  clawsmith graph export --format dot | dot -Tsvg > graph.svg")]
     Export(Export),
     /// Have a model extract the facts of documents that wait for it, now.
-    #[command(
-        after_help = "`clawsmith serve` and `chat` do so by themselves where `[memory.graph]` is configured.
-
-Examples:
-  clawsmith graph extract"
-    )]
     Extract,
     /// Have a model extract the facts of all documents again, as after a change of the model.
-    #[command(
-        after_help = "Facts of a document stay until those of its new reading replace them. It costs one reading of \
-all memory.
-
-Examples:
-  clawsmith graph reindex"
-    )]
     Reindex,
     /// Show the size of the graph, and the progress of extraction.
-    #[command(after_help = "Examples:
-  clawsmith graph status")]
     Status,
     /// Remove a thing with its relations.
-    #[command(after_help = "Examples:
-  clawsmith graph forget 0198c1f2-7d7e-7c3a-9f63-2f6a4b1f0c55")]
     Forget(Forget),
 }
 
@@ -84,13 +48,8 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Add {
     /// Add an entity; a known one gets the new facts.
-    #[command(after_help = "Examples:
-  clawsmith graph add entity 'Anna Müller' --type person --alias Annie --description 'runs the bakery'
-  clawsmith graph add entity Acme --type organization --external-id crm:17 --property city=Bern")]
     Entity(AddEntity),
     /// Add how two things relate.
-    #[command(after_help = "Examples:
-  clawsmith graph add relation 'Anna Müller' works_at Acme --since 2020 --until 2022-06")]
     Relation(AddRelation),
 }
 

@@ -8,58 +8,34 @@ use claw_core::port::{MemoryHit, MemoryOwner, MemoryPart, MemoryQuery, MemoryRea
 use claw_core::provenance::Provenance;
 use claw_core::{AgentId, UserId};
 use claw_host::recall::Indexed;
+use claw_terminal::{Cell, Table, tell};
 use clawsmith::app::Setup;
+use clawsmith::app::words::time;
 use serde_json::json;
 
-use super::ledger::time;
 use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{Cell, Table, tell};
 
 /// The operations on memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Memory {
     /// Search the memory.
-    #[command(after_help = "Examples:
-  clawsmith memory search 'when did we move the servers?'
-  clawsmith memory search invoices --limit 10 --agent researcher --json")]
     Search(Search),
     /// Store the Markdown and text files of a directory as memory documents.
-    #[command(after_help = "Examples:
-  clawsmith memory import notes/
-  clawsmith memory import handbook/ --owner tenant")]
     Import(Import),
     /// List the documents that can be read: the user's, the agent's, the tenant's.
-    #[command(after_help = "Examples:
-  clawsmith memory list --agent researcher --json")]
     List(Reader),
     /// Print a document, or some lines of it.
-    #[command(after_help = "Examples:
-  clawsmith memory show MEMORY.md
-  clawsmith memory show memory/2026-05-03.md --from 10 --lines 20")]
     Show(Show),
     /// Show the progress of indexing, and failures.
-    #[command(after_help = "Examples:
-  clawsmith memory status")]
     Status,
     /// Index every document again: words and, if a model is configured, vectors.
-    #[command(
-        after_help = "Search goes on meanwhile. Vectors that are known by the hash of their text are not made again.
-
-Examples:
-  clawsmith memory reindex"
-    )]
     Reindex,
     /// Write the documents to files below a directory.
-    #[command(after_help = "Examples:
-  clawsmith memory export backup/")]
     Export(Export),
     /// Remove a document.
-    #[command(after_help = "Examples:
-  clawsmith memory forget memory/old.md
-  clawsmith memory forget MEMORY.md --owner agent")]
     Forget(Forget),
 }
 

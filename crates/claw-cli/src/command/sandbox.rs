@@ -15,36 +15,23 @@ use claw_host::sandbox::docker::DockerShell;
 use claw_host::sandbox::{Grant, Launcher, LayerName, Layers, Limits, Network, SandboxError, Standing};
 use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
+use claw_terminal::{Cell, Table, tell, visible};
 use clawsmith::config::SandboxBackend;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table, tell, visible};
 
 /// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
     /// Print the sandbox's layers here, and the reach of a command in it.
-    #[command(after_help = "Examples:
-  clawsmith sandbox status
-  clawsmith sandbox status --json")]
     Status(Reaching),
     /// Run commands that try to escape, and measure the cost of the sandbox.
-    #[command(after_help = "Exit code 1 where one of them got out.
-
-Examples:
-  clawsmith sandbox probe
-  clawsmith sandbox probe --json")]
     Probe,
     /// Run a command in it. The exit code is the command's, or 128 plus the number of the signal that ended
     /// it.
-    #[command(after_help = "Examples:
-  clawsmith sandbox run -- ls -la
-  clawsmith sandbox run --discard -- make install DESTDIR=out
-  clawsmith sandbox run --read-only --network loopback -- make test
-  clawsmith sandbox run --grant /opt/toolchain --timeout 600 -- sh -c 'cc --version'")]
     Run(Run),
 }
 
@@ -307,7 +294,7 @@ fn layer_table(layers: &Layers, place: &Place, session: &mut Session) -> Result<
     session.out.table(&table)?;
     let missing = place.options.required.iter().find(|layer| !layers.works(**layer));
     match missing {
-        Some(layer) => session.out.line(format_args!("\nNo command runs: `{layer}` is required.")),
+        Some(layer) => Ok(session.out.line(format_args!("\nNo command runs: `{layer}` is required."))?),
         None => Ok(()),
     }
 }

@@ -50,6 +50,7 @@ mod skills;
 pub mod undo;
 mod unopened;
 mod web;
+pub mod words;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -60,7 +61,7 @@ use claw_core::store::StoreError;
 use claw_host::transaction::Transactions;
 use claw_store::{Backend, Place, StoreOptions};
 
-pub use self::agents::{AgentView, no_agent, not_set_up, tools_of};
+pub use self::agents::{AgentCard, AgentChange, AgentView, no_agent, not_set_up, tools_of};
 pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
 pub use self::compose::Hooks;
 pub use self::doctor::{Finding, FindingState};
@@ -68,7 +69,7 @@ pub use self::error::{Error, Kind};
 pub use self::follow::{FeedFollower, Followed, Follower};
 pub use self::inputs::InputValues;
 pub use self::models::{DeploymentKeys, key_in_environment};
-pub use self::runs::CancelledRuns;
+pub use self::runs::{CancelledRuns, RunView};
 pub use self::session_list::{ChosenSession, Said, SessionChoice, SessionView};
 pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_session};
 pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};

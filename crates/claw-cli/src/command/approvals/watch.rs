@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use claw_terminal::tell;
 use clawsmith::app::Setup;
 
 use crate::caller;
@@ -11,7 +12,6 @@ use crate::cli::Session;
 use crate::command::tools::approve::{self, Question};
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::tell;
 
 /// The interval between checks for new approvals.
 const EVERY: Duration = Duration::from_millis(300);
@@ -30,7 +30,7 @@ pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {
                 }
                 if session.out.json {
                     session.out.json_line(&approval)?;
-                } else if approve::can_ask() {
+                } else if claw_terminal::can_ask() {
                     approve::put(app, approval, by.to_string()).await;
                 } else {
                     approve::announce(&Question::from(&approval));

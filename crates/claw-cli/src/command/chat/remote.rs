@@ -12,6 +12,8 @@ use async_trait::async_trait;
 use claw_core::store::{Message, NewMessage, Usage};
 use claw_core::{ApprovalId, JobId, SessionKey, TenantId};
 use claw_gateway::client::{ApprovalView, GatewayAddress, GatewayClient, MessageView, RemoteSession};
+use claw_terminal::style::QUIET;
+use claw_terminal::{Heard, complain, tell, visible};
 use clawsmith::app::completion::Names;
 use clawsmith::app::session_list::{shortened, words};
 use clawsmith::app::{Followed, Verdict};
@@ -19,16 +21,13 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::lines::{Heard, Lines};
 use super::source::{Answerer, ShownSession};
 use super::view::View;
-use super::{Chat, MOST_BYTES, interactive};
+use super::{Chat, MOST_BYTES, heard, interactive, line_editor};
 use crate::cli::Session;
 use crate::command::tools::approve::{self, AskedFor, Question};
 use crate::command::tools::runtime;
 use crate::failure::{Failure, Outcome};
-use crate::output::style::QUIET;
-use crate::output::{complain, tell, visible};
 
 /// The environment variable that holds the key, unless `--key-env` names another.
 pub(super) const KEY_ENV: &str = "CLAWSMITH_API_KEY";
@@ -143,13 +142,13 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
     );
     session.out.styled(QUIET, &line)?;
     recap(session, &client, view.key()).await?;
-    let mut lines = Lines::new(&setup, session)?;
     let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
     let commands = HELP.iter().map(|(known, about)| (word(known), (*about).to_owned())).collect();
-    lines.know(Names { commands, ..Names::default() }, std::path::PathBuf::new());
+    let names = Names { commands, ..Names::default() };
+    let mut lines = line_editor(&setup, session, names, Path::new(""))?;
     loop {
         lines.put(&view.take_typed());
-        let line = match lines.next(agent.to_string()).await? {
+        let line = match heard(lines.next(agent.to_string()).await)? {
             Heard::Line(line) => line,
             Heard::Nothing => continue,
             Heard::End => break,
@@ -176,10 +175,10 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
             continue;
         };
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let done = match (word, rest.trim()) {
+        let done: Result<(), Failure> = match (word, rest.trim()) {
             ("quit" | "exit" | "q", _) => break,
             ("help" | "?", _) => interactive::help_of(session, HELP),
-            ("session", _) => session.out.line(view.key()),
+            ("session", _) => Ok(session.out.line(view.key())?),
             ("cost", _) => match view.usage().await {
                 Ok(usage) => interactive::cost_of(session, &usage),
                 Err(error) => Err(error),
@@ -210,14 +209,14 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
 /// Says what was last said in a session.
 async fn recap(session: &mut Session, client: &GatewayClient, key: &SessionKey) -> Result<(), Failure> {
     // A fresh session is not there before its first message.
-    let Ok(messages) = client.messages(key, None, RECAP).await else { return session.out.flush() };
+    let Ok(messages) = client.messages(key, None, RECAP).await else { return Ok(session.out.flush()?) };
     for message in messages {
         let said = shortened(&words(&message.content), RECAP_CHARACTERS);
         if !said.trim().is_empty() {
             session.out.styled(QUIET, &format!("  {}", visible(&said)))?;
         }
     }
-    session.out.flush()
+    Ok(session.out.flush()?)
 }
 
 /// A session at a gateway, as it is shown.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::store::{McpEndpoint, McpOAuth, McpProgram, McpServer, McpToolState, McpTransport};
+use claw_terminal::{complain, tell};
 use clawsmith::app::mcp::{NewServer, read_servers};
 use secrecy::SecretString;
 
@@ -12,18 +13,6 @@ use super::server_name;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{complain, tell};
-
-pub(super) const HELP: &str =
-    "A program runs in the sandbox: without network, without your environment, and with files \
-of its own alone, unless you grant more. Values of variables and headers are stored encrypted.
-
-Examples:
-  clawsmith mcp add docs https://docs.example.com/mcp
-  clawsmith mcp add github https://api.example.com/mcp --header Authorization
-  clawsmith mcp add notion https://mcp.example.com/mcp --oauth
-  clawsmith mcp add files --read /usr/lib/node_modules -- mcp-server-files /srv/data
-  clawsmith mcp add weather --network --env API_KEY -- npx -y weather-mcp";
 
 /// The server to be added.
 #[derive(Debug, Args)]

@@ -7,28 +7,20 @@ use clap::Args;
 use claw_core::port::UnixMillis;
 use claw_core::store::McpOAuth;
 use claw_core::{ServerName, UserId};
+use claw_terminal::{tell, visible};
 use clawsmith::app::App;
 use clawsmith::app::mcp::is_per_user;
 use clawsmith::app::mcp::protocol::{LoginView, LoginWish};
+use clawsmith::app::words::time;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::super::ledger::time;
 use super::server_name;
 use crate::caller::user_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{tell, visible};
-
-pub(super) const HELP: &str =
-    "Open the printed address in a browser. It ends at this machine; where the browser is on \
-another one, paste the address that it was sent to here.
-
-Examples:
-  clawsmith mcp login notion
-  clawsmith mcp login github --scope repo --scope read:org";
 
 /// The longest a person may take to log in.
 const LONGEST_LOGIN: Duration = Duration::from_secs(10 * 60);

@@ -10,92 +10,55 @@ use clap::{Args, Subcommand};
 use claw_core::store::{McpGrant, McpRequest, McpSubject, McpTool, McpToolState, McpTransport};
 use claw_core::{AccessRequestId, ServerName};
 use claw_registry::unified_diff;
+use claw_terminal::{Cell, Table, tell, visible};
 use clawsmith::app::App;
 use clawsmith::app::mcp::{AccessWish, ServerView, definition_change};
+use clawsmith::app::words::time;
 use serde::Serialize;
 
-use super::ledger::time;
 use crate::caller::user_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
-use crate::output::{Cell, Table, tell, visible};
 
 /// The operations on MCP servers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mcp {
     /// Add a server: connect to it, accept the tools that it lists, and grant it to the default agent.
-    #[command(after_help = add::HELP)]
     Add(add::Add),
     /// Add the servers of an `mcpServers` file, as other clients keep them.
-    #[command(after_help = "Examples:
-  clawsmith mcp import ~/.config/other-client/mcp.json")]
     Import(add::Import),
     /// List the servers, with their tools and grants.
-    #[command(after_help = "Examples:
-  clawsmith mcp list --json")]
     List,
     /// Show one server: its settings, tools and grants.
-    #[command(after_help = "Examples:
-  clawsmith mcp show github")]
     Show(Named),
     /// Log in to a server by OAuth.
-    #[command(after_help = login::HELP)]
     Login(login::Login),
     /// Forget the login at a server.
-    #[command(after_help = "Examples:
-  clawsmith mcp logout notion")]
     Logout(login::Logout),
     /// Connect to a server, and print its description of itself.
-    #[command(after_help = "Examples:
-  clawsmith mcp test github")]
     Test(Named),
     /// List the tools of a server and whether they can be called.
-    #[command(after_help = "Examples:
-  clawsmith mcp tools github")]
     Tools(Named),
     /// Show the definitions that changed since they were accepted, and accept them.
-    #[command(after_help = "Examples:
-  clawsmith mcp pin github
-  clawsmith mcp pin github --accept")]
     Pin(Pin),
     /// Let an agent or a user use a server.
-    #[command(after_help = "Examples:
-  clawsmith mcp grant github agent:researcher --allow search_code
-  clawsmith mcp grant github user:ann --deny delete_repository
-  clawsmith mcp grant github agent:bot --header Authorization='Bearer ghp_of_the_bot'")]
     Grant(Grant),
     /// Revoke a grant; takes effect with the next call.
-    #[command(after_help = "Examples:
-  clawsmith mcp revoke github agent:researcher")]
     Revoke(Revoke),
     /// Ask for access to a server, for an agent or for yourself.
-    #[command(after_help = "Examples:
-  clawsmith mcp request github --reason 'release notes' --tool search_code")]
     Request(Ask),
     /// List the requests for access.
-    #[command(after_help = "Examples:
-  clawsmith mcp requests")]
     Requests,
     /// Approve or reject a request for access.
-    #[command(after_help = "Examples:
-  clawsmith mcp review 0198c1de-7a52-7cc0-8a7e-2f6f4e5b9d10 --approve
-  clawsmith mcp review 0198c1de-7a52-7cc0-8a7e-2f6f4e5b9d10 --reject --note 'use the mirror'")]
     Review(Review),
     /// Enable a server.
-    #[command(after_help = "Examples:
-  clawsmith mcp enable github")]
     Enable(Named),
     /// Disable a server: nobody can use it, and all its data is kept.
-    #[command(after_help = "Examples:
-  clawsmith mcp disable github")]
     Disable(Named),
     /// Remove a server with its grants, tools, requests and sealed values.
-    #[command(after_help = "Examples:
-  clawsmith mcp remove github")]
     Remove(Named),
     /// Offer our tools to an MCP client on standard input and output.
-    #[command(after_help = serve::HELP)]
     Serve(serve::Serve),
 }
 

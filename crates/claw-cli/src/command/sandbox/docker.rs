@@ -6,12 +6,12 @@ use claw_core::tool::Effect;
 use claw_host::sandbox::Network;
 use claw_host::sandbox::docker::{DockerCommand, DockerShell, Listed, WorkspaceAccess};
 use claw_host::shell::Finished;
+use claw_terminal::{Cell, Table};
 use serde_json::json;
 
 use super::{Place, held, size};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
 
 /// The escape attempts for containers only.
 pub(super) const TRIES: &[(&str, &str)] = &[
@@ -134,5 +134,5 @@ fn listed(containers: &[Listed], session: &mut Session) -> Result<(), Failure> {
         let state = if container.running { Cell::good("runs") } else { Cell::warning("stopped") };
         table.row([Cell::strong(id), Cell::new(&container.key), Cell::new(&container.variant), state]);
     }
-    session.out.table(&table)
+    Ok(session.out.table(&table)?)
 }

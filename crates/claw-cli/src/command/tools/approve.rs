@@ -5,9 +5,8 @@
 
 pub(crate) mod input;
 
-use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,14 +16,12 @@ use claw_core::store::{Approval, ApprovalState, RuleWidth};
 use claw_core::tool::Effects;
 use claw_core::{ApprovalId, CallId, ToolName};
 use claw_host::SystemClock;
+use claw_terminal::{AnswerInput, beside, tell, told_columns, visible};
 use clawsmith::app::{App, InputValues, RuleFor, Verdict};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::failure::Failure;
-use crate::output::{beside, tell, told_columns, visible};
 
 /// The number of attempts to get an answer that is yes or no.
 const ATTEMPTS: usize = 3;
@@ -33,13 +30,6 @@ const SCREEN: usize = 60;
 const TAIL: usize = 10;
 /// The interval between checks whether an approval is still pending.
 const LOOKED_AFTER: Duration = Duration::from_millis(200);
-/// The longest the reader of the answer takes to notice that none is wanted any more.
-const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-/// Returns whether a person at a terminal can be asked.
-pub(crate) fn can_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
 
 /// Receives the approvals of calls.
 pub(crate) struct Questions(mpsc::UnboundedSender<Approval>);
@@ -175,12 +165,11 @@ impl AskedFor for StoredApproval<'_> {
 /// withdrawn) gives the terminal back at once, with what was typed and not yet read.
 pub(crate) async fn ask_person(approval: &impl AskedFor, question: Question) {
     let (sender, mut answer) = tokio::sync::oneshot::channel();
-    let (shown, over) = (question.clone(), Over::default());
-    let input = Watched { over: Arc::clone(&over.0) };
+    let shown = question.clone();
+    let (input, wanted) = AnswerInput::new();
     let check = approval.checker();
     std::thread::spawn(move || {
-        // Input typed before the question is not an answer to it. A terminal that is gone gives none.
-        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+        AnswerInput::forget_typed();
         // Standard error is not locked: whoever waits here must not keep others from saying why it is over.
         let answer = ask(&shown, &*check, &mut BufReader::new(input), &mut io::stderr());
         let unread = if shown.input.is_some() { Said::Dismissed } else { Said::No(None) };
@@ -196,7 +185,7 @@ pub(crate) async fn ask_person(approval: &impl AskedFor, question: Question) {
             () = tokio::time::sleep(approval.look_after()) => {}
         }
         if let Some(how) = approval.ended(&question).await {
-            drop(over);
+            drop(wanted);
             // The next reader must not have to share the terminal.
             let _ = answer.await;
             return tell(format_args!("\n{how}"));
@@ -236,42 +225,6 @@ fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
         }
         ApprovalState::Cancelled => "the question is withdrawn: the call was given up".to_owned(),
     })
-}
-
-/// Tells the reader of the answer, on drop, that none is wanted any more.
-#[derive(Default)]
-struct Over(Arc<AtomicBool>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// Standard input until an approval is over: a blocking read could not be undone, and would swallow the next
-/// input.
-struct Watched {
-    over: Arc<AtomicBool>,
-}
-
-impl Read for Watched {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let stdin = io::stdin();
-        loop {
-            let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
-            let ready = match poll(&mut waiting, Some(&POLLED)) {
-                Ok(ready) => ready > 0,
-                Err(Errno::INTR) => false,
-                Err(error) => return Err(error.into()),
-            };
-            if self.over.load(Ordering::Acquire) {
-                return Err(io::Error::other("the question is over"));
-            }
-            if ready {
-                return Ok(rustix::io::read(&stdin, bytes)?);
-            }
-        }
-    }
 }
 
 /// The person's answer.

@@ -3,10 +3,10 @@
 use std::io::{self, BufRead, Write};
 
 use claw_core::port::{InputForm, InputRequest};
+use claw_terminal::visible;
 use serde_json::{Map, Value};
 
 use super::{ATTEMPTS, Said};
-use crate::output::visible;
 
 /// Checks values before they are sent; the error is the reason why they cannot be.
 pub(crate) type Check<'a> = dyn Fn(&Map<String, Value>) -> Result<(), String> + Send + 'a;
