@@ -6,7 +6,6 @@
 
 mod interactive;
 mod remote;
-mod source;
 mod view;
 
 use std::convert::Infallible;
@@ -25,10 +24,10 @@ use claw_terminal::{Completion, Heard, LineEditor, complain, tell, visible};
 use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::completion::{self, Names};
 use clawsmith::app::mode::Mode;
+use clawsmith::app::shown_session::{Answerer, LocalSession};
 use clawsmith::app::{App, ModelChoice, SessionChoice, Sessions, SessionsOptions, Setup, private_lane};
 use rustix::fs::FileType;
 
-use self::source::{Answerer, LocalSession};
 use self::view::View;
 use super::tools::{read, workspace};
 use crate::caller::CallerArgs;

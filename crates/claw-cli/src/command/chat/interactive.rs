@@ -17,10 +17,10 @@ use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::completion::Names;
 use clawsmith::app::mode::{self, Mode};
 use clawsmith::app::session_list::{short_id, shortened};
+use clawsmith::app::shown_session::Answerer;
 use clawsmith::app::words::cost;
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView, Sessions};
 
-use super::source::Answerer;
 use super::{Chat, MOST_BYTES, Talk, heard, line_editor, picture, stop};
 use crate::cli::Session;
 use crate::command::{sessions, undo};

@@ -16,11 +16,11 @@ use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
 use claw_terminal::{Out, Quiet, Speech, Spinner, TICK, complain, style, tell, tell_styled};
 use clawsmith::app::Followed;
 use clawsmith::app::shown_call::{self, Excerpt, head_and_tail, preview, summary};
+use clawsmith::app::shown_session::{Answerer, ShownSession};
 use clawsmith::app::words::{seconds, tokens, took};
 use serde::Deserialize as _;
 use serde_json::json;
 
-use super::source::{Answerer, ShownSession};
 use crate::command::tools::approve;
 use crate::failure::Failure;
 
@@ -99,7 +99,7 @@ impl View {
 
     /// Tokens and cost of the session.
     pub(super) async fn usage(&self) -> Result<Usage, Failure> {
-        self.session.usage(None).await
+        Ok(self.session.usage(None).await?)
     }
 
     /// Prints who will answer.
@@ -425,7 +425,7 @@ impl View {
             Err(error) => return complain(&format!("approval {id} cannot be answered here"), error),
         };
         if !claw_terminal::can_ask() {
-            return self.session.announce(&question);
+            return approve::announce(&question, &self.session.elsewhere(&question));
         }
         let quiet = self.quiet.take();
         if let Some(quiet) = &quiet {
@@ -437,7 +437,13 @@ impl View {
         for line in self.scrubbed(&change.unwrap_or_default()) {
             tell_styled(changed(&line), format_args!("  {line}"));
         }
-        self.session.put(question).await;
+        if let Some(approval) = self.session.asked_for(&question).await {
+            tokio::select! {
+                () = approve::ask_person(&*approval, question) => {}
+                // Nobody is left to make the call; that is said where the session is followed.
+                () = self.session.deserted() => {}
+            }
+        }
         self.quiet = Quiet::begin();
     }
 }

@@ -22,7 +22,7 @@ use clawsmith::config::Surroundings;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Question, Questions};
+use super::approve::{self, Questions};
 use super::runtime;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
@@ -152,10 +152,7 @@ impl CallTool {
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {
-                    match claw_terminal::can_ask() {
-                        true => approve::put(&app, question, by.clone()).await,
-                        false => approve::announce(&Question::from(&question)),
-                    }
+                    approve::put(&app, question, by.clone()).await;
                 }
                 std::future::pending::<Infallible>().await
             };
