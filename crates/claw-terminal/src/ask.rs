@@ -50,7 +50,7 @@ pub fn can_ask() -> bool {
 /// Reads a secret of at most so many bytes; `None` if the person gave up with Ctrl-C.
 pub fn ask_secret(runtime: &Runtime, what: &str, most: usize) -> Result<Option<SecretString>, AskError> {
     let mut text = if io::stdin().is_terminal() {
-        match ask_hidden(runtime, &format!("{what}, which does not show: "), most)? {
+        match ask_hidden(runtime, &format!("{what} (input hidden): "), most)? {
             Some(text) => text,
             None => return Ok(None),
         }
@@ -194,7 +194,7 @@ impl Read for AnswerInput {
                 Err(error) => return Err(error.into()),
             };
             if self.0.load(Ordering::Acquire) {
-                return Err(io::Error::other("the question is over"));
+                return Err(io::Error::other("no answer is wanted any more"));
             }
             if ready {
                 return Ok(rustix::io::read(&stdin, bytes)?);

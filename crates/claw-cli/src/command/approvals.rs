@@ -173,7 +173,7 @@ impl Question {
     }
 
     fn unknown(&self) -> Failure {
-        Failure::usage(format!("no question `{}` waits", self.id)).hint("clawsmith approvals list")
+        Failure::usage(format!("no approval `{}` is pending", self.id)).hint("clawsmith approvals list")
     }
 }
 
@@ -187,7 +187,7 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
         return Ok(ExitCode::SUCCESS);
     }
     if waiting.is_empty() {
-        session.out.line("no question waits")?;
+        session.out.line("No approvals pending.")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);

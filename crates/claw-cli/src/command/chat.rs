@@ -207,7 +207,7 @@ impl Chat {
 
     /// Returns the message, and the input piped in with it.
     fn message(&self) -> Result<Message, Failure> {
-        let nothing = || Failure::usage("there is nothing to say").hint("clawsmith chat -m 'show me'");
+        let nothing = || Failure::usage("the message is empty").hint("clawsmith chat -m 'show me'");
         let (text, piped) = match self.said() {
             Some(text) => (text.clone(), piped()?),
             None if std::io::stdin().is_terminal() => return Err(nothing()),
@@ -345,10 +345,7 @@ fn tell_lost(lost: &[Process], caller: &Caller) {
         ));
     }
     if !elsewhere.is_empty() {
-        tell(format_args!(
-            "{} background commands of other conversations were lost as well",
-            elsewhere.len()
-        ));
+        tell(format_args!("{} background commands of other sessions were lost as well", elsewhere.len()));
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::store::{Entry, EntryEvent, Outcome as CallOutcome, StoreError};
-use claw_store::Place;
+use claw_store::StoreLocation;
 use claw_terminal::{Cell, Table, tell};
 use clawsmith::app::words::{in_short, time};
 use serde_json::json;
@@ -115,7 +115,7 @@ fn row(table: &mut Table, entry: &Entry) {
     ]);
 }
 
-fn none(session: &mut Session, is_there: bool, place: &Place) -> Result<(), Failure> {
+fn none(session: &mut Session, is_there: bool, place: &StoreLocation) -> Result<(), Failure> {
     match is_there {
         true => Ok(session.out.line(format_args!("no entries in {place}"))?),
         false => Ok(session.out.line(format_args!("no store at {place} yet; the first call makes it"))?),

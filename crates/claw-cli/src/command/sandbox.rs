@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::tool::Progress;
-use claw_host::sandbox::{Grant, Network};
+use claw_sandbox::{Grant, Network};
 use claw_terminal::{Cell, Column, Out, Table, tell, visible};
 use clawsmith::app::sandbox::{
     CommandReach, CommandSandbox, PartState, ReachedPath, SandboxCost, SandboxPart, SandboxStatus,

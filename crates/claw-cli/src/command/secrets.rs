@@ -90,7 +90,7 @@ impl Named {
         if let Some(weakness) = Weakness::of(value.expose_secret().trim()) {
             tell(format_args!("warning: the value of `{}` {weakness}", place.name));
         }
-        session.told(&json!({ "set": place }), format_args!("{} is sealed and kept", shown(&place)))
+        session.told(&json!({ "set": place }), format_args!("{} is stored encrypted", shown(&place)))
     }
 
     fn remove(&self, session: &mut Session) -> Outcome {
@@ -152,7 +152,7 @@ fn report_rotated(session: &mut Session, rotated: &Rotated, is_ours: bool) -> Ou
             (false, true) => format!("finished an interrupted rotation to key `{key}`"),
             (false, false) => format!("key `{key}`, the first of `CLAWSMITH_KEYS`"),
         };
-        let line = format!("{what}; values sealed with it: {resealed}");
+        let line = format!("{what}; values encrypted with it: {resealed}");
         session.out.line(line)?;
         complain_of(rotated);
     }
@@ -165,8 +165,8 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
     } else {
         for id in &retired.unused {
             let line = match retired.taken {
-                true => format!("key `{id}` is retired: nothing is sealed with it"),
-                false => format!("nothing is sealed with key `{id}`; take it out of `CLAWSMITH_KEYS`"),
+                true => format!("key `{id}` is retired: nothing is encrypted with it"),
+                false => format!("nothing is encrypted with key `{id}`; take it out of `CLAWSMITH_KEYS`"),
             };
             session.out.line(line)?;
         }
@@ -175,7 +175,7 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
         }
         for KeyUse { key, values } in &retired.kept {
             match key {
-                Some(id) => complain("kept", format_args!("key `{id}`; values sealed with it: {values}")),
+                Some(id) => complain("kept", format_args!("key `{id}`; values encrypted with it: {values}")),
                 None => complain(
                     "kept",
                     format_args!("all keys; values of which it cannot be told which they need: {values}"),

@@ -107,8 +107,10 @@ impl AskedFor for RemoteApproval {
     async fn ended(&self, question: &Question) -> Option<String> {
         let pending = self.0.approvals().await.ok()?;
         let is_over = pending.iter().all(|approval| approval.id != question.id);
-        is_over
-            .then(|| "the question is over: it was answered elsewhere, expired or was withdrawn".to_owned())
+        is_over.then(|| {
+            "the approval is no longer pending: it was answered elsewhere, expired or was withdrawn"
+                .to_owned()
+        })
     }
 
     fn checker(&self) -> Box<InputCheck> {

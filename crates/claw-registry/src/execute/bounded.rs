@@ -28,13 +28,13 @@ pub struct TimeLimit {
 #[derive(Debug, Default)]
 struct Pauses {
     state: Mutex<PauseState>,
-    /// Rings when the last question was answered.
+    /// Rings when the last approval was answered.
     resumed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct PauseState {
-    /// The number of questions that wait for an answer.
+    /// The number of pending approvals.
     open: usize,
     /// The time when the first of them was asked.
     since: Option<Instant>,

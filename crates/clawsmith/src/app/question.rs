@@ -138,7 +138,7 @@ impl AskedFor for StoredApproval {
 /// Says how an approval ended; `None` while it waits.
 pub fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     let Some(Approval { request, state, answered_by, .. }) = found else {
-        return Some("the question is withdrawn".to_owned());
+        return Some("the approval was withdrawn".to_owned());
     };
     let by = answered_by.as_deref().unwrap_or("somebody");
     Some(match state {
@@ -151,8 +151,8 @@ pub fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
         }
         ApprovalState::Pending | ApprovalState::Expired => {
             let waited = request.expires.since(request.asked).as_secs();
-            format!("the question expired: nobody answered within {waited} s")
+            format!("the approval expired: nobody answered within {waited} s")
         }
-        ApprovalState::Cancelled => "the question is withdrawn: the call was given up".to_owned(),
+        ApprovalState::Cancelled => "the approval was withdrawn: the call was given up".to_owned(),
     })
 }

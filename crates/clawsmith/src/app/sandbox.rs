@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use claw_core::port::{CommandHome, FileChange, RunContext, WorkspaceAccess};
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
-use claw_host::sandbox::docker::{DockerCommand, DockerShell};
-use claw_host::sandbox::{Grant, Launcher, Network, SandboxError, Stopped};
-use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
+use claw_sandbox::docker::{DockerCommand, DockerShell};
+use claw_sandbox::shell::{Finished, LocalShell, Reason, ShellOptions};
+use claw_sandbox::{Grant, Launcher, Network, SandboxError, Stopped};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 

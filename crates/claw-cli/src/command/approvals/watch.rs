@@ -19,7 +19,7 @@ pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {
     let by = session.user(None)?;
     with_app(setup, async |app| {
         if !session.out.json {
-            tell("Waiting for questions; Ctrl-C ends it.");
+            tell("Waiting for approvals; Ctrl-C to stop.");
         }
         let mut seen = HashSet::new();
         loop {
