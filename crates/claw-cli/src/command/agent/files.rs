@@ -5,12 +5,12 @@ use std::io::{self, Read as _};
 use clap::{Args, Subcommand};
 use claw_core::UserId;
 use claw_terminal::Cell;
-use clawsmith::app::context::ContextOwner;
+use clawsmith::app::context::{CONTEXT_FILES, ContextOwner};
 use serde_json::json;
 
 use super::Which;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Kind, Outcome};
 
 /// The operations on context files.
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,8 @@ impl Files {
             }
             Self::Get(Named { whose, file }) => {
                 let owner = whose.owner();
-                let found = session.app(async |app| app.context_file(&owner, &file).await)?;
+                let found = session.app(async |app| app.context_file(&owner, &file).await);
+                let found = found.map_err(|failure| missing(failure, &file))?;
                 let value = json!({ "file": file, "version": found.version, "text": found.text });
                 session.shown(&value, |out| Ok(out.foreign(&found.text)?))
             }
@@ -82,12 +83,21 @@ impl Files {
             }
             Self::Remove(Named { whose, file }) => {
                 let owner = whose.owner();
-                session.app(async |app| app.remove_context_file(&owner, &file, None).await)?;
+                let removed = session.app(async |app| app.remove_context_file(&owner, &file, None).await);
+                removed.map_err(|failure| missing(failure, &file))?;
                 let words = format!("`{file}` of agent `{}` is removed", owner.agent);
                 session.told(&json!({ "removed": file }), words)
             }
         }
     }
+}
+
+/// A wrong name is a mistake of the command line; a file that is not there makes the operation fail.
+fn missing(mut failure: Failure, file: &str) -> Failure {
+    if failure.kind == Kind::Usage && CONTEXT_FILES.contains(&file) {
+        failure.kind = Kind::Failed;
+    }
+    failure
 }
 
 impl Whose {
