@@ -167,7 +167,11 @@ impl Tenants {
                         ("id", &|tenant| Cell::strong(&tenant.id)),
                         ("name", &|tenant| Cell::new(&tenant.name)),
                         ("state", &|tenant| state(tenant.disabled)),
-                        ("added", &|tenant| Cell::quiet(time(tenant.created))),
+                        // The deployment's own tenant comes with the store, which says no time for it.
+                        ("added", &|tenant| match tenant.created.0 {
+                            0 => Cell::quiet(""),
+                            _ => Cell::quiet(time(tenant.created)),
+                        }),
                     ],
                 )
             }
@@ -185,5 +189,5 @@ impl Tenants {
 }
 
 fn state(is_disabled: bool) -> Cell {
-    if is_disabled { Cell::bad("disabled") } else { Cell::good("good") }
+    if is_disabled { Cell::bad("disabled") } else { Cell::good("active") }
 }
