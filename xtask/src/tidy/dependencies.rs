@@ -19,7 +19,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("claw-tools", &["claw-core"]),
     ("claw-registry", &["claw-core", "claw-policy", "claw-schema"]),
     ("claw-host", &["claw-core"]),
-    ("claw-sandbox", &["claw-core", "claw-net", "claw-host"]),
+    ("claw-sandbox", &["claw-core", "claw-host"]),
     ("claw-llm", &["claw-core", "claw-net", "claw-schema"]),
     ("claw-web", &["claw-core", "claw-net"]),
     ("claw-store", &["claw-core"]),

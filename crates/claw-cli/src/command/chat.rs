@@ -269,8 +269,12 @@ struct Message {
 fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Failure> {
     let card = model.card();
     if !card.images {
-        let message = format!("`{}/{}` takes no pictures", card.provider, card.model);
-        return Err(Failure::usage(message).hint("choose another model with `--model` or `/model`"));
+        let message = format!("`{}/{}` takes no images", card.provider, card.model);
+        return Err(Failure::usage(message).hint(format!(
+            "choose another model with `--model` or `/model`; if it does take images, set \
+             `models.providers.{}.models.\"{}\".images = true`",
+            card.provider, card.model
+        )));
     }
     Ok(attach::picture(path)?)
 }

@@ -325,7 +325,7 @@ async fn recap(
     if let Some(view) = earlier {
         let (about, last) = (visible(&view.about), sessions::ago(view.last));
         let line = format!(
-            "Session {} goes on: {about} · {} messages, {last} · /new begins another",
+            "Session {} resumed: {about} · {} messages, {last} · /new starts another",
             view.id, view.messages
         );
         session.out.styled(QUIET, &line)?;
@@ -346,7 +346,7 @@ async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Res
         never = interrupted(&talk.sessions, &talk.caller) => match never {},
     };
     if ended? == 130 {
-        tell("Stopped. What was said is saved.");
+        tell("Stopped. The partial answer is saved.");
     }
     session.out.flush()
 }

@@ -167,7 +167,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
             match sent {
                 Ok(run) => {
                     if followed(session, &mut view, &client, (run, false)).await? == 130 {
-                        tell("Stopped. What was said is saved.");
+                        tell("Stopped. The partial answer is saved.");
                     }
                     session.out.flush()?;
                 }
