@@ -471,7 +471,10 @@ impl Ask {
         let request = with_app(&setup, async |app| Ok(app.request_mcp(wish).await?))?;
         match session.out.json {
             true => session.out.json(&request)?,
-            false => session.out.line(format_args!("request {} is pending", request.id))?,
+            false => session.out.line(format_args!(
+                "request {} is pending; the administrators are told of it, and you of their answer",
+                request.id
+            ))?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -514,7 +517,7 @@ impl Review {
     fn run(self, session: &mut Session) -> Outcome {
         let by = user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
         let how = if self.approve { "approved" } else { "rejected" };
-        let words = format!("request {} is {how}", self.id);
+        let words = format!("request {} is {how}; the user who asked is told of it", self.id);
         change(session, &words, async |app| {
             Ok(app.review_mcp_request(self.id, (self.approve, by), self.note).await?)
         })
