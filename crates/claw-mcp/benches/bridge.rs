@@ -20,7 +20,7 @@ use claw_core::store::{
 };
 use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, SecretName, ServerName, SessionKey, TenantId};
-use claw_host::{MemoryStore, SystemClock};
+use claw_host::SystemClock;
 use claw_mcp::{Clients, Hub, HubOptions, McpSecrets, Parts, Served, http_server};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
@@ -28,6 +28,7 @@ use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
 use claw_registry::{Executor, OfferOptions, Registry, Request};
 use claw_store::SqliteStore;
+use claw_store_memory::MemoryStore;
 use claw_testkit::{FakeShell, Reply};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsResult,

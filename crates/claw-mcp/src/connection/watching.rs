@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::Control;
-use claw_registry::validate::Validator;
+use claw_schema::validate::Validator;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{Peer, ServiceError};

@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
-use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{AnyTool, Digest, Meta, Spec, Unavailable};
+use claw_schema::dialect::{self, Dialect};
 use smol_str::SmolStr;
 
 use super::schemas::Schemas;
 use super::{Context, Factory};
-use crate::validate::{self, Validator};
+use claw_schema::validate::{self, Validator};
 
 const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
 
