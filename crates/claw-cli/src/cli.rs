@@ -102,7 +102,7 @@ enum Command {
     /// Show and test the sandbox of commands, and run one in it.
     #[command(subcommand)]
     Sandbox(commands::sandbox::Sandbox),
-    /// Keep secrets sealed: set, list and remove them, and rotate their keys.
+    /// Store secrets encrypted: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
     /// Give programs credentials that agents never see: add, list, test and remove them.

@@ -12,6 +12,7 @@ pub mod graph;
 pub mod id;
 pub mod image;
 pub mod message;
+pub mod nearest;
 pub mod port;
 pub mod provenance;
 pub mod redact;

@@ -13,8 +13,8 @@ use smol_str::SmolStr;
 use crate::config::{PolicyConfig, SubagentTools};
 use crate::entry::{BadEntry, Entry, List, Target};
 use crate::group;
-use crate::nearest::nearest;
 use crate::pipeline::{Kind, Policy, ToolSet};
+use claw_core::nearest::nearest;
 
 mod survey;
 

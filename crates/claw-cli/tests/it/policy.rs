@@ -53,7 +53,7 @@ fn lint_fails_on_an_error_and_on_anything_when_strict() {
     let home = Home::with_config(POLICY);
     insta::assert_snapshot!("lint", home.run(&["policy", "lint"]).shown());
     let clean = Home::new().run(&["policy", "lint", "--strict"]);
-    assert_eq!((clean.code, clean.stdout.as_str()), (0, "nothing to say\n"));
+    assert_eq!((clean.code, clean.stdout.as_str()), (0, "No problems found.\n"));
     let findings = home.run(&["policy", "lint", "--json"]).json();
     assert_eq!(findings[0]["severity"], "error");
 }

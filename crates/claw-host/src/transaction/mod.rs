@@ -209,7 +209,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Removes a directory with everything in it, regardless of its modes.
-pub(crate) fn remove_whole(path: &Path) -> io::Result<()> {
+pub fn remove_whole(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     match entry::open_root(parent) {
         Ok(parent) => tree::remove(parent.as_fd(), name),

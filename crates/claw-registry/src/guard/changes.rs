@@ -20,7 +20,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::files::unified_diff;
 use super::{Grant, Site};
-use crate::execute::question;
+use crate::execute::summary;
 use crate::scrub::CallScrubber;
 use crate::{Asking, Executor, Offer, approval};
 
@@ -269,7 +269,7 @@ impl ChangeSite {
             let path = shown_path(path);
             lines.push(format!("{path}: {why}{}", change.map(described).unwrap_or_default()));
             let shown = diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES);
-            lines.push(question::block(&shown, scrubber));
+            lines.push(summary::block(&shown, scrubber));
             bound.push((path, after.map(|bytes| Digest::of_bytes(&bytes))));
         }
         if asked.len() > SHOWN_FILES {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::TenantId;
-use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
-use claw_store::Place;
+use claw_schema::dialect::{self, Dialect};
+use claw_store::StoreLocation;
 use claw_store::seal::KeySource;
 
 use super::Error;
@@ -94,11 +94,11 @@ impl Setup {
     }
 
     /// The place of the store.
-    pub fn place(&self) -> Result<Place, Error> {
+    pub fn place(&self) -> Result<StoreLocation, Error> {
         match self.loaded.place(&self.around) {
             Some(place) => Ok(place),
             // The data directory is missing.
-            None => self.data_dir().map(Place::File),
+            None => self.data_dir().map(StoreLocation::File),
         }
     }
 

@@ -303,8 +303,10 @@ impl AskedFor for RemoteView {
     async fn ended(&self, question: &Question) -> Option<String> {
         let pending = self.client.approvals().await.ok()?;
         let is_over = pending.iter().all(|approval| approval.id != question.id);
-        is_over
-            .then(|| "the question is over: it was answered elsewhere, expired or was withdrawn".to_owned())
+        is_over.then(|| {
+            "the approval is no longer pending: it was answered elsewhere, expired or was withdrawn"
+                .to_owned()
+        })
     }
 
     fn checker(&self) -> Box<approve::input::Check<'static>> {

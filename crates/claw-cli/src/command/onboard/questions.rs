@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use claw_core::nearest::nearest;
 use claw_llm::{
     EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
 };
-use claw_policy::nearest::nearest;
 use claw_policy::scrub::Scrubber;
 use clawsmith::app::onboard::{NewKey, NewModel};
 use clawsmith::config::Surroundings;
@@ -108,7 +108,7 @@ impl Questions<'_> {
             tell(format!("{:>4}  {:<11} {note}", at + 1, known.name).trim_end());
         }
         tell(format_args!(
-            "{:>4}  {OWN:<11} any other address that is spoken to as OpenAI is",
+            "{:>4}  {OWN:<11} any other OpenAI-compatible endpoint",
             KNOWN_PROVIDERS.len() + 1
         ));
         let usual = KNOWN_PROVIDERS.iter().find(|known| self.variable_of(known).is_some());

@@ -34,7 +34,7 @@ impl Lint {
                 session.out.prose(finding)?;
             }
             if findings.is_empty() {
-                session.out.line("nothing to say")?;
+                session.out.line("No problems found.")?;
             }
         }
         let bad = findings.iter().any(|finding| self.strict || finding.severity == Severity::Error);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use claw_core::TenantId;
 use claw_core::port::{AgentDirectory as _, Model, Models as _, ResolvedAgent};
 use claw_core::store::ProgramCard;
-use claw_host::shell::digest_program;
 use claw_llm::{EnvKeys, Keys, Providers};
+use claw_sandbox::shell::digest_program;
 
 use super::{Finding, State};
 use crate::app::credentials::usable;
