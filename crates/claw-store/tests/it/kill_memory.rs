@@ -228,7 +228,11 @@ async fn extract(store: &impl GraphStore, now: UnixMillis, lease: Duration) {
     for work in store.claim_unextracted(now, now, lease, 4).await.unwrap() {
         say("extract");
         let facts = facts(&work.key.path, value_of(&work.text));
-        let from = FactsFrom::Document { key: work.key.clone(), version: work.version, model: "local/kill".to_owned() };
+        let from = FactsFrom::Document {
+            key: work.key.clone(),
+            version: work.version,
+            model: "local/kill".to_owned(),
+        };
         store.keep_facts(&from, facts, now).await.unwrap();
         say("extracted");
     }

@@ -180,7 +180,10 @@ async fn graph(store: &impl Store) {
         let key = document(of, Some("ann"), "memory/graph ä.md");
         let version = store.put_document(&key, ODD, None, NOW).await.unwrap();
         let person = GraphOwner { tenant: tenant(of), agent: None, user: None };
-        for from in [FactsFrom::Document { key: key.clone(), version, model: ODD.to_owned() }, FactsFrom::Person(person)] {
+        for from in [
+            FactsFrom::Document { key: key.clone(), version, model: ODD.to_owned() },
+            FactsFrom::Person(person),
+        ] {
             let entity = |name: &str| NewEntity {
                 said: EntityFacts {
                     description: ODD.to_owned(),
