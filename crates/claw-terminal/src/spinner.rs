@@ -3,17 +3,17 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::output::{style, told_columns, visible, width};
+use crate::{style, told_columns, visible, width};
 
 /// The interval between its frames.
-pub(super) const TICK: Duration = Duration::from_millis(120);
+pub const TICK: Duration = Duration::from_millis(120);
 /// Silence shorter than this needs no sign.
 const SILENCE: Duration = Duration::from_millis(500);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// The line that moves, below everything that was shown.
 #[derive(Debug)]
-pub(super) struct Spinner {
+pub struct Spinner {
     works: bool,
     is_shown: bool,
     frame: usize,
@@ -21,14 +21,15 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    pub(super) fn new(json: bool) -> Self {
+    /// Moves on a terminal only, and not beside JSON.
+    pub fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal() && io::stderr().is_terminal();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Self { works: terminal && !is_dumb && !json, is_shown: false, frame: 0, quiet_since: Instant::now() }
     }
 
     /// Draws the next frame, with what the run waits for.
-    pub(super) fn tick(&mut self, what: &str) {
+    pub fn tick(&mut self, what: &str) {
         if !self.works || self.quiet_since.elapsed() < SILENCE {
             return;
         }
@@ -48,26 +49,10 @@ impl Spinner {
     }
 
     /// Clears the line for other output.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.quiet_since = Instant::now();
         if std::mem::take(&mut self.is_shown) {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }
-    }
-}
-
-/// Formats a duration.
-pub(super) fn seconds(time: Duration) -> String {
-    match time.as_secs() {
-        0..=59 => format!("{} s", time.as_secs()),
-        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
-    }
-}
-
-/// Formats a number of tokens.
-pub(super) fn tokens(count: u64) -> String {
-    match count {
-        0..=999 => format!("{count} tokens"),
-        _ => format!("{}.{}k tokens", count / 1000, count % 1000 / 100),
     }
 }

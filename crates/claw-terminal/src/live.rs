@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
-use super::visible;
+use crate::visible;
 
 /// The destination of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +16,13 @@ enum To {
 }
 
 /// Shows pieces of text as they come.
-pub(crate) struct Live {
+#[derive(Debug)]
+pub struct Live {
     to: To,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     shown: bool,
     /// True if a line has begun and not ended.
@@ -29,7 +30,8 @@ struct State {
 }
 
 impl Live {
-    pub(crate) fn new(json: bool) -> Self {
+    /// Shows them on a terminal only; on standard error where the result is JSON.
+    pub fn new(json: bool) -> Self {
         let to = match (json, io::stdout().is_terminal(), io::stderr().is_terminal()) {
             (false, true, _) => To::Stdout,
             (_, _, true) => To::Stderr,
@@ -38,7 +40,8 @@ impl Live {
         Self { to, state: Mutex::default() }
     }
 
-    pub(crate) fn show(&self, text: &str) {
+    /// Shows a piece.
+    pub fn show(&self, text: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.to == To::Nobody || text.is_empty() {
             return;
@@ -49,7 +52,7 @@ impl Live {
     }
 
     /// Ends a line that has begun.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut state.open) {
             self.write("\n");
@@ -57,7 +60,7 @@ impl Live {
     }
 
     /// Returns whether the result was already shown on standard output.
-    pub(crate) fn has_shown(&self) -> bool {
+    pub fn has_shown(&self) -> bool {
         self.to == To::Stdout && self.state.lock().unwrap_or_else(PoisonError::into_inner).shown
     }
 

@@ -1,13 +1,13 @@
 //! Reads a person's input: lines with history, several at once, completed with Tab.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::OpenOptions;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clawsmith::app::Setup;
-use clawsmith::app::completion::{self, Names};
 use reedline::{
     ColumnarMenu, Completer, CompletionResult, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
     MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline,
@@ -15,15 +15,14 @@ use reedline::{
     default_emacs_keybindings,
 };
 
-use crate::cli::Session;
-use crate::failure::Failure;
-
 /// The number of lines remembered.
 const LINES: usize = 1000;
 const MENU: &str = "completions";
 
 /// The person's input.
-pub(super) enum Heard {
+#[derive(Debug)]
+pub enum Heard {
+    /// A line, or several.
     Line(String),
     /// Ctrl-C: the line is dropped.
     Nothing,
@@ -31,26 +30,40 @@ pub(super) enum Heard {
     End,
 }
 
-/// Reads lines, with those of earlier chats in the history.
-pub(super) struct Lines {
+/// A replacement for the word at the cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// The start of the word, in bytes of the line.
+    pub start: usize,
+    /// The text for it.
+    pub value: String,
+    /// A few words about it.
+    pub about: String,
+    /// True if a blank follows; a directory continues.
+    pub is_whole: bool,
+}
+
+/// Completes a line at a byte of it.
+type Complete = dyn Fn(&str, usize) -> Vec<Completion> + Send;
+
+/// Reads lines, with those of earlier times in the history.
+pub struct LineEditor {
     editor: Option<Reedline>,
-    known: Arc<Mutex<Known>>,
+    complete: Arc<Mutex<Box<Complete>>>,
 }
 
-/// The completable names and files.
-#[derive(Debug, Default)]
-struct Known {
-    names: Names,
-    workspace: PathBuf,
+impl fmt::Debug for LineEditor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineEditor").finish_non_exhaustive()
+    }
 }
 
-impl Lines {
-    pub(super) fn new(setup: &Setup, session: &Session) -> Result<Self, Failure> {
-        let file = setup.data_dir()?.join("chat-history");
-        // The history is readable by its owner alone.
-        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(&file);
-        let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, file).ok());
-        let known = Arc::new(Mutex::new(Known::default()));
+impl LineEditor {
+    /// An editor with its history in this file, which only its owner may read.
+    pub fn new(history: &Path, colours: bool) -> Self {
+        let made = OpenOptions::new().create(true).append(true).mode(0o600).open(history);
+        let history = made.ok().and_then(|_| FileBackedHistory::with_file(LINES, history.to_owned()).ok());
+        let complete: Arc<Mutex<Box<Complete>>> = Arc::new(Mutex::new(Box::new(|_, _| Vec::new())));
         let mut keys = default_emacs_keybindings();
         let next =
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]);
@@ -62,10 +75,10 @@ impl Lines {
         );
         let menu = ColumnarMenu::default().with_name(MENU);
         let mut editor = Reedline::create()
-            .with_ansi_colors(session.out.shows_styles())
+            .with_ansi_colors(colours)
             .use_bracketed_paste(true)
             .with_validator(Box::new(Continued))
-            .with_completer(Box::new(Completions(Arc::clone(&known))))
+            .with_completer(Box::new(Completions(Arc::clone(&complete))))
             .with_quick_completions(true)
             .with_partial_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
@@ -73,16 +86,16 @@ impl Lines {
         if let Some(history) = history {
             editor = editor.with_history(Box::new(history));
         }
-        Ok(Self { editor: Some(editor), known })
+        Self { editor: Some(editor), complete }
     }
 
-    /// Sets the names and files to complete.
-    pub(super) fn know(&self, names: Names, workspace: PathBuf) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known { names, workspace };
+    /// Sets how Tab completes a line.
+    pub fn complete_with(&self, complete: impl Fn(&str, usize) -> Vec<Completion> + Send + 'static) {
+        *self.complete.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(complete);
     }
 
     /// Puts a text into the next line, as if it were typed.
-    pub(super) fn put(&mut self, text: &str) {
+    pub fn put(&mut self, text: &str) {
         if let Some(editor) = &mut self.editor
             && !text.is_empty()
         {
@@ -91,16 +104,16 @@ impl Lines {
     }
 
     /// The next line. Reading a terminal cannot be stopped, so it has a thread of its own.
-    pub(super) async fn next(&mut self, prompt: String) -> Result<Heard, Failure> {
-        let gone = || Failure::failed("the terminal cannot be read");
+    pub async fn next(&mut self, prompt: String) -> io::Result<Heard> {
+        let gone = || io::Error::other("a line is being read already");
         let mut editor = self.editor.take().ok_or_else(gone)?;
         let read = tokio::task::spawn_blocking(move || {
             let read = editor.read_line(&Named(prompt));
             (editor, read)
         });
-        let (editor, read) = read.await.map_err(|error| gone().because(error))?;
+        let (editor, read) = read.await.map_err(io::Error::other)?;
         self.editor = Some(editor);
-        match read.map_err(|error| gone().because(error))? {
+        match read.map_err(io::Error::other)? {
             Signal::Success(line) => Ok(Heard::Line(line.replace("\\\n", "\n"))),
             Signal::CtrlD => Ok(Heard::End),
             _ => Ok(Heard::Nothing),
@@ -120,12 +133,12 @@ impl Validator for Continued {
     }
 }
 
-struct Completions(Arc<Mutex<Known>>);
+struct Completions(Arc<Mutex<Box<Complete>>>);
 
 impl Completer for Completions {
     fn complete(&mut self, line: &str, at: usize) -> CompletionResult {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = completion::complete(line, at, &known.names, &known.workspace);
+        let complete = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = complete(line, at);
         let suggestions: Vec<Suggestion> = found
             .into_iter()
             .map(|found| Suggestion {

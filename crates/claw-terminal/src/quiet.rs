@@ -14,11 +14,11 @@ const PASTES_AS_TYPED: &[u8] = b"\x1b[?2004l";
 
 /// A terminal that does not echo input, until this is dropped. Ctrl-C still interrupts.
 #[derive(Debug)]
-pub(super) struct Quiet(Termios);
+pub struct Quiet(Termios);
 
 impl Quiet {
     /// Turns the echo off; `None` if there is no terminal.
-    pub(super) fn begin() -> Option<Self> {
+    pub fn begin() -> Option<Self> {
         let stdin = io::stdin();
         if !stdin.is_terminal() || !io::stderr().is_terminal() {
             return None;
@@ -32,7 +32,7 @@ impl Quiet {
     }
 
     /// Takes the input typed so far, so that it is not read as an answer.
-    pub(super) fn take_typed(&self) -> String {
+    pub fn take_typed(&self) -> String {
         let (stdin, mut typed) = (io::stdin(), Vec::new());
         loop {
             let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];

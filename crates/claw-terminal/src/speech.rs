@@ -1,16 +1,17 @@
 //! Text on a terminal as it streams, with lines broken between words. A complete line is written again,
 //! styled.
 
-use super::markdown::{Markdown, table};
-use crate::failure::Failure;
-use crate::output::{Out, indent, prose, visible, width};
+use std::io;
+
+use crate::markdown::{Markdown, table};
+use crate::{Out, indent, prose, visible, width};
 
 /// The most rows of a line that are rewritten: more may have left the screen.
 const MOST_ROWS: usize = 20;
 
 /// The answer that is being printed.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub struct Speech {
     markdown: Markdown,
     /// The incomplete line, including the pending word.
     line: String,
@@ -26,7 +27,7 @@ pub(super) struct Speech {
 
 impl Speech {
     /// Prints more text.
-    pub(super) fn say(&mut self, out: &mut Out, text: &str) -> Result<(), Failure> {
+    pub fn say(&mut self, out: &mut Out, text: &str) -> io::Result<()> {
         let Some(columns) = out.columns() else { return out.piece(text) };
         // The last column stays free: terminals differ in where the next character goes.
         let columns = columns.saturating_sub(1).max(1);
@@ -49,12 +50,12 @@ impl Speech {
     }
 
     /// Returns whether the row is empty.
-    pub(super) fn is_at_line_start(&self) -> bool {
+    pub fn is_at_line_start(&self) -> bool {
         self.line.is_empty() && self.taken == 0
     }
 
     /// Writes the pending word, on the next row if it does not fit on this one.
-    fn flush(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
+    fn flush(&mut self, out: &mut Out, columns: usize) -> io::Result<()> {
         let word = std::mem::take(&mut self.word);
         let (wide, text) = (width(&word), word.trim_start());
         let breaks = self.taken + wide > columns && !text.is_empty() && !self.stays_as_it_is();
@@ -78,14 +79,14 @@ impl Speech {
     }
 
     /// Prints the rest: the answer is complete.
-    pub(super) fn finish(&mut self, out: &mut Out) -> Result<(), Failure> {
+    pub fn finish(&mut self, out: &mut Out) -> io::Result<()> {
         let Some(columns) = out.columns() else { return Ok(()) };
         self.end_table(out, columns.saturating_sub(1).max(1))?;
         out.flush()
     }
 
     /// Writes a table that is whole again, with its columns aligned.
-    fn end_table(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
+    fn end_table(&mut self, out: &mut Out, columns: usize) -> io::Result<()> {
         let lines = std::mem::take(&mut self.table);
         let is_over = lines.len() > MOST_ROWS || lines.iter().any(|line| width(line) > columns);
         if lines.is_empty() || is_over || !out.shows_styles() {
@@ -96,7 +97,7 @@ impl Speech {
     }
 
     /// The line is whole.
-    fn end(&mut self, out: &mut Out, columns: usize) -> Result<(), Failure> {
+    fn end(&mut self, out: &mut Out, columns: usize) -> io::Result<()> {
         let as_it_is = self.stays_as_it_is();
         let (line, rows) = (std::mem::take(&mut self.line), std::mem::take(&mut self.rows));
         self.taken = 0;

@@ -1,4 +1,5 @@
-use super::{Cell, Table, escaped, visible};
+use super::{escaped, visible};
+use crate::{Cell, Table};
 
 #[track_caller]
 fn check(text: &str, expected: &str) {

@@ -2,10 +2,14 @@
 
 use anstyle::Style;
 
-use super::{style, visible, wrap};
+use crate::{style, visible, wrap};
+
+/// A column of a table of values: its header, and the cell of a value.
+pub type Column<'a, T> = (&'static str, &'a dyn Fn(&T) -> Cell);
 
 /// Rows of the same length under a header.
-pub(crate) struct Table {
+#[derive(Debug)]
+pub struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
@@ -40,7 +44,7 @@ struct Place {
 
 /// A cell, and its style on a terminal.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     look: Look,
 }
@@ -56,27 +60,33 @@ enum Look {
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl ToString) -> Self {
+    /// A plain cell.
+    pub fn new(text: impl ToString) -> Self {
         Self { text: text.to_string(), look: Look::Plain }
     }
 
-    pub(crate) fn good(text: impl ToString) -> Self {
+    /// A good state.
+    pub fn good(text: impl ToString) -> Self {
         Self { look: Look::Good, ..Self::new(text) }
     }
 
-    pub(crate) fn bad(text: impl ToString) -> Self {
+    /// A bad state.
+    pub fn bad(text: impl ToString) -> Self {
         Self { look: Look::Bad, ..Self::new(text) }
     }
 
-    pub(crate) fn warning(text: impl ToString) -> Self {
+    /// A state to look at.
+    pub fn warning(text: impl ToString) -> Self {
         Self { look: Look::Warning, ..Self::new(text) }
     }
 
-    pub(crate) fn quiet(text: impl ToString) -> Self {
+    /// A secondary text.
+    pub fn quiet(text: impl ToString) -> Self {
         Self { look: Look::Quiet, ..Self::new(text) }
     }
 
-    pub(crate) fn strong(text: impl ToString) -> Self {
+    /// A text to be seen first.
+    pub fn strong(text: impl ToString) -> Self {
         Self { look: Look::Strong, ..Self::new(text) }
     }
 
@@ -93,21 +103,33 @@ impl Cell {
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(header: [&'static str; N]) -> Self {
+    /// A table of values, a row each.
+    pub fn of<T>(values: &[T], columns: &[Column<'_, T>]) -> Self {
+        let row = |value: &T| columns.iter().map(|(_, cell)| cell(value)).collect();
+        Self {
+            header: columns.iter().map(|(name, _)| *name).collect(),
+            rows: values.iter().map(row).collect(),
+        }
+    }
+
+    /// An empty table.
+    pub fn new<const N: usize>(header: [&'static str; N]) -> Self {
         Self { header: header.to_vec(), rows: Vec::new() }
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(cells.to_vec());
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether it has no rows.
+    pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// Formats the table within the terminal's width, completely: long texts are wrapped between words, and
     /// columns without room beside the others go below them, indented.
-    pub(super) fn for_terminal(&self, width: usize, colour: bool) -> String {
+    pub fn for_terminal(&self, width: usize, colour: bool) -> String {
         let lines = self.layout(width.max(LEAST_WIDTH));
         let mut text = String::new();
         if self.header.iter().any(|name| !name.is_empty()) {
@@ -174,7 +196,7 @@ impl Table {
     }
 
     /// Formats columns aligned with blanks, one line per row of any width.
-    pub(super) fn plain(&self) -> String {
+    pub fn plain(&self) -> String {
         let header = self.header.iter().map(|text| text.to_uppercase()).collect::<Vec<_>>();
         let rows =
             self.rows.iter().map(|row| row.iter().map(|cell| one_line(&visible(&cell.text))).collect());

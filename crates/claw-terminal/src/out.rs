@@ -1,12 +1,4 @@
 //! Output for people and programs: tables and colour on a terminal, plain when piped, JSON on request.
-//!
-//! Text from a tool, a file or another person is never written to a terminal with its control characters:
-//! they could move the cursor and rewrite earlier output.
-
-mod live;
-pub(crate) mod style;
-mod table;
-mod wrap;
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -15,32 +7,33 @@ use std::sync::OnceLock;
 use anstyle::Style;
 use serde::Serialize;
 
-pub(crate) use live::Live;
-pub(crate) use table::{Cell, Table};
-pub(crate) use wrap::{beside, indent, prose, width};
-
-use crate::failure::Failure;
+use crate::style;
+use crate::table::{Column, Table};
+use crate::wrap::prose;
 
 /// The width of the terminal that will show the piped output.
 static COLUMNS: OnceLock<usize> = OnceLock::new();
 
 /// Fits the output to so many columns, even if it does not go to a terminal.
-pub(crate) fn fit_to(columns: usize) {
+pub fn fit_to(columns: usize) {
     // The first one holds, and there is one.
     let _ = COLUMNS.set(columns);
 }
 
 /// Standard output, as this run wants it.
-pub(crate) struct Out {
+#[derive(Debug)]
+pub struct Out {
     /// A writer that does not strip colours: a tool's output is piped byte for byte.
     writer: BufWriter<io::Stdout>,
-    pub(crate) json: bool,
+    /// Programs read it: results are JSON.
+    pub json: bool,
     terminal: bool,
     colour: bool,
 }
 
 impl Out {
-    pub(crate) fn stdout(json: bool) -> Self {
+    /// Opens standard output; `json` if programs read it.
+    pub fn stdout(json: bool) -> Self {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = terminal && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
@@ -48,17 +41,49 @@ impl Out {
     }
 
     /// Writes one value as JSON and a line break.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+    pub fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value)?;
-        Ok(writeln!(self.writer, "{}", escaped(&text))?)
+        writeln!(self.writer, "{}", escaped(&text))
     }
 
-    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
-        Ok(writeln!(self.writer, "{text}")?)
+    /// Writes a line.
+    pub fn line(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.writer, "{text}")
+    }
+
+    /// Tells the result of an operation: the value to programs, a sentence to people.
+    pub fn told(&mut self, value: &impl Serialize, words: impl std::fmt::Display) -> io::Result<()> {
+        match self.json {
+            true => self.json(value),
+            false => self.line(words),
+        }
+    }
+
+    /// Lists values: all of them to programs, a table to people, and `empty` where there are none.
+    pub fn list<T: Serialize>(
+        &mut self,
+        values: &[T],
+        empty: &str,
+        columns: &[Column<'_, T>],
+    ) -> io::Result<()> {
+        match self.json {
+            true => self.json(&values),
+            false if values.is_empty() => self.line(empty),
+            false => self.table(&Table::of(values, columns)),
+        }
+    }
+
+    /// Writes names and their values; those without a value are left out.
+    pub fn fields<'a>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'a str, Option<String>)>,
+    ) -> io::Result<()> {
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.into_iter().try_for_each(|(name, value)| self.field(name, &value))
     }
 
     /// Writes a line for people, wrapped between words.
-    pub(crate) fn prose(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+    pub fn prose(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
         match self.columns() {
             Some(columns) => self.line(prose(&visible(&text.to_string()), columns)),
             None => self.line(text),
@@ -66,7 +91,7 @@ impl Out {
     }
 
     /// Writes a name and its value, wrapped below itself.
-    pub(crate) fn field(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+    pub fn field(&mut self, name: &str, value: &str) -> io::Result<()> {
         const INDENT: usize = 11;
         let value = visible(value);
         let value = match self.columns() {
@@ -80,26 +105,28 @@ impl Out {
     }
 
     /// Writes a line in a style, if styles are shown.
-    pub(crate) fn styled(&mut self, style: Style, text: &str) -> Result<(), Failure> {
+    pub fn styled(&mut self, style: Style, text: &str) -> io::Result<()> {
         let style = if self.colour { style } else { Style::new() };
         self.line(format_args!("{style}{text}{style:#}"))
     }
 
-    pub(crate) fn heading(&mut self, text: &str) -> Result<(), Failure> {
+    /// Writes the title of a part.
+    pub fn heading(&mut self, text: &str) -> io::Result<()> {
         let text = self.columns().map_or(Cow::Borrowed(text), |columns| Cow::Owned(prose(text, columns)));
         self.styled(style::HEADING, &text)
     }
 
-    pub(crate) fn table(&mut self, table: &Table) -> Result<(), Failure> {
+    /// Writes a table, fitted to the terminal.
+    pub fn table(&mut self, table: &Table) -> io::Result<()> {
         let text = match self.columns() {
             Some(columns) => table.for_terminal(columns, self.colour),
             None => table.plain(),
         };
-        Ok(self.writer.write_all(text.as_bytes())?)
+        self.writer.write_all(text.as_bytes())
     }
 
     /// Writes text from elsewhere, with a line break at its end.
-    pub(crate) fn foreign(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn foreign(&mut self, text: &str) -> io::Result<()> {
         let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
         self.writer.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
@@ -109,14 +136,14 @@ impl Out {
     }
 
     /// Writes a piece of streaming text from elsewhere, at once.
-    pub(crate) fn piece(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn piece(&mut self, text: &str) -> io::Result<()> {
         let text = if self.terminal { visible(text) } else { Cow::Borrowed(text) };
         self.writer.write_all(text.as_bytes())?;
         self.flush()
     }
 
     /// Returns the number of columns of the terminal; `None` if it is none.
-    pub(crate) fn columns(&self) -> Option<usize> {
+    pub fn columns(&self) -> Option<usize> {
         match COLUMNS.get() {
             Some(columns) => Some(*columns),
             None => self.terminal.then(|| columns_of(&io::stdout())),
@@ -124,19 +151,24 @@ impl Out {
     }
 
     /// Returns whether styles are shown.
-    pub(crate) fn shows_styles(&self) -> bool {
+    pub fn shows_styles(&self) -> bool {
         self.colour
     }
 
     /// Writes one value as JSON on a line of its own, shown at once.
-    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+    pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
         let text = serde_json::to_string(value)?;
         writeln!(self.writer, "{}", escaped(&text))?;
         self.flush()
     }
 
+    /// Writes a unified diff from elsewhere.
+    pub fn diff(&mut self, diff: &str) -> io::Result<()> {
+        diff.lines().try_for_each(|line| self.diff_line(line))
+    }
+
     /// Writes a line of a unified diff from elsewhere.
-    pub(crate) fn diff_line(&mut self, line: &str) -> Result<(), Failure> {
+    pub fn diff_line(&mut self, line: &str) -> io::Result<()> {
         let style = match line.as_bytes().first() {
             Some(b'+') => style::ADDED,
             Some(b'-') => style::TAKEN,
@@ -147,17 +179,19 @@ impl Out {
         self.styled(style, &line)
     }
 
-    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        Ok(self.writer.write_all(bytes)?)
+    /// Writes bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.write_all(bytes)
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        Ok(self.writer.flush()?)
+    /// Shows everything written so far.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
     }
 }
 
 /// Text without control characters other than line breaks and tabs: each shown by its picture.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
@@ -210,7 +244,7 @@ fn columns_of(terminal: &impl std::os::fd::AsFd) -> usize {
 }
 
 /// Returns the width of standard error; `None` if it is not a terminal.
-pub(crate) fn told_columns() -> Option<usize> {
+pub fn told_columns() -> Option<usize> {
     let stderr = io::stderr();
     COLUMNS.get().copied().or_else(|| stderr.is_terminal().then(|| columns_of(&stderr)))
 }
@@ -225,21 +259,21 @@ fn fitted(text: &str) -> Cow<'_, str> {
 }
 
 /// Writes a line on standard error, for people: progress, notes, questions.
-pub(crate) fn tell(text: impl std::fmt::Display) {
+pub fn tell(text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
     let _ = writeln!(anstream::stderr().lock(), "{}", fitted(&text));
 }
 
 /// Prints the output of a program or a tool in a style, keeping its lines.
-pub(crate) fn tell_styled(style: Style, text: impl std::fmt::Display) {
+pub fn tell_styled(style: Style, text: impl std::fmt::Display) {
     let text = text.to_string();
     // Nothing is left to be done about standard error failing.
     let _ = writeln!(anstream::stderr().lock(), "{style}{}{style:#}", visible(&text));
 }
 
 /// Writes a line on standard error that begins with the kind of problem.
-pub(crate) fn complain(word: &str, text: impl std::fmt::Display) {
+pub fn complain(word: &str, text: impl std::fmt::Display) {
     let (style, text) = (style::BAD, format!("{word}: {text}"));
     let text = fitted(&text);
     let (word, rest) = text.split_at(word.len() + 1);

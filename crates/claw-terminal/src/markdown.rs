@@ -2,23 +2,23 @@
 
 use anstyle::Style;
 
-use crate::output::{style, width};
+use crate::{style, width};
 
 /// The blocks that earlier lines have opened.
 #[derive(Debug, Default)]
-pub(super) struct Markdown {
+pub(crate) struct Markdown {
     /// The language of the block of code that is open.
     code: Option<String>,
 }
 
 impl Markdown {
     /// Returns whether a block of code is open.
-    pub(super) fn is_code(&self) -> bool {
+    pub(crate) fn is_code(&self) -> bool {
         self.code.is_some()
     }
 
     /// Returns the styled line; `None` if it is shown as it is.
-    pub(super) fn line(&mut self, line: &str) -> Option<String> {
+    pub(crate) fn line(&mut self, line: &str) -> Option<String> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
             self.code = match self.code {
                 Some(_) => None,
@@ -108,7 +108,7 @@ fn span(from: &str, is_word_start: bool) -> Option<(String, &str)> {
 }
 
 /// Aligns the columns of a table within the terminal's width; `None` if the lines are not a table.
-pub(super) fn table(lines: &[String], columns: usize) -> Option<String> {
+pub(crate) fn table(lines: &[String], columns: usize) -> Option<String> {
     let cells = |line: &String| -> Vec<String> {
         let line = line.trim().trim_start_matches('|');
         let line = line.strip_suffix('|').unwrap_or(line);

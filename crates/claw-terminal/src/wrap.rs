@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 const JOINTS: &[char] = &['/', ',', ';', ':', '&', '?', '='];
 
 /// Returns the number of columns of a text; styles take none.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     match text.contains('\u{1b}') {
         true => anstream::adapter::strip_str(text).to_string().width(),
         false => text.width(),
@@ -17,7 +17,7 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Wraps a text to at most so many columns, as far as its words allow. Continuation lines are indented by the
 /// beginning of their line (blanks, the mark of a list).
-pub(crate) fn prose(text: &str, columns: usize) -> String {
+pub fn prose(text: &str, columns: usize) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
         // Tabs make a table of it, and a command is there to be copied.
@@ -37,7 +37,7 @@ pub(crate) fn prose(text: &str, columns: usize) -> String {
 }
 
 /// A text behind a label, its rows below each other.
-pub(crate) fn beside(label: &str, text: &str, columns: Option<usize>) -> String {
+pub fn beside(label: &str, text: &str, columns: Option<usize>) -> String {
     let start = width(label);
     let rows = match columns {
         Some(columns) => wrapped(text, columns, (start, start)),
@@ -47,7 +47,7 @@ pub(crate) fn beside(label: &str, text: &str, columns: Option<usize>) -> String 
 }
 
 /// Returns the indentation of the lines that continue this one.
-pub(crate) fn indent(line: &str) -> usize {
+pub fn indent(line: &str) -> usize {
     let text = line.trim_start();
     let blanks = line.len() - text.len();
     let mark = ["• ", "- ", "* ", "> "].iter().any(|mark| text.starts_with(mark));
@@ -87,7 +87,7 @@ fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<S
 }
 
 /// Wraps a cell into rows of at most so many columns, breaking words if necessary.
-pub(super) fn cell(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn cell(text: &str, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.split('\n').map(|line| line.replace('\t', " ")) {
         for row in wrapped(&line, columns, (0, 0)) {
