@@ -11,6 +11,7 @@ pub mod event;
 pub mod graph;
 pub mod id;
 pub mod image;
+pub mod listeners;
 pub mod message;
 pub mod nearest;
 pub mod port;

@@ -10,6 +10,14 @@ const SHORTEST_PART: usize = 3;
 /// Longest word that can be a misspelt name.
 const LONGEST: usize = 128;
 
+/// Returns the candidate that the word is a slip of: the same word but for a few letters. Unlike [`nearest`], a word that
+/// only contains a candidate is another word.
+pub fn misspelt<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
+    let wanted = folded(word);
+    let near = nearest(word, candidates)?;
+    is_close(&wanted, &folded(near.as_ref())).then_some(near)
+}
+
 /// The probable intention: another spelling, a close one, or the only candidate that contains the word or is
 /// a part of it.
 pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
@@ -24,9 +32,7 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
         let (a, b) = (&candidates[*a], &candidates[*b]);
         likeness(&a.0).total_cmp(&likeness(&b.0)).then_with(|| b.1.as_ref().cmp(a.1.as_ref()))
     })?;
-    let longer = wanted.chars().count().max(candidates[best].0.chars().count());
-    let close = if longer < LONG { CLOSE_SHORT } else { CLOSE };
-    if likeness(&candidates[best].0) >= close {
+    if is_close(&wanted, &candidates[best].0) {
         return Some(candidates.swap_remove(best).1);
     }
     let is_part = |other: &str| {
@@ -42,6 +48,13 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
     }
 }
 
+/// Returns whether two folded words differ by a few letters.
+fn is_close(a: &str, b: &str) -> bool {
+    let longer = a.chars().count().max(b.chars().count());
+    let close = if longer < LONG { CLOSE_SHORT } else { CLOSE };
+    strsim::normalized_damerau_levenshtein(a, b) >= close
+}
+
 /// Only letters and digits, in lower case.
 fn folded(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -49,7 +62,7 @@ fn folded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{misspelt, nearest};
 
     #[track_caller]
     fn check(word: &str, expected: Option<&str>) {
@@ -67,6 +80,16 @@ mod tests {
         check("browser", None);
         check("", None);
         check("🦀", None);
+    }
+
+    #[test]
+    fn a_longer_name_is_no_slip() {
+        let slip = |word| misspelt(word, ["web_fetch", "exec", "read_file"]);
+        assert_eq!(slip("exce"), Some("exec"));
+        assert_eq!(slip("WebFetch"), Some("web_fetch"));
+        assert_eq!(slip("web_fetch_intranet"), None);
+        assert_eq!(nearest("web_fetch_intranet", ["web_fetch", "exec"]), Some("web_fetch"));
+        assert_eq!(slip("weather"), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use error::SandboxError;
 pub use helper::enter_if_asked;
 pub use launcher::{Confinement, Ended, Launch, Launcher, REQUIRED, Running, Stopped};
 pub use layers::{Layer, LayerName, Layers, Standing};
-pub use reach::{Execute, Grant, HOME, Limits, Network, Reach, WorkspaceLayer};
+pub use reach::{Discarded, Execute, Grant, HOME, Limits, Network, Reach, WorkspaceLayer};
 
 /// Returns whether this kernel can close TCP ports to commands that have the machine's network. Where it cannot, such
 /// commands of a program that listens are refused.

@@ -58,6 +58,19 @@ pub struct WorkspaceLayer {
     pub direct: Vec<PathBuf>,
     /// True if nothing can be changed: the layer only hides paths.
     pub read_only: bool,
+    /// Layer over its lasting `/tmp`, which is discarded like this one; `None` changes `/tmp` itself.
+    pub temporary: Option<Discarded>,
+    /// Layer over its home, which is discarded like this one; `None` changes the home itself.
+    pub home: Option<Discarded>,
+}
+
+/// Directories of a layer whose changes nobody reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Discarded {
+    /// Collects the changes.
+    pub upper: PathBuf,
+    /// Used by overlayfs itself.
+    pub work: PathBuf,
 }
 
 /// An additional path that a command reaches.

@@ -55,15 +55,18 @@
 //!
 //! | example | shows |
 //! |---|---|
-//! | `register_tool`, `lazy_factory` | [`Tool`], [`Meta`], [`AnyTool`], [`Registry`] |
+//! | `register_tool`, `lazy_factory` | [`Tool`], [`Meta`], [`Toolbox`] |
+//! | `any_tool` | [`AnyTool`], [`Registry`], [`Section`], [`catalogue`] |
 //! | `policy_explained` | [`PolicyConfig`], [`Policy`] |
-//! | `schemas` | [`Offer`], [`Dialect`], [`catalogue`] |
+//! | `schemas` | [`Offer`], [`Dialect`] |
+//! | `limits` | [`Limiter`], [`MemoryFiles`], [`CallStore`](store::CallStore), [`Reply`] |
 //! | `approvals` | [`Approver`], [`ApprovalConfig`] |
 //! | `progress` | [`Progress`], [`Request`], [`Caller`] |
-//! | `commands` | [`World`], [`CommandRules`], [`Reply`], [`Output`] |
+//! | `commands`, `background` | [`World`], [`LocalFiles`], [`Reply`], [`Output`], [`ProcessKeeping`] |
 //! | `plans` | [`Plan`], [`Ask`], [`Rehearsal`] |
 //! | `agent_loop`, `agent_with_model` | an agent by hand, and one with a model of a server |
-//! | `store_files`, `front_end` | [`StoreFiles`], and the application behind a front end |
+//! | `store_files` | [`StoreFiles`], [`RoutedFiles`], [`ToolboxBuilder::everything_in`] |
+//! | `front_end` | the application behind a front end |
 
 #[cfg(feature = "app")]
 pub mod app;

@@ -13,13 +13,14 @@ use crate::tree::{File, Tree};
 /// or with it.
 const TABLE: &[(&str, &[&str])] = &[
     ("claw-core", &[]),
+    ("claw-terminal", &[]),
     ("claw-policy", &["claw-core"]),
     ("claw-net", &["claw-core"]),
     ("claw-schema", &["claw-core"]),
     ("claw-tools", &["claw-core"]),
     ("claw-registry", &["claw-core", "claw-policy", "claw-schema"]),
     ("claw-host", &["claw-core"]),
-    ("claw-sandbox", &["claw-core", "claw-net", "claw-host"]),
+    ("claw-sandbox", &["claw-core", "claw-host"]),
     ("claw-llm", &["claw-core", "claw-net", "claw-schema"]),
     ("claw-web", &["claw-core", "claw-net"]),
     ("claw-store", &["claw-core"]),

@@ -345,7 +345,7 @@ fn ctrl_c_withdraws_a_question_at_once() {
     terminal.wait_for("[n]o");
     terminal.type_in("\u{3}");
     terminal.wait_for("the approval was withdrawn");
-    terminal.wait_for("Stopped. What was said is saved.");
+    terminal.wait_for("Stopped. The partial answer is saved.");
     assert_eq!(home.run(&["approvals", "list"]).stdout, "No approvals pending.\n");
     terminal.say("are you there?");
     terminal.wait_for("I heard you.");

@@ -48,9 +48,10 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
 pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("keep mounts apart")?;
-    let parts = Parts::take(reach)?;
+    let mut parts = Parts::take(reach)?;
     let lasting = reach.temporary.as_deref().map(|path| Parts::temporary(path, reach)).transpose()?;
     let home = reach.home.as_ref().map(|home| Parts::home(home, reach)).transpose()?;
+    parts.discarded(reach)?;
     let base = ["/tmp", "/var/tmp", "/run", "/mnt"].into_iter().find(|path| Path::new(path).is_dir());
     let base =
         base.ok_or_else(|| ("find a place for the root".to_owned(), io::ErrorKind::NotFound.into()))?;
@@ -81,10 +82,12 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
         let flags = flags | MountFlags::NOEXEC | MountFlags::RDONLY;
         mount("proc", "proc", "proc", flags, None).during("make `/proc`")?;
     }
-    parts.attach()?;
+    let grants = parts.attach()?;
     let masked = |path: &&PathBuf| {
         let is_direct = |layer: &WorkspaceLayer| layer.direct.iter().any(|direct| path.starts_with(direct));
-        path.starts_with(&reach.workspace) && reach.layer.as_ref().is_some_and(|layer| !is_direct(layer))
+        grants.contains(*path)
+            || (path.starts_with(&reach.workspace)
+                && reach.layer.as_ref().is_some_and(|layer| !is_direct(layer)))
     };
     let hidden: Vec<&PathBuf> = reach.hidden.iter().filter(|path| !masked(path)).collect();
     for path in pinned(&hidden, reach) {
@@ -126,9 +129,31 @@ fn skeleton(reach: &Reach) -> io::Result<()> {
 struct Parts(Vec<Part>);
 
 enum Part {
-    Tree { tree: OwnedFd, path: PathBuf, directory: bool },
-    Layer { lower: OwnedFd, upper: OwnedFd, work: OwnedFd, path: PathBuf, read_only: bool, no_execute: bool },
-    Link { path: PathBuf, to: PathBuf },
+    Tree {
+        tree: OwnedFd,
+        path: PathBuf,
+        directory: bool,
+    },
+    Layer {
+        lower: OwnedFd,
+        upper: OwnedFd,
+        work: OwnedFd,
+        path: PathBuf,
+        read_only: bool,
+        no_execute: bool,
+    },
+    /// A granted directory that can only be read, without these paths in it.
+    Masked {
+        tree: OwnedFd,
+        lower: OwnedFd,
+        path: PathBuf,
+        hidden: Vec<PathBuf>,
+        no_execute: bool,
+    },
+    Link {
+        path: PathBuf,
+        to: PathBuf,
+    },
 }
 
 impl Parts {
@@ -150,6 +175,9 @@ impl Parts {
         for (path, write) in granted {
             match &reach.layer {
                 Some(layer) if path == reach.workspace => parts.layer(path, layer, closed(path))?,
+                _ if !write && path != reach.workspace => {
+                    parts.readable(path, hidden_in(path, reach), closed(path) | READ_ONLY)?;
+                }
                 _ => parts.granted(path, closed(path) | if write { 0 } else { READ_ONLY })?,
             }
         }
@@ -167,6 +195,42 @@ impl Parts {
         let mounted = mounted_below(path).during("list mounts")?;
         for path in mounted.iter().chain(&layer.direct) {
             self.granted(path, attributes)?;
+        }
+        Ok(())
+    }
+
+    /// A granted directory that can only be read. Paths in it are hidden by whiteouts in a layer over it: they stay hidden
+    /// even if somebody replaces them, and any number of them is one mount.
+    fn readable(&mut self, path: &Path, hidden: Vec<PathBuf>, attributes: u64) -> Step<()> {
+        self.granted(path, attributes)?;
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        let Some(Part::Tree { tree, path, .. }) = self.0.pop() else { return Ok(()) };
+        let lower = resolved(&path).during(taken(&path))?;
+        let no_execute = attributes & NO_EXECUTE != 0;
+        // Other file systems that are mounted in it are shown as they are.
+        let mounted = mounted_below(&path).during("list mounts")?;
+        self.0.push(Part::Masked { tree, lower, path, hidden, no_execute });
+        mounted.iter().try_for_each(|path| self.granted(path, attributes))
+    }
+
+    /// Layers over `/tmp` and the home of a command whose changes are discarded.
+    fn discarded(&mut self, reach: &Reach) -> Step<()> {
+        let Some(layer) = &reach.layer else { return Ok(()) };
+        let home = reach.home.as_ref().map(|home| &home.path);
+        let places = [(TEMPORARY, reach.temporary.as_ref(), &layer.temporary), (HOME, home, &layer.home)];
+        for (at, lower, discarded) in places {
+            let (Some(lower), Some(discarded)) = (lower, discarded) else { continue };
+            let open = |path: &Path| resolved(path).during(taken(path));
+            self.0.push(Part::Layer {
+                lower: open(lower)?,
+                upper: open(&discarded.upper)?,
+                work: open(&discarded.work)?,
+                path: at.into(),
+                read_only: false,
+                no_execute: is_closed(reach, Path::new(at)),
+            });
         }
         Ok(())
     }
@@ -232,7 +296,9 @@ impl Parts {
         Ok(())
     }
 
-    fn attach(self) -> Step<()> {
+    /// Shows the parts in the new root. Returns the paths that layers over granted directories hide.
+    fn attach(self) -> Step<Vec<PathBuf>> {
+        let mut masked = Vec::new();
         for part in self.0 {
             match part {
                 Part::Link { path, to } => symlink(to, inside(&path)).during(named(&path))?,
@@ -253,14 +319,78 @@ impl Parts {
                     let options = std::ffi::CString::new(options).map_err(io::Error::other).during(LAYER)?;
                     mount("layer", inside(&path), "overlay", flags, options.as_c_str()).during(LAYER)?;
                 }
+                Part::Masked { tree, lower, path, hidden, no_execute } => {
+                    place(&path, true).during(named(&path))?;
+                    match mask(&lower, &path, &hidden, no_execute) {
+                        Ok(()) => masked.extend(hidden),
+                        // Where no layer can be made, the paths are covered one by one.
+                        Err(_) => lay(&tree, &path).during(named(&path))?,
+                    }
+                }
                 Part::Tree { tree, path, directory } => {
                     place(&path, directory).during(named(&path))?;
                     lay(&tree, &path).during(named(&path))?;
                 }
             }
         }
-        Ok(())
+        Ok(masked)
     }
+}
+
+/// The hidden paths that a granted directory shows itself: not those in another shown path inside it, and not those
+/// that hold such a path.
+fn hidden_in(grant: &Path, reach: &Reach) -> Vec<PathBuf> {
+    let shown = || reach.grants.iter().map(|grant| grant.path.as_path()).chain([reach.workspace.as_path()]);
+    let is_its = |path: &&PathBuf| {
+        let inside = |shown: &Path| shown != grant && shown.starts_with(grant);
+        path.starts_with(grant)
+            && path.as_path() != grant
+            && !shown().any(|shown| inside(shown) && (path.starts_with(shown) || shown.starts_with(path)))
+    };
+    let mut hidden: Vec<PathBuf> = reach.hidden.iter().filter(is_its).cloned().collect();
+    hidden.sort_unstable();
+    hidden.dedup();
+    hidden
+}
+
+/// Shows a directory at its path without the hidden paths: whiteouts, in copies of the directories that hold them,
+/// lie over it.
+fn mask(lower: &OwnedFd, path: &Path, hidden: &[PathBuf], no_execute: bool) -> io::Result<()> {
+    let copy = PathBuf::from(format!(".hidden/mask-{}", lower.as_raw_fd()));
+    let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
+    let original = PathBuf::from(format!("/proc/self/fd/{}", lower.as_raw_fd()));
+    private(&copy)?;
+    let (mut copied, mut last) = (vec![PathBuf::new()], None);
+    for hidden in hidden {
+        // One in a hidden directory is hidden with it; they are sorted.
+        if last.is_some_and(|last| hidden.starts_with(last)) {
+            continue;
+        }
+        last = Some(hidden);
+        let below = hidden.strip_prefix(path).map_err(io::Error::other)?;
+        let mut above: Vec<&Path> = below.ancestors().skip(1).filter(|path| *path != Path::new("")).collect();
+        above.reverse();
+        for above in above {
+            if !copied.iter().any(|copied| copied == above) {
+                private(&copy.join(above))?;
+                copied.push(above.to_owned());
+            }
+        }
+        let kind = FileType::CharacterDevice;
+        rustix::fs::mknodat(CWD, copy.join(below), kind, Mode::empty(), 0)?;
+    }
+    // A directory is shown with the mode of its copy.
+    for directory in copied.iter().rev() {
+        let mode = fs::metadata(original.join(directory))?.permissions();
+        fs::set_permissions(copy.join(directory), mode)?;
+    }
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
+    if no_execute {
+        flags |= MountFlags::NOEXEC;
+    }
+    let options = format!("userxattr,lowerdir={}:{}", copy.display(), original.display());
+    let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
+    Ok(mount("granted", inside(path), "overlay", flags, options.as_c_str())?)
 }
 
 /// Returns whether nothing in a place may be run, or mapped as code by a program loader.

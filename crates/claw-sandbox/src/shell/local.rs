@@ -266,7 +266,8 @@ impl LocalShell {
         let pending = Pending::create(transactions, context, (&self.options.hidden, Vec::new())).await;
         let pending = pending.map_err(|error| SandboxError::NoLayer(error.to_string()))?;
         if let Some(confinement) = &mut command.confinement {
-            confinement.reach.layer = Some(pending.mount());
+            let layer = pending.discarding(&confinement.reach).await;
+            confinement.reach.layer = Some(layer.map_err(|error| SandboxError::NoLayer(error.to_string()))?);
         }
         let finished = self.finish_within(context, command, None).await?;
         let changes = pending.changes().await.map_err(|error| SandboxError::NoLayer(error.to_string()))?;
@@ -368,7 +369,13 @@ impl LocalShell {
             Ok(pending) => {
                 let mut layered = command.clone();
                 if let Some(confinement) = &mut layered.confinement {
-                    confinement.reach.layer = Some(pending.mount());
+                    confinement.reach.layer = Some(match dry_run {
+                        true => pending
+                            .discarding(&confinement.reach)
+                            .await
+                            .map_err(|error| no_dry_run(&error.to_string()))?,
+                        false => pending.mount(),
+                    });
                 }
                 match self.finish_within(context, layered, time).await {
                     Ok(finished) => return pending.finished(finished.ran(place(context))?).await,
@@ -466,7 +473,7 @@ pub(crate) fn closed_ports(network: Network) -> Vec<u16> {
     match network {
         // Nobody listens on a network of its own.
         Network::None | Network::Loopback => Vec::new(),
-        Network::Host => claw_net::own_ports(),
+        Network::Host => claw_core::listeners::own_ports(),
     }
 }
 

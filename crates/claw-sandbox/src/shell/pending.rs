@@ -11,7 +11,7 @@ use claw_core::tool::ToolError;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
-use crate::WorkspaceLayer;
+use crate::{Discarded, Reach, WorkspaceLayer};
 use claw_host::transaction::{Conflict, Transaction, Transactions};
 
 /// A command's transaction. Dropping it discards the changes.
@@ -61,6 +61,8 @@ impl Pending {
                 work: transaction.work(),
                 direct,
                 read_only: false,
+                temporary: None,
+                home: None,
             },
             list: Vec::new(),
             refused: Vec::new(),
@@ -71,6 +73,20 @@ impl Pending {
 
     pub(super) fn mount(&self) -> WorkspaceLayer {
         self.mount.clone()
+    }
+
+    /// The layer of a command whose changes are all discarded: what it writes to the session's `/tmp` and to its home, too.
+    pub(super) async fn discarding(&self, reach: &Reach) -> io::Result<WorkspaceLayer> {
+        let (temporary, home) = (reach.temporary.clone(), reach.home.as_ref().map(|home| home.path.clone()));
+        let made = self.with(move |transaction| {
+            let over = |name: &str, path: Option<PathBuf>| {
+                let made = path.map(|path| transaction.beside(name, &path)).transpose()?;
+                Ok::<_, io::Error>(made.map(|(upper, work)| Discarded { upper, work }))
+            };
+            Ok((over("tmp", temporary)?, over("home", home)?))
+        });
+        let (temporary, home) = made.await?;
+        Ok(WorkspaceLayer { temporary, home, ..self.mount() })
     }
 
     /// Reads the command's changes, for display.

@@ -4,10 +4,12 @@
 
 mod attacker;
 mod children;
+mod covered;
 mod docker;
 mod escape;
 mod kit;
 mod left_behind;
+mod meanwhile;
 mod programs;
 mod reading;
 mod shell;

@@ -34,7 +34,7 @@ impl Layered {
         self.kit.context.workspace.clone()
     }
 
-    fn transactions(&self) -> Transactions {
+    pub(crate) fn transactions(&self) -> Transactions {
         Transactions::new(self.data.path())
     }
 
@@ -51,13 +51,13 @@ impl Layered {
         pending.unwrap()
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.workspace().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.workspace().join(path)).unwrap()
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::KeyUse;
 use claw_host::SystemClock;
-use claw_policy::lint::{Severity, lint};
+use claw_policy::lint::Severity;
 use claw_policy::sandbox::SandboxMode;
 use claw_sandbox::docker::DockerShell;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
@@ -23,7 +23,7 @@ use claw_store::{Status, StoreLocation};
 use serde::Serialize;
 
 use super::grants::{Toolchain, read_setting};
-use super::{App, Setup, catalogue};
+use super::{App, Setup};
 use crate::config::{KEYS, SandboxBackend};
 
 /// The clock skew beyond which nodes disagree about expired leases, in milliseconds.
@@ -153,7 +153,7 @@ fn configuration(setup: &Setup) -> Vec<Finding> {
             });
         }
     }
-    for finding in lint(&setup.config().policy(), &catalogue()) {
+    for finding in setup.policy_findings() {
         let fix = "clawsmith policy lint";
         match finding.severity {
             Severity::Error => findings.push(Finding::bad("policy", finding.to_string(), fix)),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use claw_core::TenantId;
 use claw_core::tool::{Meta, Spec};
+use claw_policy::lint::{self, Finding};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_schema::dialect::{self, Dialect};
 use claw_store::StoreLocation;
@@ -29,11 +30,22 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Loads the configuration that applies here. A project's file that nobody accepted is refused.
+    /// Loads the configuration that applies here. A project's file that nobody accepted is refused, and so is a policy
+    /// with an error.
     pub fn load(file: Option<&Path>, around: &Surroundings) -> Result<Self, Error> {
         let setup = Self::read(file, around)?;
         setup.must_be_trusted()?;
+        if let Some(error) = lint::errors(&setup.config().policy(), &catalogue()).first() {
+            return Err(Error::invalid(error.without_severity().to_string()).hint(
+                "correct it in the configuration; `clawsmith config check` lists everything it finds",
+            ));
+        }
         Ok(setup)
+    }
+
+    /// Returns the findings about the policy, the worst first. One with an error is not used.
+    pub fn policy_findings(&self) -> Vec<Finding> {
+        lint::lint(&self.config().policy(), &catalogue())
     }
 
     /// Reads the configuration whether or not it was accepted. Do nothing under its rules.

@@ -9,6 +9,7 @@ use claw_llm::{
     EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
 };
 use claw_policy::scrub::Scrubber;
+use claw_terminal::{complain, tell};
 use clawsmith::app::onboard::{NewKey, NewModel};
 use clawsmith::config::Surroundings;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -17,7 +18,6 @@ use tokio::runtime::Runtime;
 use super::Onboard;
 use crate::command::prompt;
 use crate::failure::Failure;
-use crate::output::{complain, tell};
 
 /// The default name of a provider at a custom address.
 const OWN: &str = "own";
@@ -39,6 +39,12 @@ pub(super) enum Stop {
 
 impl From<clawsmith::app::Error> for Stop {
     fn from(error: clawsmith::app::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
         Self::Failed(error.into())
     }
 }
@@ -103,7 +109,7 @@ impl Questions<'_> {
                 (None, true) if known.name == DEMO => {
                     "plays a script; needs no key and no network".to_owned()
                 }
-                (None, true) => format!("a server of yours, at {}", known.base_url),
+                (None, true) => format!("your own server, at {}", known.base_url),
             };
             tell(format!("{:>4}  {:<11} {note}", at + 1, known.name).trim_end());
         }
@@ -146,7 +152,7 @@ impl Questions<'_> {
             Some(text) => check(text).map(Some).map_err(|message| wrong("--base-url", &message)),
             None if known.is_some() => Ok(None),
             None if !self.terminal => Err(missing("--base-url URL")),
-            None => self.repeat("Its address, such as http://localhost:8000/v1: ", check).map(Some),
+            None => self.repeat("Base URL, such as http://localhost:8000/v1: ", check).map(Some),
         }
     }
 
@@ -192,7 +198,8 @@ impl Questions<'_> {
 
     /// A key, or the name of a variable that holds it. Nothing that is typed here shows: it may be the key.
     fn typed(&self, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
-        let question = "API key (input hidden; $NAME reads it from a variable; Enter for none): ";
+        let question =
+            "API key (input hidden; $NAME reads it from an environment variable; Enter for none): ";
         for _ in 0..ATTEMPTS {
             let line = prompt::hidden(self.runtime, question)?.ok_or(Stop::GaveUp)?;
             if line.is_empty() {
@@ -212,7 +219,10 @@ impl Questions<'_> {
                 key if key.len() < SHORTEST_KEY
                     || key.contains(|c: char| c.is_whitespace() || c.is_control()) =>
                 {
-                    complain("no", "this is no key: one has no spaces, is one line and not as short");
+                    complain(
+                        "no",
+                        "this is not an API key: a key is one line of at least 8 characters, without spaces",
+                    );
                 }
                 key => return Ok(NewKey::Given(SecretString::from(key))),
             }

@@ -3,19 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_policy::lint::{Severity, lint};
-use clawsmith::app;
+use claw_policy::lint::Severity;
 
 use crate::cli::Session;
 use crate::failure::Outcome;
 
 /// The options of linting.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 1 where an error is found; with `--strict` also for warnings and notes.
-
-Examples:
-  clawsmith policy lint
-  clawsmith --config staging.toml policy lint --strict --json")]
 pub(crate) struct Lint {
     /// Take every finding for an error.
     #[arg(long)]
@@ -26,7 +20,7 @@ impl Lint {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         // Looking at a file does nothing under its rules.
         let setup = session.read()?;
-        let findings = lint(&setup.config().policy(), &app::catalogue());
+        let findings = setup.policy_findings();
         if session.out.json {
             session.out.json(&findings)?;
         } else {

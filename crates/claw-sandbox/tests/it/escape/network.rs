@@ -4,8 +4,8 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
+use claw_core::listeners::OwnListener;
 use claw_core::tool::{Effect, Effects};
-use claw_net::OwnListener;
 use claw_sandbox::Network;
 
 use crate::kit::Kit;

@@ -23,7 +23,7 @@ fn everything_holds_for_an_ordinary_user() {
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&exe)
         // Containers are held by the engine, which an ordinary user cannot ask.
-        .args(["escape::", "left_behind::", "shell::", "--skip=docker::", "--test-threads=2"])
+        .args(["escape::", "left_behind::", "shell::", "meanwhile::", "--skip=docker::", "--test-threads=2"])
         .env("TMPDIR", &temporary)
         .current_dir(&temporary)
         .output()
