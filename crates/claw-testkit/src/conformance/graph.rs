@@ -431,9 +431,7 @@ async fn places_of_documents_lead_to_entities(store: impl GraphStore) {
     let version = store.put_document(&document(path), "one", None, NOW).await.unwrap();
     let entities = vec![said_at(path, 3, thing("Anna")), said_at(path, 8, thing("Ben"))];
     extract(&store, path, version, NewFacts { entities, relations: vec![] }).await;
-    let part = |start_line, end_line| {
-        (MemoryOwner::User, GraphSource::new(path, start_line, end_line))
-    };
+    let part = |start_line, end_line| (MemoryOwner::User, GraphSource::new(path, start_line, end_line));
     for (place, expected) in [(part(1, 3), "Anna"), (part(4, 7), ""), (part(1, 99), "Anna Ben")] {
         let found = store.entities_in(&ann(), std::slice::from_ref(&place), None).await.unwrap();
         let names: Vec<_> = found.iter().map(|entity| entity.said.name.as_str()).collect();

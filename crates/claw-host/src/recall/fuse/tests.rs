@@ -95,7 +95,9 @@ fn a_passage_far_below_lengthens_no_hit() {
     let agent = MemoryOwner::Agent;
     let mut all = vec![found("a.md", agent, 1, "the best passage of all of them")];
     // Other documents rank between the best passage and its neighbour.
-    all.extend((0..11).map(|n| found(&format!("{n}.md"), agent, 1, &format!("note {n} about heron number {n}"))));
+    all.extend(
+        (0..11).map(|n| found(&format!("{n}.md"), agent, 1, &format!("note {n} about heron number {n}"))),
+    );
     all.push(found("a.md", agent, 2, "x"));
     let fused = hits(all.clone(), Vec::new(), MemoryMode::Words, 10);
     assert_eq!(fused[0].text, "the best passage of all of them");
