@@ -4,6 +4,7 @@ mod clients;
 mod grants;
 mod import;
 mod login;
+mod loopback;
 mod requests;
 mod values;
 
@@ -30,6 +31,7 @@ pub use claw_mcp as protocol;
 pub use clients::{AnsweringClient, OneClient};
 pub use import::read_servers;
 pub use login::is_per_user;
+pub use loopback::LoginCallback;
 pub use requests::{AccessFollower, AccessWish};
 
 /// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
