@@ -197,7 +197,7 @@ fn source(written: &str) -> Result<GraphSource, String> {
     let (path, lines) = written.rsplit_once(':').ok_or(wrong)?;
     let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
     let (start_line, end_line) = (first.parse().map_err(|_| wrong)?, last.parse().map_err(|_| wrong)?);
-    Ok(GraphSource { path: path.to_owned(), start_line, end_line })
+    Ok(GraphSource::new(path, start_line, end_line))
 }
 
 impl Graph {
