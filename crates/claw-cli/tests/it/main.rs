@@ -31,6 +31,7 @@ mod help;
 mod ledger;
 mod limited_keys;
 mod mcp;
+mod mcp_access;
 mod mcp_conformance;
 mod mcp_inputs;
 mod memory;
