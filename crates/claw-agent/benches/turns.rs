@@ -289,6 +289,7 @@ fn order() -> Order {
         asking: Asking::Impossible,
         budget: Budget::default(),
         narrowing: None,
+        client: Default::default(),
         hops: 0,
         untrusted: false,
     }

@@ -24,7 +24,7 @@ use claw_core::store::{
 };
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
-use claw_registry::{Offer, OfferOptions, Waiting};
+use claw_registry::{Offer, OfferOptions};
 use tokio_util::sync::CancellationToken;
 
 use self::known::Known;
@@ -145,11 +145,15 @@ impl<'a> Run<'a> {
     async fn carry(&mut self) -> Result<Went, RunError> {
         let offer = self.offer().await?;
         self.look_back(&offer);
+        if self.history.brings_results() {
+            self.caller.trace.read_untrusted();
+            self.write_trace().await?;
+        }
         let open = self.history.open_calls();
         if !open.is_empty() {
             let waits = self.take_up(&offer, open).await?;
-            if let Some(parking) = self.parking(&waits) {
-                return Ok(Went::Parked(parking));
+            if let Some(went) = self.after_calls(&waits).await? {
+                return Ok(went);
             }
         }
         let mut is_first = true;
@@ -189,18 +193,10 @@ impl<'a> Run<'a> {
             }
             self.say(id, turn).await?;
             let waits = self.act(&offer, calls).await?;
-            if let Some(parking) = self.parking(&waits) {
-                return Ok(Went::Parked(parking));
+            if let Some(went) = self.after_calls(&waits).await? {
+                return Ok(went);
             }
         }
-    }
-
-    /// Returns the wait for these approvals; `None` if there are none, or if the run is to end.
-    fn parking(&self, waits: &[Waiting]) -> Option<Parking> {
-        let until = waits.iter().map(|waiting| waiting.expires).min()?;
-        let approvals = waits.iter().map(|waiting| waiting.approval).collect();
-        let is_over = self.stopping.now.is_cancelled();
-        (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
     /// Takes up what was injected meanwhile, and what was said if the agent does that now.
@@ -291,11 +287,12 @@ impl<'a> Run<'a> {
                         "This run is near its limits: {turns} more answers and {calls} more calls. Come to an end."
                     ));
                 }
-                Choice::Free
+                self.order.client.choice()
             }
         };
-        let tools =
+        let mut tools =
             offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
+        self.order.client.add_to(&mut tools);
         let now = self.deployment.clock.now();
         let programs = self.deployment.executor.programs(offer).await?;
         let files = self.context_files().await?;

@@ -220,6 +220,7 @@ pub(crate) fn order() -> Order {
         asking: Asking::Impossible,
         budget: Budget::default(),
         narrowing: None,
+        client: Default::default(),
         hops: 0,
         untrusted: false,
     }

@@ -8,6 +8,7 @@ mod approvals;
 mod background;
 mod bad_input;
 mod chat;
+mod client_tools;
 mod config;
 mod connect;
 mod credentialed_exec;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use claw_agent::{
-    Acceptance, Budget, Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, ProjectFiles,
-    Worker, WorkerOptions,
+    Acceptance, Budget, Chronicle, ClientTools, Deployment, ModelChoice, Order, Peer, Profile, Profiles,
+    ProjectFiles, Worker, WorkerOptions,
 };
 use claw_core::message::Part;
 use claw_core::port::{Clock, Model, Owner};
@@ -194,8 +194,19 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
+        self.send_with(caller, parts, asking, ClientTools::default()).await
+    }
+
+    /// Stores a message whose client has tools of its own; returns the run.
+    pub(super) async fn send_with(
+        &self,
+        caller: &Caller,
+        parts: Vec<Part>,
+        asking: Asking,
+        client: ClientTools,
+    ) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = order(caller, asking, mode);
+        let order = Order { client, ..order(caller, asking, mode) };
         self.accept(caller, parts, (order, &self.lane, 0)).await
     }
 
@@ -210,8 +221,10 @@ impl Sessions {
             return Err(Error::conflict(format!("no run goes on in session `{}`", caller.session))
                 .hint("send the message instead: a run of its own answers it"));
         };
-        let order = serde_json::from_value(run.new.payload.clone())
+        let order: Order = serde_json::from_value(run.new.payload.clone())
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
+        // If a run of its own answers the message, no client waits for that one.
+        let order = Order { client: ClientTools::default(), ..order };
         self.accept(caller, parts, (order, &run.new.lane, Order::INJECTED)).await?;
         Ok(run.new.id)
     }
@@ -365,6 +378,7 @@ fn order(caller: &Caller, asking: Asking, mode: Mode) -> Order {
         untrusted: false,
         budget: Budget::default(),
         narrowing: mode.narrowing(),
+        client: ClientTools::default(),
     }
 }
 
