@@ -11,6 +11,7 @@ mod known;
 mod remember;
 mod report;
 mod think;
+mod trace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::known::Known;
 pub(crate) use self::report::report;
 use self::think::Thought;
+use self::trace::Tracing;
 use crate::history::results;
 use crate::order::json;
 use crate::{Budget, Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError, prompt};
@@ -89,6 +91,8 @@ pub(crate) struct Run<'a> {
     known: Known,
     /// The store knows that the session has read untrusted text.
     is_marked: bool,
+    /// The place of its spans; `None` if no traces are wanted.
+    tracing: Option<Tracing>,
 }
 
 impl<'a> Run<'a> {
@@ -132,12 +136,15 @@ impl<'a> Run<'a> {
             told: ended::Told::new(),
             known: Known::new(&*deployment.store),
             is_marked,
+            tracing: Tracing::of(deployment, job, lease.attempt),
         })
     }
 
     /// Carries the run to its end, or to a call that waits for an approval.
     pub(crate) async fn go(mut self) -> Result<Went, RunError> {
+        let begun = self.begin();
         let went = self.carry().await;
+        self.trace_run(begun, &went);
         self.write_uses().await;
         went
     }

@@ -135,7 +135,11 @@ pub(crate) async fn models(visit: Visit) -> Result<Json<ModelList>, ApiError> {
     if !names.iter().any(|name| name == "agent:default") {
         names.insert(0, "agent:default".to_owned());
     }
+    let app = visit.app();
+    let aliases = &app.setup().config().gateway.aliases;
+    names.extend(aliases.keys().cloned());
     let is_usable = |name: &String| {
+        let name = aliases.get(name).map_or_else(|| name.clone(), |agent| format!("agent:{agent}"));
         let agent = name.strip_prefix("agent:").and_then(|name| AgentId::new(name).ok());
         agent.is_some_and(|agent| visit.visitor().may_use(&agent).is_ok())
     };

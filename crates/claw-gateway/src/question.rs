@@ -39,7 +39,10 @@ pub(crate) fn session_in(headers: &HeaderMap) -> Result<Option<String>, ApiError
 
 /// Asks an agent. Results of calls continue the session of the run that made the calls.
 pub(crate) async fn ask(visit: &Visit, question: Question<'_>) -> Result<Answering, ApiError> {
-    let agent = question.model.strip_prefix("agent:").unwrap_or(question.model);
+    let app = visit.app();
+    let aliases = &app.setup().config().gateway.aliases;
+    let named = aliases.get(question.model).map_or(question.model, String::as_str);
+    let agent = named.strip_prefix("agent:").unwrap_or(named);
     let agent = if agent == "clawsmith" { "default" } else { agent };
     let results = results(question.messages)?;
     let session = match &results {

@@ -137,6 +137,7 @@ impl Run<'_> {
         let early: Vec<Option<Told>> = calls.iter().map(early).collect();
         let requests = calls.iter().zip(&early).filter(|(_, early)| early.is_none());
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
+        let begun = self.begin();
         let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
         self.count_uses(offer, replies.as_slice());
         // Followers get the events of calls before their results.
@@ -147,6 +148,9 @@ impl Run<'_> {
             if let Some(waiting) = reply.as_ref().and_then(Reply::waiting) {
                 waits.push(waiting);
                 continue;
+            }
+            if let (Some(begun), Some(reply)) = (&begun, &reply) {
+                self.trace_call(begun, wanted, reply);
             }
             let told = match (early, reply) {
                 (Some(told), _) => told,

@@ -149,3 +149,14 @@ fn refuses_tools_that_are_ours_or_none() {
     wrong["tool_choice"] = "sometimes".into();
     gateway.post("/v1/chat/completions", &key, &wrong).check(400, "tool_choice");
 }
+
+#[test]
+fn an_alias_is_a_name_of_an_agent() {
+    let home = Home::with_config("[gateway.aliases]\n\"gpt-5\" = \"default\"\nlost = \"nobody\"\n");
+    let gateway = Gateway::start(&home, SCRIPT);
+    let key = gateway.key("ann", &[]);
+    let asked = |model: &str| json!({ "model": model, "messages": [{ "role": "user", "content": "one" }] });
+    gateway.post("/v1/chat/completions", &key, &asked("gpt-5")).check(200, "You said: one");
+    gateway.post("/v1/chat/completions", &key, &asked("lost")).check(404, "nobody");
+    gateway.get("/v1/models", &key).check(200, "\"gpt-5\"");
+}

@@ -57,6 +57,7 @@ mod terminal;
 mod toolchains;
 mod tools;
 mod tour;
+mod traces;
 mod transactions;
 mod trust;
 mod undo;

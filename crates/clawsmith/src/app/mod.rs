@@ -48,6 +48,11 @@ mod setup;
 mod shell;
 pub mod shown_call;
 mod skills;
+#[cfg(feature = "otel")]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "no_traces.rs"]
+mod traces;
 pub mod undo;
 mod unopened;
 mod web;

@@ -28,6 +28,7 @@ use super::compose::Hooks;
 use super::following::Following;
 use super::mode::Mode;
 use super::processes::{self, Owning};
+use super::traces::Collector;
 use super::{App, Error};
 use crate::config::Config;
 
@@ -85,6 +86,7 @@ struct Lasting {
     script: Option<PathBuf>,
     instead: Option<(AgentId, ModelChoice)>,
     owner_answers: bool,
+    collector: Option<Collector>,
 }
 
 impl App {
@@ -99,7 +101,10 @@ impl App {
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
         let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
-        let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers };
+        let variable =
+            |name: &str| setup.around.variable(name).and_then(|value| value.clone().into_string().ok());
+        let collector = Collector::start(&config.telemetry, variable)?;
+        let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers, collector };
         let deployment = self.deployment(&lasting, None).await?;
         let app = watch::Sender::new(self.clone());
         let following = Following::begin(&deployment.executor, app.subscribe());
@@ -157,7 +162,8 @@ impl App {
         let (models, agents) = (Arc::new(models), self.agent_resolver());
         let (store, clock) = (Arc::clone(&lasting.store), Arc::clone(&lasting.clock));
         let chronicle = Arc::clone(&lasting.chronicle);
-        Ok(Deployment { store, executor, models, clock, chronicle, agents, profiles })
+        let traces = lasting.collector.clone().map(|collector| Arc::new(collector) as _);
+        Ok(Deployment { store, executor, models, clock, chronicle, agents, profiles, traces })
     }
 }
 
@@ -313,6 +319,9 @@ impl Sessions {
             },
         };
         let commands = self.deployment().executor.end_processes().await;
+        if let Some(collector) = &self.lasting.collector {
+            collector.flush().await;
+        }
         self.owning.end();
         let failed = || Error::failed("the queue could not be worked on");
         match worked {

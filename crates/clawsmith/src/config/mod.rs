@@ -104,6 +104,8 @@ pub struct Config {
     pub skills: SkillsConfig,
     /// The address of `clawsmith serve`.
     pub gateway: GatewayConfig,
+    /// Traces for a collector of OpenTelemetry.
+    pub telemetry: TelemetryConfig,
     /// Settings of single tools, by the tool's name; each tool defines its own.
     pub settings: BTreeMap<String, Map<String, Value>>,
 }
@@ -238,6 +240,8 @@ pub struct GatewayConfig {
     /// The host names of the gateway, besides loopback ones: a request with another `Host` or `Origin` is
     /// refused.
     pub hosts: Vec<String>,
+    /// Other names of agents in `model` of a request: each name with its agent.
+    pub aliases: BTreeMap<String, String>,
     /// The certificate to speak TLS with. Left out: plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
@@ -249,6 +253,28 @@ pub struct GatewayConfig {
     /// the next start, or another gateway on the same store, goes on with it at once.
     #[schemars(range(max = 3600))]
     pub drain_secs: u32,
+}
+
+/// Traces for a collector of OpenTelemetry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetryConfig {
+    /// The collector's address for OTLP over HTTP, to which `/v1/traces` is added. Left out: nothing is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// The environment variable with a bearer token for the collector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+    /// The `service.name` of the spans.
+    pub service: String,
+    /// Send messages, arguments and results too, scrubbed.
+    pub content: bool,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self { endpoint: None, token_env: None, service: "clawsmith".to_owned(), content: false }
+    }
 }
 
 /// The certificate of the gateway. Paths start from the configuration file.
@@ -329,6 +355,7 @@ impl Default for Config {
             custom_tools: CustomToolsConfig::default(),
             skills: SkillsConfig::default(),
             gateway: GatewayConfig::default(),
+            telemetry: TelemetryConfig::default(),
             settings: BTreeMap::new(),
         }
     }
@@ -379,6 +406,7 @@ impl Default for GatewayConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7373)),
             hosts: Vec::new(),
+            aliases: BTreeMap::new(),
             tls: None,
             proxies: Vec::new(),
             drain_secs: 10,
