@@ -2,6 +2,9 @@
 """Draws what a command prints on a terminal as an SVG: colours, bold text, nothing else.
 
     scripts/terminal-picture.py COLUMNS TITLE OUT.svg COMMAND...
+    tmux capture-pane -e -p | scripts/terminal-picture.py COLUMNS TITLE OUT.svg -
+
+With `-` it draws standard input: a session that was typed into, as a terminal shows it.
 """
 import html
 import os
@@ -82,7 +85,8 @@ def rows(text, columns):
 
 def main():
     columns, title, out, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
-    lines = [[(f"$ {title}", COLOURS[92], True)]] + rows(printed(command, columns), columns)
+    text = sys.stdin.read().rstrip("\n") if command == ["-"] else printed(command, columns)
+    lines = [[(f"$ {title}", COLOURS[92], True)]] + rows(text, columns)
     wide, high = columns * WIDTH + 32, len(lines) * HEIGHT + 56
     print_to = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high}" width="{wide:.0f}" height="{high}">',

@@ -3,7 +3,7 @@
 # private one that lives as long as the command. Where none can be had the command runs without, and its tests say
 # that they were skipped; with CLAWSMITH_TEST_DOCKER=required that is a failure instead.
 #
-#   scripts/with-docker.sh cargo test --package claw-host
+#   scripts/with-docker.sh cargo test --package claw-sandbox
 set -euo pipefail
 
 promised=${CLAWSMITH_TEST_DOCKER:-}

@@ -56,7 +56,7 @@ fn report(task: &str, findings: &[Finding]) -> ExitCode {
     }
     match findings.len() {
         0 => {
-            println!("{task}: nothing to say");
+            println!("{task}: no problems found");
             ExitCode::SUCCESS
         }
         count => {

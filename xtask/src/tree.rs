@@ -142,7 +142,9 @@ fn read_into(directory: &Path, prefix: &str, files: &mut Vec<File>) -> Result<()
 fn is_ours(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    matches!(extension, "rs" | "toml" | "md" | "sh" | "json") || name == "Makefile" || path == ".ci/run"
+    matches!(extension, "rs" | "toml" | "md" | "sh" | "json" | "sql")
+        || name == "Makefile"
+        || path == ".ci/run"
 }
 
 #[cfg(test)]

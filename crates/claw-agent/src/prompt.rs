@@ -54,19 +54,28 @@ const FIRST_RUN: &str = "\
 This is your first run with this user. Do what stands here before all else, in the conversation; when it is done, write \
 `BOOTSTRAP.md` with nothing in it, and you will not be told again.";
 
+/// The facts of the moment that a prompt tells.
+#[derive(Clone, Copy)]
+pub(crate) struct PromptFacts<'a> {
+    pub(crate) now: UnixMillis,
+    pub(crate) reminders: &'a [String],
+    /// The programs with credentials that the agent may run.
+    pub(crate) programs: &'a [Arc<ProgramCard>],
+}
+
 /// Composes the prompt of this caller with these context files; `is_reached` returns whether the file tools
 /// reach the document of that name.
 pub(crate) fn compose(
     mut files: Vec<(String, String)>,
     caller: &Caller,
     profile: &Profile,
-    (now, reminders, programs): (UnixMillis, &[String], &[Arc<ProgramCard>]),
+    facts: PromptFacts<'_>,
     is_reached: impl Fn(&str) -> bool,
 ) -> Prompt {
     let mut stable = identity(caller, profile);
     stable.push_str("\n\n");
     stable.push_str(RULES);
-    if let Some(about) = of_programs(programs) {
+    if let Some(about) = of_programs(facts.programs) {
         add_to_tools(&mut files, &about);
     }
     for (path, text) in files {
@@ -74,7 +83,7 @@ pub(crate) fn compose(
         let whose = if is_reached(&path) { "" } else { NOT_REACHED };
         stable.push_str(&format!("\n\n## {path}{whose}\n\n{before}{}", cut(text.trim_end())));
     }
-    Prompt { stable, changing: changing(now, reminders) }
+    Prompt { stable, changing: changing(facts.now, facts.reminders) }
 }
 
 fn identity(caller: &Caller, profile: &Profile) -> String {

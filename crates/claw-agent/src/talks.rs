@@ -143,7 +143,7 @@ fn not_there(session: &SessionKey) -> ToolError {
 }
 
 fn down(error: StoreError) -> ToolError {
-    ToolError::new(ErrorKind::Unavailable, "conversations cannot be reached right now")
+    ToolError::new(ErrorKind::Unavailable, "sessions cannot be reached right now")
         .try_instead("try again later")
         .because(error)
 }

@@ -29,12 +29,13 @@ use claw_registry::{Offer, OfferOptions};
 use tokio_util::sync::CancellationToken;
 
 use self::known::Known;
-pub(crate) use self::report::report;
+pub(crate) use self::report::{GivenUp, report};
 use self::think::Thought;
 use self::trace::Tracing;
 use crate::history::results;
 use crate::order::json;
-use crate::{Budget, Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError, prompt};
+use crate::prompt::{self, PromptFacts};
+use crate::{Budget, Deployment, Finding, History, Loops, Meanwhile, Order, Profile, RunError};
 
 /// The most times that messages are shortened because the model reports them as too long.
 const SQUEEZES: u32 = 3;
@@ -182,7 +183,7 @@ impl<'a> Run<'a> {
                 }
                 Ok(Thought::Late(id, text)) => return self.late(id, text).await.map(|()| Went::Ended),
                 Err(RunError::Model(error)) if error.fault == Fault::TooLong && self.squeezed < SQUEEZES => {
-                    tracing::info!(run = %self.lease.job, %error, "the conversation is shortened");
+                    tracing::info!(run = %self.lease.job, %error, "the history is shortened");
                     self.squeezed += 1;
                     continue;
                 }
@@ -303,13 +304,13 @@ impl<'a> Run<'a> {
         let now = self.deployment.clock.now();
         let programs = self.deployment.executor.programs(offer).await?;
         let files = self.context_files().await?;
-        let told = (now, reminders.as_slice(), &*programs);
+        let facts = PromptFacts { now, reminders: reminders.as_slice(), programs: &programs };
         let bridge = &self.deployment.executor.registry().world().bridge;
         let caller = &self.caller;
         let is_reached = |path: &str| {
             bridge.as_ref().is_none_or(|bridge| bridge.document(caller, path.as_ref()).is_some())
         };
-        let mut system = prompt::compose(files, &self.caller, &self.profile, told, is_reached);
+        let mut system = prompt::compose(files, &self.caller, &self.profile, facts, is_reached);
         system.stable.push_str(&self.project().await);
         system.stable.push_str(&self.skills(offer).await);
         let turns = self.fitting(offer, &system, &tools).await?;

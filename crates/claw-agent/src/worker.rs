@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::turn::{Run, Stopping, Went};
+use crate::turn::{GivenUp, Run, Stopping, Went};
 use crate::{Deployment, RunError};
 
 /// The longest wait before a failed run is retried.
@@ -207,7 +207,8 @@ impl Worker {
             // The run's worker died before it could obey the cancel request.
             let by = request.by.clone();
             let why = format!("the run was stopped by {by}");
-            self.end(&job, &lease, (&why, JobEnd::Cancelled), RunEvent::Cancelled { by }).await;
+            let given_up = GivenUp { why: &why, end: JobEnd::Cancelled, event: RunEvent::Cancelled { by } };
+            self.end(&job, &lease, given_up).await;
             return deployment.chronicle.written().await;
         }
         let stopping = Stopping::default();
@@ -296,13 +297,15 @@ impl Worker {
 
     /// Gives up a run, with a note in its session.
     async fn report(&self, job: &Job, lease: &Lease, why: &str) {
-        self.end(job, lease, (why, JobEnd::Done), RunEvent::Reported { why: why.to_owned() }).await;
+        let event = RunEvent::Reported { why: why.to_owned() };
+        self.end(job, lease, GivenUp { why, end: JobEnd::Done, event }).await;
     }
 
     /// Ends a run that is not continued, with a note in its session.
-    async fn end(&self, job: &Job, lease: &Lease, (why, end): (&str, JobEnd), event: RunEvent) {
+    async fn end(&self, job: &Job, lease: &Lease, given_up: GivenUp<'_>) {
         let deployment = self.deployment();
-        let reported = match crate::turn::report(&deployment, job, lease, (why, end), event.clone()).await {
+        let (why, event) = (given_up.why, given_up.event.clone());
+        let reported = match crate::turn::report(&deployment, job, lease, given_up).await {
             // Without a valid order, the run cannot be reported in its session.
             Err(RunError::Unreadable(_)) => {
                 let failure = Failure { error: why.to_owned(), retry: None };

@@ -1,7 +1,7 @@
 //! The cost of running a command through the whole call path: judged, looked at, recorded, run, scrubbed.
 //!
 //! `exec true` on the host and in the kernel sandbox, with the ledger in memory and in a synced SQLite file,
-//! against a bare `bash -c true`. `cargo bench -p claw-host --bench exec` has the same without the call path.
+//! against a bare `bash -c true`. `cargo bench -p claw-sandbox --bench exec` has the same without the call path.
 //!
 //! Prints `name<TAB>value<TAB>unit` lines; times are medians, and the compared runs alternate.
 
@@ -16,22 +16,23 @@ use claw_core::port::World;
 use claw_core::store::CallStore;
 use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, SessionKey};
-use claw_host::sandbox::Launcher;
-use claw_host::shell::{LocalShell, ShellOptions};
-use claw_host::{MemoryStore, SystemClock};
+use claw_host::SystemClock;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovery, Executor, Offer, Registry, Request};
+use claw_sandbox::Launcher;
+use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::SqliteStore;
+use claw_store_memory::MemoryStore;
 use serde_json::json;
 
 const RUNS: usize = 200;
 const AT_ONCE: usize = 200;
 
 fn main() {
-    claw_host::sandbox::enter_if_asked();
+    claw_sandbox::enter_if_asked();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(run());
 }

@@ -12,14 +12,15 @@ use std::time::Instant;
 use claw_core::port::{From, Reading, Window, World};
 use claw_core::tool::{Call, Caller, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError, erase};
 use claw_core::{AgentId, SessionKey};
+use claw_host::SystemClock;
 use claw_host::files::LocalFiles;
-use claw_host::{MemoryStore, SystemClock};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_policy::scrub::Scrubber;
 use claw_registry::limit::Limiter;
 use claw_registry::{Discovered, Discovery, Executor, Limits, Registry, Request, Scrubbers};
+use claw_store_memory::MemoryStore;
 use serde_json::{Value, json};
 
 const BATCHES: usize = 25;

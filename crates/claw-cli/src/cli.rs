@@ -13,10 +13,10 @@ use crate::command as commands;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::output::{Out, complain};
 
-/// Tools for AI agents, with a hand kept on them.
+/// Tools for AI agents, and one guarded road that every call takes.
 ///
-/// Every call takes one road: found, authorised, limited, validated, planned and judged, recorded, run over
-/// guarded ports, scrubbed and capped.
+/// Each call is found, authorised, limited, validated, planned and judged, recorded, run over guarded ports,
+/// scrubbed and capped.
 #[derive(Debug, Parser)]
 #[command(
     name = "clawsmith",
@@ -68,7 +68,7 @@ enum Command {
     /// Set agents up: list, show, add, change and remove them, and their context files.
     #[command(subcommand)]
     Agent(commands::agent::AgentCommand),
-    /// See, accept, publish and grant the skills that agents take up.
+    /// See, accept, publish and grant the skills that agents use.
     #[command(subcommand)]
     Skills(commands::skills::Skills),
     /// Remove secrets from a stream: standard input to standard output.
@@ -90,7 +90,7 @@ enum Command {
     Mcp(commands::mcp::Mcp),
     /// Serve agents and tools over HTTP.
     Serve(commands::serve::Serve),
-    /// Make, list and revoke the keys that programs come in with.
+    /// Create, list and revoke the API keys of programs.
     #[command(subcommand)]
     ApiKeys(commands::api_keys::ApiKeys),
     /// Manage the users with network access, and their roles.
@@ -99,10 +99,10 @@ enum Command {
     /// Manage the tenants, whose data is separate.
     #[command(subcommand)]
     Tenants(commands::users::Tenants),
-    /// Show and test the sandbox of commands, and run one in it.
+    /// Show and test the sandbox for commands, and run a command in it.
     #[command(subcommand)]
     Sandbox(commands::sandbox::Sandbox),
-    /// Keep secrets sealed: set, list and remove them, and rotate their keys.
+    /// Store secrets encrypted: set, list and remove them, and rotate their keys.
     #[command(subcommand)]
     Secrets(commands::secrets::Secrets),
     /// Give programs credentials that agents never see: add, list, test and remove them.

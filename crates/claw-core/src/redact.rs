@@ -30,3 +30,13 @@ pub trait Redactor: Send + Sync {
         self.find(text, found);
     }
 }
+
+/// Removes secrets from a text that comes in pieces; a secret split over pieces is still found.
+pub trait StreamRedactor: Send {
+    /// Takes a piece and returns the text that can be shown by now.
+    fn push(&mut self, piece: &str) -> String;
+    /// Returns the visible part of a line that is not complete yet, such as a prompt.
+    fn unfinished(&self) -> String;
+    /// Returns the text held back, at the end.
+    fn end(self: Box<Self>) -> String;
+}

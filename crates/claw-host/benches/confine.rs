@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use claw_core::port::{Expect, FsBridge as _, Place, Scope};
+use claw_core::port::{Expect, FilePlace, FsBridge as _, Scope};
 use claw_host::files::{Kernel, LocalFiles};
 use claw_testkit::fixture::caller;
 use tempfile::TempDir;
@@ -58,7 +58,7 @@ async fn handed_over(path: PathBuf) -> Vec<u8> {
 
 async fn read(files: &LocalFiles, root: &Path, scope: &Scope, path: &str) {
     let caller = caller();
-    let place = Place { caller: &caller, directory: root, scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: root, scope, expect: Expect::Anything };
     black_box(files.read(&place, path).await.unwrap());
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use claw_core::port::{Expect, From, FsBridge as _, Order, Place, Reading, Scope, Search, Walk, Window};
+use claw_core::port::{Expect, FilePlace, From, FsBridge as _, Order, Reading, Scope, Search, Walk, Window};
 use claw_core::redact::Redactor;
 use claw_core::tool::Caller;
 use claw_core::{AgentId, SessionKey};
@@ -129,9 +129,9 @@ impl Bench {
         })
     }
 
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> FilePlace<'_> {
         let directory = &self.scope.roots[0].path;
-        Place { caller: &self.caller, directory, scope: &self.scope, expect: Expect::Anything }
+        FilePlace { caller: &self.caller, directory, scope: &self.scope, expect: Expect::Anything }
     }
 
     fn search(&self, pattern: &str) -> u64 {

@@ -67,7 +67,7 @@ type Kept = HashMap<PathBuf, (Instant, Arc<[PathBuf]>)>;
 /// Returns the files and directories below a granted directory that hold secrets by their names. Links are
 /// not followed: the grant does not show their targets. Fails if the directory cannot be searched; a missing
 /// one has none.
-pub(crate) fn secret_files(granted: &Path) -> io::Result<Arc<[PathBuf]>> {
+pub fn secret_files(granted: &Path) -> io::Result<Arc<[PathBuf]>> {
     static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
     let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((at, files)) = kept().as_ref().and_then(|kept| kept.get(granted))
@@ -166,7 +166,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Returns whether a path, or a directory on the way to it, names something that holds a secret.
-pub(crate) fn is_below_secret(path: &Path) -> bool {
+pub fn is_below_secret(path: &Path) -> bool {
     path.ancestors().any(is_secret)
 }
 

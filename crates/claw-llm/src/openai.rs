@@ -4,8 +4,8 @@ mod request;
 mod stream;
 
 use claw_core::port::{ModelCard, Question};
-use claw_core::tool::dialect::Dialect;
 use claw_net::Url;
+use claw_schema::dialect::Dialect;
 use serde_json::Value;
 
 use crate::wire::{Reader, Wire, below};

@@ -30,7 +30,6 @@ pub use address::{is_public, why_not_public};
 pub use client::{Client, Options};
 pub use error::NetError;
 pub use origin::{NotAnOrigin, Origin};
-pub use own::{OwnListener, own_ports};
 pub use request::{Gate, Request, Times};
 pub use resolve::{Lookup, system_lookup};
 pub use response::Response;

@@ -1,53 +1,10 @@
-//! The addresses on which this process listens. Nothing that agents use connects to them: not a client of this crate,
-//! whatever its configuration names, and not a command with the machine's network.
-//!
-//! The list belongs to the process and not to a client, so that no client can be made without it.
+//! Whether an address leads back to this process: its listeners ([`claw_core::listeners`]), by every name and address of
+//! this machine. Clients of this crate do not connect to them, whatever their configuration names.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::net::{IpAddr, UdpSocket};
 
+use claw_core::listeners::{is_own_name, is_own_port};
 use url::{Host, Url};
-
-static LISTENERS: Mutex<Vec<Listener>> = Mutex::new(Vec::new());
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Listener {
-    port: u16,
-    names: Vec<String>,
-}
-
-/// A listener of this process. Its address is closed to agents until this is dropped.
-#[derive(Debug)]
-#[must_use = "the address is closed for as long as this lives"]
-pub struct OwnListener(Listener);
-
-impl OwnListener {
-    /// Closes an address that this process listens on, and the names by which others reach it.
-    pub fn close_to_agents(address: SocketAddr, names: &[String]) -> Self {
-        let names = names.iter().map(|name| bare(name)).collect();
-        let listener = Listener { port: address.port(), names };
-        listeners().push(listener.clone());
-        Self(listener)
-    }
-}
-
-impl Drop for OwnListener {
-    fn drop(&mut self) {
-        let mut listeners = listeners();
-        if let Some(at) = listeners.iter().position(|listener| *listener == self.0) {
-            listeners.swap_remove(at);
-        }
-    }
-}
-
-fn listeners() -> MutexGuard<'static, Vec<Listener>> {
-    LISTENERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the TCP ports on which this process listens.
-pub fn own_ports() -> Vec<u16> {
-    listeners().iter().map(|listener| listener.port).collect()
-}
 
 /// Returns whether a URL leads to a listener of this process by its text: an address of this machine with the listener's
 /// port, or one of the listener's names with any port. Other names are judged by their addresses.
@@ -56,17 +13,9 @@ pub(crate) fn leads_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => is_own_port(port) && is_this_machine(address.into()),
         Some(Host::Ipv6(address)) => is_own_port(port) && is_this_machine(address.into()),
-        Some(Host::Domain(name)) => {
-            let name = bare(name);
-            listeners().iter().any(|listener| listener.names.contains(&name))
-        }
+        Some(Host::Domain(name)) => is_own_name(name),
         None => false,
     }
-}
-
-/// Returns whether this process listens on the port.
-pub(crate) fn is_own_port(port: Option<u16>) -> bool {
-    listeners().iter().any(|listener| Some(listener.port) == port)
 }
 
 /// Returns whether an address is one of this machine's. The kernel is asked, by binding a socket to it: interfaces come
@@ -82,17 +31,12 @@ pub(crate) fn is_this_machine(address: IpAddr) -> bool {
     }
 }
 
-/// A name as it is compared: without a port, a last dot and capitals.
-fn bare(name: &str) -> String {
-    let name = match name.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
-        _ => name,
-    };
-    name.trim_end_matches('.').to_ascii_lowercase()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use claw_core::listeners::{OwnListener, own_ports};
+
     use super::*;
 
     #[track_caller]

@@ -12,8 +12,8 @@ use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::group;
-use crate::nearest::nearest;
 use crate::pipeline::ToolSet;
+use claw_core::nearest::nearest;
 
 /// An entry, as written and as parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]

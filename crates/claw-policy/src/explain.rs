@@ -9,9 +9,9 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use crate::entry::{Entry, List, Target, Use};
-use crate::nearest::nearest;
 use crate::pipeline::{Kind, Mark, Policy, Rule, Step, Subject, ToolSet, Trace, Verdict};
 use crate::profile;
+use claw_core::nearest::nearest;
 
 /// The reason why a caller has or lacks a tool.
 #[derive(Debug, Clone, Serialize)]

@@ -31,6 +31,13 @@ pub fn known() -> impl Iterator<Item = Cow<'static, str>> {
     Group::BUILT_IN.iter().chain(&[Group::Custom]).map(Group::name).chain([CLAWSMITH.into(), MCP.into()])
 }
 
+/// Returns whether the tools of a group come and go: custom tools, and those of MCP servers.
+pub fn comes_and_goes(name: &str) -> bool {
+    name == Group::Custom.name()
+        || name == MCP
+        || name.strip_prefix(MCP).is_some_and(|rest| rest.starts_with(':'))
+}
+
 /// Returns whether a group name is always valid.
 pub fn is_known(name: &str) -> bool {
     known().any(|known| known == name)

@@ -19,7 +19,6 @@ pub mod entry;
 pub mod explain;
 pub mod group;
 pub mod lint;
-pub mod nearest;
 pub mod pipeline;
 pub mod profile;
 pub mod program;

@@ -13,12 +13,15 @@ use smol_str::SmolStr;
 use crate::config::{PolicyConfig, SubagentTools};
 use crate::entry::{BadEntry, Entry, List, Target};
 use crate::group;
-use crate::nearest::nearest;
 use crate::pipeline::{Kind, Policy, ToolSet};
+use claw_core::nearest::{misspelt, nearest};
 
 mod survey;
 
 use survey::Surveyed;
+
+/// The start of the names of tools of MCP servers, unless a server has another one.
+const MCP_TOOLS: &str = "mcp_";
 
 /// A probable mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -37,7 +40,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The policy does not do what it says: an entry cannot be parsed, or a deny list names nothing known.
+    /// The policy does not do what it says, and is not used: an entry cannot be parsed, or its name is misspelt.
     Error,
     /// The policy may not do what was intended.
     Warning,
@@ -56,6 +59,17 @@ pub fn lint(config: &PolicyConfig, tools: &ToolSet) -> Vec<Finding> {
     let mut findings = Vec::from_iter(written.flat_map(|surveyed| ListLint { tools, surveyed }.findings()));
     findings.sort_by_key(|finding| finding.severity);
     findings
+}
+
+/// The errors of a policy alone: what [`lint`] returns with [`Severity::Error`], without computing any decision.
+pub fn errors(config: &PolicyConfig, tools: &ToolSet) -> Vec<Finding> {
+    let policy = match Policy::compile(config) {
+        Ok(policy) => policy,
+        Err(error) => return error.0.iter().map(Finding::unreadable).collect(),
+    };
+    let lists = survey::lists(config, &policy, tools);
+    let written = lists.values().filter(|surveyed| !is_default(&surveyed.list));
+    written.flat_map(|surveyed| ListLint { tools, surveyed }.errors()).collect()
 }
 
 /// Returns whether a list is a default for subagents: such a list may name tools that a build does not have.
@@ -84,6 +98,12 @@ impl ListLint<'_> {
         entries.filter_map(|(i, entry)| self.judge(i, entry)).collect()
     }
 
+    fn errors(&self) -> Vec<Finding> {
+        let unmatched = self.surveyed.list.entries().iter().filter(|entry| self.matched(entry).is_empty());
+        let found = unmatched.filter_map(|entry| self.names_nothing(entry));
+        found.filter(|finding| finding.severity == Severity::Error).collect()
+    }
+
     /// The first problem of an entry.
     fn judge(&self, place: usize, entry: &Entry) -> Option<Finding> {
         let matched = self.matched(entry);
@@ -106,15 +126,26 @@ impl ListLint<'_> {
         }
     }
 
+    /// A misspelt name is an error. A name unlike any other may be that of a custom tool or of an MCP server, which come
+    /// and go.
     fn names_nothing(&self, entry: &Entry) -> Option<Finding> {
-        let deny = self.surveyed.kind == Kind::Deny;
-        let unknown = if deny { Severity::Error } else { Severity::Warning };
         let (severity, message, near) = match entry.target() {
-            Target::Tool(name) => (unknown, "names no known tool", self.near_tool(name)),
+            Target::Tool(name) => match (self.is_slip(name), name.starts_with(MCP_TOOLS)) {
+                (true, _) => (Severity::Error, "names no known tool", self.near_tool(name)),
+                (false, true) => return None,
+                (false, false) => (
+                    Severity::Warning,
+                    "names no built-in tool; only a custom tool or one of an MCP server can match",
+                    None,
+                ),
+            },
+            Target::Group(name) if group::comes_and_goes(name) && self.group_slip(name).is_none() => {
+                return None;
+            }
             Target::Group(name) if group::is_known(name) => {
                 (Severity::Warning, "is a group without tools", None)
             }
-            Target::Group(name) => (unknown, "names no known group", self.near_group(name)),
+            Target::Group(name) => (Severity::Error, "names no known group", self.near_group(name)),
             Target::Effect(_) => (Severity::Note, "matches no tool", None),
             Target::Tools(_) | Target::Groups(_) | Target::Unreadable => {
                 (Severity::Warning, "matches no tool", None)
@@ -122,6 +153,19 @@ impl ListLint<'_> {
         };
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Some(self.finding(severity, entry.text(), format!("{message}{hint}")))
+    }
+
+    /// Returns whether a name is a slip of a tool's, or a group's without `group:`.
+    fn is_slip(&self, name: &str) -> bool {
+        group::is_known(group::canonical(name))
+            || misspelt(name, self.tools.names().map(|(name, _)| name)).is_some()
+    }
+
+    /// Returns the MCP server's group that a name is a slip of.
+    fn group_slip(&self, name: &str) -> Option<String> {
+        let servers =
+            self.tools.groups().map(|(name, _)| name.to_owned()).filter(|name| group::comes_and_goes(name));
+        misspelt(name, servers)
     }
 
     fn near_tool(&self, name: &str) -> Option<String> {

@@ -21,19 +21,19 @@ const INNER_BLANK: char = '\u{fffe}';
 
 /// Compiled patterns of refused arguments.
 #[derive(Debug, Clone)]
-pub struct ArgumentRules(Vec<(Which, Regex)>);
+pub struct ArgumentRules(Vec<(ArgumentList, Regex)>);
 
 /// The list of a program's settings that a pattern is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Which {
+pub enum ArgumentList {
     /// Actions that are forbidden.
     DenyArgs,
     /// Arguments that would make the program print its credentials.
     DenyVerbose,
 }
 
-impl Which {
+impl ArgumentList {
     /// The list's name in the settings.
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Which {
 #[error("pattern {} of `{}`, `{pattern}`, cannot be used: {why}", at + 1, which.name())]
 pub struct BadPattern {
     /// The list.
-    pub which: Which,
+    pub which: ArgumentList,
     /// Index in the list.
     pub at: usize,
     /// The pattern as written.
@@ -61,7 +61,7 @@ pub struct BadPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeniedArguments {
     /// The list.
-    pub which: Which,
+    pub which: ArgumentList,
     /// The pattern as written.
     pub pattern: String,
     /// The first matching argument, counted from 1.
@@ -103,7 +103,7 @@ fn readings<'a>(arguments: &[(usize, &'a str)]) -> Vec<Vec<(usize, &'a str)>> {
 impl ArgumentRules {
     /// Compiles the patterns.
     pub fn compile(deny_args: &[String], deny_verbose: &[String]) -> Result<Self, BadPattern> {
-        let lists = [(Which::DenyArgs, deny_args), (Which::DenyVerbose, deny_verbose)];
+        let lists = [(ArgumentList::DenyArgs, deny_args), (ArgumentList::DenyVerbose, deny_verbose)];
         let mut rules = Vec::new();
         for (which, patterns) in lists {
             for (at, pattern) in patterns.iter().enumerate() {

@@ -18,13 +18,14 @@ use claw_core::tool::{
     AnyTool, Call, CallParts, Caller, Digest, Group, Meta, Output, Progress, Tool, ToolError, erase,
 };
 use claw_core::{AgentId, ApprovalId, CallId, NodeId, SessionKey, TenantId};
-use claw_host::{MemoryStore, SystemClock};
+use claw_host::SystemClock;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
 use claw_registry::{Executor, Registry, Request, Scrubbers};
 use claw_store::SqliteStore;
+use claw_store_memory::MemoryStore;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

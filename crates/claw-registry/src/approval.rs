@@ -20,26 +20,26 @@ use crate::{Executor, Offer, approver};
 pub(crate) async fn ask(
     executor: &Executor,
     offer: &Offer,
-    question: NewApproval,
+    request: NewApproval,
     cancel: &CancellationToken,
 ) -> Result<ApprovalId, Refusal> {
-    let row = put_and_wait(executor, offer, question, (cancel, &|_| {})).await;
+    let row = put_and_wait(executor, offer, request, (cancel, &|_| {})).await;
     answer(&row.map_err(|error| unasked(&error))?, cancel)
 }
 
-/// Puts the question, or finds it again, tells `asked` of it if it is open, and waits until it is over.
+/// Requests the approval, or finds it again, tells `asked` of it if it is open, and waits until it is over.
 pub(crate) async fn put_and_wait(
     executor: &Executor,
     offer: &Offer,
-    question: NewApproval,
+    request: NewApproval,
     (cancel, asked): (&CancellationToken, &(dyn Fn(&Approval) + Send + Sync)),
 ) -> Result<Approval, StoreError> {
     let store = &executor.0.store;
     let caller = offer.caller();
-    let call = question.call;
+    let call = request.call;
     // Subscribed before the row is read, so that no answer is missed.
     let mut changes = store.changes(Topic::Approvals);
-    let mut row = store.request(question).await?;
+    let mut row = store.request(request).await?;
     if row.state == ApprovalState::Pending {
         let shown = Box::new(row.clone());
         executor.emit(caller, call, || What::ApprovalRequested { approval: shown });
@@ -72,11 +72,11 @@ pub(crate) async fn put_and_wait(
 pub(crate) async fn find_answer(
     executor: &Executor,
     offer: &Offer,
-    question: NewApproval,
+    request: NewApproval,
     cancel: &CancellationToken,
 ) -> Result<ApprovalId, Refusal> {
-    let (caller, call, asked) = (offer.caller(), question.call, question.asked);
-    let row = executor.0.store.request(question).await.map_err(|error| unasked(&error))?;
+    let (caller, call, asked) = (offer.caller(), request.call, request.asked);
+    let row = executor.0.store.request(request).await.map_err(|error| unasked(&error))?;
     if row.state == ApprovalState::Pending {
         let waiting = Waiting { approval: row.id, expires: row.request.expires };
         // An approval that was requested before is not announced to a person again.
@@ -123,7 +123,7 @@ fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refu
 }
 
 fn unasked(error: &StoreError) -> Refusal {
-    tracing::error!(%error, "a question could not be put or read");
+    tracing::error!(%error, "an approval could not be requested or read");
     Refusal::at(Step::Judge, "this call needs an approval, and approvals cannot be stored right now")
         .try_instead("try again later")
 }

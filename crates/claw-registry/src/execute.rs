@@ -12,10 +12,10 @@ mod bounded;
 mod judge;
 mod outside;
 mod programs;
-pub(crate) mod question;
 mod remembered;
 mod shown;
 mod skills;
+pub(crate) mod summary;
 mod telling;
 
 use std::panic::AssertUnwindSafe;
@@ -24,13 +24,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claw_core::event::What;
+use claw_core::nearest::nearest;
 use claw_core::port::{ActiveSkills, Root};
 use claw_core::store::{Approval, CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
 use claw_core::{CallId, JobId, RuleId, ToolName};
 use claw_policy::approval::{Judgement, Narrowing};
-use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
+use claw_schema::validate::{self, Checked};
 use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,8 +48,7 @@ use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
 use crate::scrub::CallScrubber;
-use crate::validate::Checked;
-use crate::{Executor, Offer, output, validate};
+use crate::{Executor, Offer, output};
 
 /// A request to call a tool.
 #[derive(Debug, Clone)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use claw_core::event::{Event, Listener, What};
+use claw_core::port::ProcessHost;
 use claw_core::store::{CallStore, Rules, SettingsStore};
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
 use claw_core::{CallId, ToolName};
@@ -27,7 +28,7 @@ use crate::layer::{CallerTools, Layers};
 use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
 use crate::overlay::{OverlayScope, Overlays};
-use crate::processes::{Keeping, ProcessTable};
+use crate::processes::BackgroundCommands;
 use crate::registry::{Context, Registry};
 use crate::scrub::Scrubbers;
 use crate::settings::StoredLayers;
@@ -81,7 +82,7 @@ pub(crate) struct Parts {
     pub(crate) files: ArcSwap<FileRules>,
     pub(crate) commands: ArcSwap<CommandRules>,
     pub(crate) seen: SeenTable,
-    pub(crate) processes: Arc<ProcessTable>,
+    pub(crate) processes: BackgroundCommands,
 }
 
 /// An executor that may be gone: whoever holds this does not keep it.
@@ -110,8 +111,7 @@ pub struct ExecutorBuilder {
     limits: Limits,
     files: FileRules,
     commands: CommandRules,
-    keeping: Option<Keeping>,
-    processes: Option<Arc<ProcessTable>>,
+    processes: BackgroundCommands,
     caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
@@ -189,16 +189,16 @@ impl ExecutorBuilder {
 
     /// Allows commands in the background; without it they are refused. They end with this executor.
     #[must_use]
-    pub fn keeping(mut self, keeping: Keeping) -> Self {
-        self.keeping = Some(keeping);
+    pub fn processes(mut self, host: Arc<dyn ProcessHost>) -> Self {
+        self.processes = BackgroundCommands(Some(host));
         self
     }
 
     /// Takes the place of another executor in the same program: commands that run in the background are those of both, and
-    /// [`keeping`](Self::keeping) is that of the first one.
+    /// [`processes`](Self::processes) are those of the first one.
     #[must_use]
     pub fn after(mut self, former: &Executor) -> Self {
-        self.processes = Some(Arc::clone(&former.0.processes));
+        self.processes = former.0.processes.clone();
         self
     }
 
@@ -230,7 +230,7 @@ impl ExecutorBuilder {
             files: ArcSwap::from_pointee(self.files),
             commands: ArcSwap::from_pointee(self.commands),
             seen: SeenTable::default(),
-            processes: self.processes.unwrap_or_else(|| Arc::new(ProcessTable::new(self.keeping))),
+            processes: self.processes,
         }))
     }
 }
@@ -252,8 +252,7 @@ impl Executor {
             limits: Limits::default(),
             files: FileRules::default(),
             commands: CommandRules::default(),
-            keeping: None,
-            processes: None,
+            processes: BackgroundCommands::default(),
             caller_tools: Vec::new(),
         }
     }

@@ -27,7 +27,6 @@ mod reply;
 mod scrub;
 mod settings;
 pub mod skills;
-pub mod validate;
 
 pub use approver::{ApprovalAnswer, Approver};
 pub use bound::BoundTool;
@@ -39,7 +38,6 @@ pub use layer::{CallerTools, ToolLayer};
 pub use offer::{Offer, OfferOptions};
 pub use operation::{Operation, Recorder};
 pub use overlay::OverlayScope;
-pub use processes::{Keeping, ProcessLimits};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };

@@ -13,8 +13,8 @@ use claw_core::ToolName;
 use claw_core::port::Hit;
 use claw_core::search::SearchIndex;
 use claw_core::store::ToolSettings;
-use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
+use claw_schema::dialect::{self, Dialect};
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
@@ -70,7 +70,7 @@ pub(crate) struct Offered {
     /// The tool that has replaced `entry` in the registry, as the last call found it.
     successor: ArcSwapOption<Successor>,
     /// The place of the last call.
-    place: ArcSwapOption<Place>,
+    place: ArcSwapOption<CallPlace>,
     state: AtomicU8,
 }
 
@@ -82,7 +82,7 @@ struct Successor {
 
 /// The circumstances of a tool's calls: the same for all calls of one offer, as long as the settings stay the
 /// same.
-pub(crate) struct Place {
+pub(crate) struct CallPlace {
     pub(crate) facts: Arc<Facts>,
     /// Digest of the caller and the facts: an approval is bound to it.
     pub(crate) digest: Digest,
@@ -278,7 +278,7 @@ impl Offer {
     }
 
     /// The circumstances of this tool's calls now, with these stored settings.
-    pub(crate) fn place(&self, tool: &Offered, stored: &Arc<ToolSettings>) -> Arc<Place> {
+    pub(crate) fn place(&self, tool: &Offered, stored: &Arc<ToolSettings>) -> Arc<CallPlace> {
         let last = tool.place.load();
         if let Some(place) = last.as_ref().filter(|place| Arc::ptr_eq(&place.stored, stored)) {
             return Arc::clone(place);
@@ -288,7 +288,7 @@ impl Offer {
         let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
         let digest = Digest::of(&(who, &facts));
         let (facts, stored) = (Arc::new(facts), Arc::clone(stored));
-        let place = Arc::new(Place { facts, digest, stored });
+        let place = Arc::new(CallPlace { facts, digest, stored });
         tool.place.store(Some(Arc::clone(&place)));
         place
     }

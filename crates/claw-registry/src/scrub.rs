@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use claw_core::image::Image;
-use claw_core::redact::{Redaction, Redactor};
+use claw_core::redact::{Redaction, Redactor, StreamRedactor};
 use claw_core::tool::Secrets;
 use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
 use serde_json::Value;
@@ -276,18 +276,27 @@ impl Saying {
         text(std::mem::replace(&mut self.rest, after))
     }
 
-    /// The visible part of a line that is not complete yet.
-    pub(crate) fn unfinished(&self) -> String {
-        let line = self.stream.as_ref().map(Stream::prompt).unwrap_or_default();
-        String::from_utf8_lossy(line).into_owned()
-    }
-
     /// Returns the text held back.
     pub fn end(mut self) -> String {
         if let Some(stream) = self.stream.take() {
             stream.finish(&mut self.rest);
         }
         text(self.rest)
+    }
+}
+
+impl StreamRedactor for Saying {
+    fn push(&mut self, piece: &str) -> String {
+        Self::push(self, piece)
+    }
+
+    fn unfinished(&self) -> String {
+        let line = self.stream.as_ref().map(Stream::prompt).unwrap_or_default();
+        String::from_utf8_lossy(line).into_owned()
+    }
+
+    fn end(self: Box<Self>) -> String {
+        Self::end(*self)
     }
 }
 

@@ -44,7 +44,7 @@ pub use backend::Backend;
 pub use installation::Installation;
 pub use migrate::Step;
 pub use options::StoreOptions;
-pub use place::{Place, PostgresUrl};
+pub use place::{PostgresUrl, StoreLocation};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use status::{Journal, Schema, Status, TableStatus};
@@ -52,41 +52,43 @@ pub use vault::Vault;
 
 /// Opens the store at `place` for this node, creating it if it does not exist and migrating its schema.
 pub async fn open(
-    place: &Place,
+    place: &StoreLocation,
     node: NodeId,
     options: &StoreOptions,
 ) -> Result<Arc<dyn Backend>, StoreError> {
     Ok(match place {
-        Place::Memory => Arc::new(SqliteStore::memory(node).await?),
-        Place::File(path) => Arc::new(SqliteStore::open_with(path, node, options).await?),
-        Place::Postgres(url) => Arc::new(PostgresStore::connect_with(url.expose(), node, options).await?),
+        StoreLocation::Memory => Arc::new(SqliteStore::memory(node).await?),
+        StoreLocation::File(path) => Arc::new(SqliteStore::open_with(path, node, options).await?),
+        StoreLocation::Postgres(url) => {
+            Arc::new(PostgresStore::connect_with(url.expose(), node, options).await?)
+        }
     })
 }
 
 /// Creates the store at `place` if it is missing and migrates its schema, as [`open`] does; returns the
 /// applied migrations.
-pub async fn migrate(place: &Place, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
+pub async fn migrate(place: &StoreLocation, options: &StoreOptions) -> Result<Vec<Step>, StoreError> {
     match place {
-        Place::Memory => Ok(Vec::new()),
-        Place::File(path) => sqlite::migrate(path, options).await,
-        Place::Postgres(url) => postgres::migrate(url.expose(), options).await,
+        StoreLocation::Memory => Ok(Vec::new()),
+        StoreLocation::File(path) => sqlite::migrate(path, options).await,
+        StoreLocation::Postgres(url) => postgres::migrate(url.expose(), options).await,
     }
 }
 
 /// Returns the status of the store at `place`; `None` if there is none yet. Changes nothing.
-pub async fn status(place: &Place) -> Result<Option<Status>, StoreError> {
+pub async fn status(place: &StoreLocation) -> Result<Option<Status>, StoreError> {
     match place {
-        Place::Memory => Ok(None),
-        Place::File(path) => sqlite::status(path).await,
-        Place::Postgres(url) => postgres::status(url.expose()).await,
+        StoreLocation::Memory => Ok(None),
+        StoreLocation::File(path) => sqlite::status(path).await,
+        StoreLocation::Postgres(url) => postgres::status(url.expose()).await,
     }
 }
 
 /// Returns whether there is a store at `place` yet. Changes nothing.
-pub async fn exists(place: &Place) -> Result<bool, StoreError> {
+pub async fn exists(place: &StoreLocation) -> Result<bool, StoreError> {
     match place {
-        Place::Memory => Ok(false),
-        Place::File(path) => Ok(path.exists()),
-        Place::Postgres(url) => postgres::exists(url.expose()).await,
+        StoreLocation::Memory => Ok(false),
+        StoreLocation::File(path) => Ok(path.exists()),
+        StoreLocation::Postgres(url) => postgres::exists(url.expose()).await,
     }
 }

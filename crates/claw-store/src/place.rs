@@ -11,7 +11,7 @@ const FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:` or `postgres://user@
 
 /// The location of a store. Displayed without the password that it may hold.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     /// The memory of this process.
     Memory,
     /// One SQLite file.
@@ -24,7 +24,7 @@ pub enum Place {
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(String);
 
-impl FromStr for Place {
+impl FromStr for StoreLocation {
     type Err = StoreError;
 
     /// Reads it from a URL. No error quotes more of it than the scheme: the rest may hold a password.
@@ -48,7 +48,7 @@ impl PostgresUrl {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("sqlite::memory:"),
@@ -58,9 +58,9 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({self})")
+        write!(f, "StoreLocation({self})")
     }
 }
 
@@ -92,14 +92,14 @@ fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn file(path: &str) -> Result<Place, StoreError> {
+fn file(path: &str) -> Result<StoreLocation, StoreError> {
     if path.is_empty() {
         return Err(refused(format!("its path is empty; {FORMS}")));
     }
     if path.contains('?') {
         return Err(refused("options after `?` are not taken; write `sqlite:PATH`".to_owned()));
     }
-    Ok(Place::File(path.into()))
+    Ok(StoreLocation::File(path.into()))
 }
 
 fn refused(why: String) -> StoreError {

@@ -14,7 +14,7 @@ use claw_core::store::{
     Topic, Worker,
 };
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UserId};
-use claw_host::MemoryStore;
+use claw_store_memory::MemoryStore;
 use tokio::sync::watch;
 
 /// A queue, sessions and approvals that live as long as the process.

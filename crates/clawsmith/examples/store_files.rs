@@ -1,12 +1,14 @@
 //! Keep a workspace's files in a store: one program writes, another reads, without a shared disk.
 //!
-//! A program of yours takes `claw_store` from `clawsmith::claw_store`, with the feature `store`; instead of a file
-//! or memory it can name a PostgreSQL database that many nodes share.
+//! With the feature `store`. Instead of memory it can be a file, or a PostgreSQL database that many nodes share.
 
 use std::sync::Arc;
 
-use claw_store::SqliteStore;
-use clawsmith::{AgentId, Caller, Request, SessionKey, StoreFiles, SystemClock, Toolbox, World};
+use clawsmith::claw_store::SqliteStore;
+use clawsmith::{
+    AgentId, Caller, MemoryFiles, Request, RoutedFiles, Routing, SessionKey, StoreFiles, SystemClock,
+    Toolbox, World,
+};
 use serde_json::json;
 
 /// A node: its own toolbox over the common store.
@@ -28,7 +30,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
     let args = json!({ "path": "plans/monday.md", "content": "- water the ferns\n" });
     println!("{}\n", one.execute(&offer, Request::new("write_file", args)).await.model_text());
 
-    let offer = other.offer(caller).await;
+    let offer = other.offer(caller.clone()).await;
     for (tool, args) in [
         ("read_file", json!({ "path": "plans/monday.md" })),
         ("edit", json!({ "path": "plans/monday.md", "old_string": "ferns", "new_string": "orchids" })),
@@ -38,5 +40,18 @@ pub(crate) async fn main() -> anyhow::Result<()> {
         println!("{tool} {args}");
         println!("{}\n", other.execute(&offer, Request::new(tool, args)).await.model_text());
     }
+
+    // Files may lie anywhere else, and memory in the store all the same.
+    let (files, clock) = (Arc::new(MemoryFiles::new()), Arc::new(SystemClock));
+    let mut world = World::new(Arc::clone(&clock) as _);
+    let routed = RoutedFiles::new(Arc::clone(&files) as _, Arc::clone(&store), clock, Routing::All);
+    world.bridge = Some(Arc::new(routed));
+    let third = Toolbox::builder().world(world).store(Arc::clone(&store) as _).build()?;
+    let offer = third.offer(caller).await;
+    for path in ["todo.md", "MEMORY.md"] {
+        let args = json!({ "path": path, "content": "- orchids\n" });
+        println!("{}", third.execute(&offer, Request::new("write_file", args)).await.model_text());
+    }
+    assert!(files.text("/team/notes/todo.md").is_some() && files.text("/team/notes/MEMORY.md").is_none());
     Ok(())
 }

@@ -30,7 +30,7 @@
 //!   tool with the trace that led to it; the same function decides and explains.
 //! - **The tool list for a model** is [`Offer::render`] in the [`Dialect`] of its provider.
 //! - **The rate of calls** of a session is limited by a [`Limiter`]; background commands, and the tool
-//!   `process` with them, need a [`Keeping`].
+//!   `process` with them, need a [`ProcessKeeping`].
 //! - **The known tools**, in this build and beyond it, are the [`catalogue`], by [`Section`]s in
 //!   [`Registry::list_by_section`].
 //! - **Who is asked** where a rule says ask is your [`Approver`], or whoever answers by the store.
@@ -55,15 +55,18 @@
 //!
 //! | example | shows |
 //! |---|---|
-//! | `register_tool`, `lazy_factory` | [`Tool`], [`Meta`], [`AnyTool`], [`Registry`] |
+//! | `register_tool`, `lazy_factory` | [`Tool`], [`Meta`], [`Toolbox`] |
+//! | `any_tool` | [`AnyTool`], [`Registry`], [`Section`], [`catalogue`] |
 //! | `policy_explained` | [`PolicyConfig`], [`Policy`] |
-//! | `schemas` | [`Offer`], [`Dialect`], [`catalogue`] |
+//! | `schemas` | [`Offer`], [`Dialect`] |
+//! | `limits` | [`Limiter`], [`MemoryFiles`], [`CallStore`](store::CallStore), [`Reply`] |
 //! | `approvals` | [`Approver`], [`ApprovalConfig`] |
 //! | `progress` | [`Progress`], [`Request`], [`Caller`] |
-//! | `commands` | [`World`], [`CommandRules`], [`Reply`], [`Output`] |
+//! | `commands`, `background` | [`World`], [`LocalFiles`], [`Reply`], [`Output`], [`Keeping`] |
 //! | `plans` | [`Plan`], [`Ask`], [`Rehearsal`] |
 //! | `agent_loop`, `agent_with_model` | an agent by hand, and one with a model of a server |
-//! | `store_files`, `front_end` | [`StoreFiles`], and the application behind a front end |
+//! | `store_files` | [`StoreFiles`], [`RoutedFiles`], [`ToolboxBuilder::everything_in`] |
+//! | `front_end` | the application behind a front end |
 
 #[cfg(feature = "app")]
 pub mod app;
@@ -75,7 +78,6 @@ mod toolbox;
 pub use claw_agent;
 pub use claw_core::event::{Event, Listener, What};
 pub use claw_core::port::{UnixMillis, World};
-pub use claw_core::tool::dialect::Dialect;
 pub use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, CallingModel, Cost, Digest, Effect, Effects, ErrorKind, Facts, Group,
     Meta, Need, Output, PeerKind, Plan, Profile, Progress, Section, Spec, SubagentDepth, Tool, ToolError,
@@ -88,9 +90,10 @@ pub use claw_core::{
 pub use claw_core::{graph, message, port, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
-    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock,
+    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, ProcessKeeping, ProcessLimits, SystemClock,
 };
-pub use claw_host::{sandbox, shell};
+pub use claw_schema::dialect::Dialect;
+
 #[cfg(feature = "models")]
 pub use claw_llm;
 pub use claw_policy::approval::ApprovalConfig;
@@ -102,13 +105,15 @@ pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::limit::Limiter;
 pub use claw_registry::{
     AgentCommands, AgentFiles, ApprovalAnswer, Approver, Arguments, Asking, BoundTool, CallError,
-    CallScrubber, CallerTools, CommandRules, Context, Discovery, Executor, Factory, FileRules, Keeping,
-    Limits, Listing, Offer, OfferOptions, Operation, OverlayScope, ProcessLimits, Recorder, Refusal,
-    RegisterError, Registry, Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError,
-    Status, Step, ToolLayer, Version, Waiting,
+    CallScrubber, CallerTools, CommandRules, Context, Discovery, Executor, Factory, FileRules, Limits,
+    Listing, Offer, OfferOptions, Operation, OverlayScope, Recorder, Refusal, RegisterError, Registry,
+    Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError, Status, Step, ToolLayer,
+    Version, Waiting,
 };
+pub use claw_sandbox::{self as sandbox, shell};
 #[cfg(feature = "store")]
 pub use claw_store;
+pub use claw_store_memory::MemoryStore;
 pub use claw_tools::{absent, builtin, catalogue};
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};
 

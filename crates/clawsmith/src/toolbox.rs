@@ -11,15 +11,18 @@ use claw_core::store::{CallStore, Rules, Store};
 use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo, UndoLimits};
 use claw_host::skills::{SkillOptions, SkillShelf};
-use claw_host::{AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, MemoryStore, SystemClock};
+use claw_host::{
+    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, ProcessKeeping, ProcessTable, SystemClock,
+};
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_registry::limit::Limiter;
 use claw_registry::{
-    Approver, CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Keeping, Limits,
-    RegisterError, Registry, Scrubbers,
+    Approver, CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Limits, RegisterError,
+    Registry, Scrubbers,
 };
+use claw_store_memory::MemoryStore;
 
 /// The built-in tools and yours, ready to be offered. Everything an [`Executor`] can do, it can.
 #[derive(Debug, Clone)]
@@ -64,7 +67,7 @@ pub struct ToolboxBuilder {
     approver: Option<Arc<dyn Approver>>,
     scrubbers: Scrubbers,
     limiter: Option<Limiter>,
-    keeping: Option<Keeping>,
+    keeping: Option<ProcessKeeping>,
     after: Option<Executor>,
     caller_tools: Vec<Arc<dyn CallerTools>>,
 }
@@ -152,7 +155,7 @@ impl ToolboxBuilder {
 
     /// Lets commands run on in the background, managed by the tool `process`; without it they are refused.
     #[must_use]
-    pub fn keeping(mut self, keeping: Keeping) -> Self {
+    pub fn keeping(mut self, keeping: ProcessKeeping) -> Self {
         self.keeping = Some(keeping);
         self
     }
@@ -281,7 +284,7 @@ impl ToolboxBuilder {
             builder = builder.limiter(limiter);
         }
         if let Some(keeping) = self.keeping {
-            builder = builder.keeping(keeping);
+            builder = builder.processes(Arc::new(ProcessTable::new(keeping)));
         }
         if let Some(former) = &self.after {
             builder = builder.after(former);

@@ -5,8 +5,13 @@ mod agent_loop;
 #[cfg(feature = "app")]
 #[path = "../examples/agent_with_model.rs"]
 mod agent_with_model;
+#[path = "../examples/any_tool.rs"]
+mod any_tool;
 #[path = "../examples/approvals.rs"]
 mod approvals;
+#[cfg(feature = "store")]
+#[path = "../examples/background.rs"]
+mod background;
 #[path = "../examples/commands.rs"]
 mod commands;
 #[cfg(feature = "app")]
@@ -14,6 +19,8 @@ mod commands;
 mod front_end;
 #[path = "../examples/lazy_factory.rs"]
 mod lazy_factory;
+#[path = "../examples/limits.rs"]
+mod limits;
 #[path = "../examples/plans.rs"]
 mod plans;
 #[path = "../examples/policy_explained.rs"]
@@ -24,6 +31,7 @@ mod progress;
 mod register_tool;
 #[path = "../examples/schemas.rs"]
 mod schemas;
+#[cfg(feature = "store")]
 #[path = "../examples/store_files.rs"]
 mod store_files;
 
@@ -47,6 +55,22 @@ fn agent_loop_runs() {
 #[test]
 fn agent_with_model_runs() {
     agent_with_model::main().unwrap();
+}
+
+#[test]
+fn any_tool_runs() {
+    any_tool::main().unwrap();
+}
+
+#[cfg(feature = "store")]
+#[test]
+fn background_runs() {
+    background::main().unwrap();
+}
+
+#[test]
+fn limits_runs() {
+    limits::main().unwrap();
 }
 
 #[test]
@@ -95,6 +119,7 @@ fn schemas_runs() {
     schemas::main().unwrap();
 }
 
+#[cfg(feature = "store")]
 #[test]
 fn store_files_runs() {
     store_files::main().unwrap();

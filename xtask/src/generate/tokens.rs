@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use claw_core::tool::AnyTool;
-use claw_core::tool::dialect::Dialect;
+use claw_schema::dialect::Dialect;
 
 /// Tokens by tool name.
 pub(super) type Tokens = BTreeMap<String, usize>;

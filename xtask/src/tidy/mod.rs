@@ -4,6 +4,7 @@
 //! cannot decide a case, the check says so in its module and errs towards complaining.
 
 mod dependencies;
+mod map;
 mod registered;
 mod road;
 mod schemas;
@@ -18,6 +19,7 @@ use crate::{builtin, generate};
 /// Makes every check.
 pub(crate) fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = dependencies::check(tree)?;
+    findings.extend(map::check(tree));
     findings.extend(road::check(tree));
     findings.extend(registered::check(tree));
     findings.extend(schemas::check(&builtin::all()));

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use claw_core::store::{Blob, BlobCard, Role};
-use claw_host::MemoryStore;
+use claw_store_memory::MemoryStore;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, ProgramName, SessionKey, UserId};
 use claw_store::SqliteStore;
 
-use super::{MEMORY, PROGRAMS, UntrustedMemory, compose, context_files};
+use super::{MEMORY, PROGRAMS, PromptFacts, UntrustedMemory, compose, context_files};
 use crate::Profile;
 
 /// Returns the prompt with the context files in the store.
@@ -16,9 +16,9 @@ async fn prompt(
     store: &(impl Documents + ?Sized),
     caller: &Caller,
     profile: &Profile,
-    told: (UnixMillis, &[String], &[Arc<ProgramCard>]),
+    facts: PromptFacts<'_>,
 ) -> Result<Prompt, StoreError> {
-    Ok(compose(context_files(store, caller, profile).await?, caller, profile, told, |_| true))
+    Ok(compose(context_files(store, caller, profile).await?, caller, profile, facts, |_| true))
 }
 
 const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
@@ -50,7 +50,9 @@ async fn store(files: &[(&str, Option<&str>, Shelf, &str)]) -> SqliteStore {
 /// Returns the headings of the files, and the texts under them.
 async fn told(store: &SqliteStore, kind: AgentKind) -> Vec<(String, String)> {
     let profile = Profile { kind, ..Profile::default() };
-    let prompt = prompt(store, &caller(), &profile, (NOW, &[], &[])).await.unwrap();
+    let prompt = prompt(store, &caller(), &profile, PromptFacts { now: NOW, reminders: &[], programs: &[] })
+        .await
+        .unwrap();
     let files = prompt.stable.split("\n\n## ").skip(1);
     let file = |text: &str| {
         let (path, text) = text.split_once("\n\n").unwrap();
@@ -103,9 +105,17 @@ async fn what_changes_stands_behind_the_boundary() {
     let store = store(&[]).await;
     let reminders = ["Come to an end.".to_owned()];
     let profile = Profile { about: "Counts.".to_owned(), ..Profile::default() };
-    let early = prompt(&store, &caller(), &profile, (NOW, &[], &[])).await.unwrap();
-    let late =
-        prompt(&store, &caller(), &profile, (UnixMillis(NOW.0 + 86_400_000), &reminders, &[])).await.unwrap();
+    let early = prompt(&store, &caller(), &profile, PromptFacts { now: NOW, reminders: &[], programs: &[] })
+        .await
+        .unwrap();
+    let late = prompt(
+        &store,
+        &caller(),
+        &profile,
+        PromptFacts { now: UnixMillis(NOW.0 + 86_400_000), reminders: &reminders, programs: &[] },
+    )
+    .await
+    .unwrap();
     assert_eq!(early.stable, late.stable);
     assert!(early.stable.starts_with("You are the agent `ada`. Counts.\n"), "{}", early.stable);
     assert_eq!(early.changing, "Today is Thursday, 2026-01-01 (UTC).");
@@ -135,10 +145,24 @@ async fn programs_with_credentials_stand_with_the_tools() {
         (with_file, format!("## TOOLS.md\n\nhammer\n\n{PROGRAMS}\n{lines}\n\n## USER.md")),
         (without, format!("soul\n\n## TOOLS.md\n\n{PROGRAMS}\n{lines}\n\n## USER.md")),
     ] {
-        let told = prompt(&store, &caller(), &Profile::default(), (NOW, &[], &programs)).await.unwrap();
+        let told = prompt(
+            &store,
+            &caller(),
+            &Profile::default(),
+            PromptFacts { now: NOW, reminders: &[], programs: &programs },
+        )
+        .await
+        .unwrap();
         assert!(told.stable.contains(&expected), "{}", told.stable);
         assert!(!told.changing.contains("gh"));
-        let none = prompt(&store, &caller(), &Profile::default(), (NOW, &[], &[])).await.unwrap();
+        let none = prompt(
+            &store,
+            &caller(),
+            &Profile::default(),
+            PromptFacts { now: NOW, reminders: &[], programs: &[] },
+        )
+        .await
+        .unwrap();
         assert!(!none.stable.contains(PROGRAMS));
     }
 }
@@ -182,7 +206,10 @@ async fn an_untrusted_memory_is_fenced_or_left_out() {
         let profile = Profile { untrusted_memory, ..Profile::default() };
         let mut caller = caller();
         caller.trace = claw_core::provenance::RunTrace::of(claw_core::JobId::new(), false);
-        let prompt = prompt(&store, &caller, &profile, (NOW, &[], &[])).await.unwrap();
+        let prompt =
+            prompt(&store, &caller, &profile, PromptFacts { now: NOW, reminders: &[], programs: &[] })
+                .await
+                .unwrap();
         (prompt.stable, caller.trace.is_untrusted())
     };
     let (shown, has_read) = told(UntrustedMemory::Show).await;

@@ -8,12 +8,20 @@ use claw_core::message::{Part, Turn};
 use claw_core::port::{Choice, Piece, Prompt, Question};
 use claw_core::store::{Role, RunEvent, SessionEventBody, Summary};
 use claw_core::tool::Spec;
-use claw_core::tool::dialect::{Dialect, estimate_tokens};
 use claw_registry::Offer;
+use claw_schema::dialect::{Dialect, estimate_tokens};
 
 use super::Run;
 use crate::history::Chunk;
 use crate::{RunError, fit};
+
+/// The parts of a request besides its turns, and the tokens that those may take.
+#[derive(Clone, Copy)]
+pub(super) struct ModelInput<'a> {
+    pub(super) system: &'a Prompt,
+    pub(super) tools: &'a [Spec],
+    pub(super) budget: usize,
+}
 
 const ASK: &str = "Sum up the conversation above for yourself, so that you can go on without it: what the user wants \
 and has said about how, what was done and found (with names, paths and figures), what was decided and why, and what \
@@ -35,7 +43,7 @@ impl Run<'_> {
             return Ok(turns);
         }
         if self.history.coverable() > budget / 3 {
-            self.sum_up(offer, (system, tools, budget)).await?;
+            self.sum_up(offer, ModelInput { system, tools, budget }).await?;
             turns = self.history.turns();
         }
         fit::trim(&mut turns, budget);
@@ -64,17 +72,17 @@ impl Run<'_> {
 
     /// Summarises the earlier runs, in parts that fit the context window. If that fails, the rest stays as it
     /// is.
-    async fn sum_up(&mut self, offer: &Offer, told: (&Prompt, &[Spec], usize)) -> Result<(), RunError> {
+    async fn sum_up(&mut self, offer: &Offer, reading: ModelInput<'_>) -> Result<(), RunError> {
         // Each part is read together with the summary of the parts before.
-        let part = told.2 / 2;
+        let part = reading.budget / 2;
         let left_out = self.history.leave_out(part.saturating_mul(PARTS));
         if left_out > 0 {
             tracing::warn!(run = %self.lease.job, left_out, "the oldest questions and answers are left out");
         }
         while let Some(chunk) = self.history.chunk(part) {
             let Chunk { turns, runs, upto } = chunk;
-            self.remember(offer, &turns, told).await?;
-            let Some(text) = self.summary_of(turns, told).await? else { return Ok(()) };
+            self.remember(offer, &turns, reading).await?;
+            let Some(text) = self.summary_of(turns, reading).await? else { return Ok(()) };
             let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
             let summary = Summary { upto, text: text.clone(), at };
             self.deployment.store.summarise(self.lease, owner, summary).await?;
@@ -89,7 +97,7 @@ impl Run<'_> {
     async fn summary_of(
         &self,
         mut turns: Vec<Turn>,
-        (system, tools, budget): (&Prompt, &[Spec], usize),
+        ModelInput { system, tools, budget }: ModelInput<'_>,
     ) -> Result<Option<String>, RunError> {
         fit::trim(&mut turns, budget);
         fit::shorten(&mut turns, budget);
@@ -108,7 +116,7 @@ impl Run<'_> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::warn!(run = %self.lease.job, %error, "the conversation could not be summed up");
+                tracing::warn!(run = %self.lease.job, %error, "the history could not be summed up");
                 return Ok(None);
             }
         };

@@ -5,12 +5,13 @@
 //! are in the ledger. It has a few tools, writes memory documents alone, and asks nobody for approval.
 
 use claw_core::message::{Args, Part, Turn, Wanted};
-use claw_core::port::{Piece, Prompt, Question};
+use claw_core::port::{Piece, Question};
 use claw_core::store::Role;
 use claw_core::tool::Spec;
 use claw_registry::{Asking, Offer, Request};
 
 use super::Run;
+use super::compact::ModelInput;
 use crate::{RunError, fit, result};
 
 const ASK: &str = "The conversation above is about to be shortened. This is a silent turn: nobody reads what you answer. Write \
@@ -31,7 +32,7 @@ impl Run<'_> {
         &mut self,
         offer: &Offer,
         turns: &[Turn],
-        (system, tools, budget): (&Prompt, &[Spec], usize),
+        ModelInput { system, tools, budget }: ModelInput<'_>,
     ) -> Result<(), RunError> {
         let is_known = |spec: &&Spec| {
             let name = spec.name.as_str();

@@ -7,13 +7,21 @@ use claw_core::store::{EndEvent, Finish, Job, JobEnd, Lease, Role, RunEvent, Ses
 use super::message;
 use crate::{Deployment, History, Order, RunError, result};
 
+/// The end of a run that is given up.
+pub(crate) struct GivenUp<'a> {
+    /// The note in its session.
+    pub(crate) why: &'a str,
+    pub(crate) end: JobEnd,
+    /// The event that tells it.
+    pub(crate) event: RunEvent,
+}
+
 /// Ends a run that nobody will continue. This needs no model.
 pub(crate) async fn report(
     deployment: &Deployment,
     job: &Job,
     lease: &Lease,
-    (why, end): (&str, JobEnd),
-    state: RunEvent,
+    given_up: GivenUp<'_>,
 ) -> Result<(), RunError> {
     let (_, session) = Order::of(job)?;
     let (tenant, store) = (&job.new.tenant, &deployment.store);
@@ -31,13 +39,13 @@ pub(crate) async fn report(
         turns.push(Turn { role: Role::Tool, parts: results });
     }
     let scrubber = deployment.executor.scrubbers().for_tenant(tenant);
-    turns.push(Turn::text(Role::System, scrubber.said(why)));
+    turns.push(Turn::text(Role::System, scrubber.said(given_up.why)));
     let now = deployment.clock.now();
     let said = turns.iter().map(|turn| message((tenant, &session), MessageId::new(), turn, now));
     let said = said.collect::<Result<_, _>>()?;
     deployment.chronicle.written().await;
-    let body = SessionEventBody::Run { run: job.new.id, state };
+    let body = SessionEventBody::Run { run: job.new.id, state: given_up.event };
     let event = Some(EndEvent { session, at: now, body });
-    store.finish_run(lease, Finish { said, end, announce: None, event }).await?;
+    store.finish_run(lease, Finish { said, end: given_up.end, announce: None, event }).await?;
     Ok(())
 }

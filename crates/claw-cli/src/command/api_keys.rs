@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use claw_core::port::Clock as _;
-use claw_core::store::{Key, KeyLimits, KeyScope, KeyScopes};
+use claw_core::store::{AccessRole, Key, KeyLimits, KeyScope, KeyScopes, User};
 use claw_core::{AgentId, UserId};
 use claw_host::SystemClock;
 use clawsmith::app::access::{KeyRequest, is_good};
@@ -52,9 +52,9 @@ pub(crate) struct Create {
     user: Option<String>,
     #[command(flatten)]
     of: OfTenant,
-    /// The role of a user that is added.
-    #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
-    role: Role,
+    /// The role of a user that is added [default: operator].
+    #[arg(long, value_name = "ROLE", value_enum)]
+    role: Option<Role>,
     /// Scopes of the key, such as `tools:call` [default: see and call tools, send messages, and see
     /// approvals; not answer them].
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
@@ -114,13 +114,20 @@ impl Create {
             true => USUAL.into_iter().collect(),
             false => self.scope.into_iter().collect(),
         };
-        let (role, tenant) = (self.role.into(), self.of.id(&setup)?);
+        let (asked, tenant) = (self.role.map(AccessRole::from), self.of.id(&setup)?);
+        let role = asked.unwrap_or(AccessRole::Operator);
         let lasts = self.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let agents = Some(self.agent).filter(|agents| !agents.is_empty());
         let limits = KeyLimits { agents, per_minute: self.per_minute };
         let request = KeyRequest { user, role, label: self.label, scopes, lasts, limits };
-        let (key, new) =
-            with_app(&setup, async |app| Ok(app.of_tenant(&tenant).create_key(request).await?))?;
+        let (key, new) = with_app(&setup, async |app| {
+            let app = app.of_tenant(&tenant);
+            let known = app.users().await?.into_iter().find(|known| known.id == request.user);
+            match known.filter(|known| asked.is_some_and(|asked| asked != known.role)) {
+                Some(known) => Err(has_another_role(&known)),
+                None => Ok(app.create_key(request).await?),
+            }
+        })?;
         if session.out.json {
             session.out.json(
                 &json!({ "key": key.reveal(), "id": new.id, "user": new.user, "scopes": new.scopes }),
@@ -161,9 +168,16 @@ fn list(session: &mut Session, of: &OfTenant) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The error for `--role` where the user has another one: a key has its user's role.
+fn has_another_role(user: &User) -> Failure {
+    let (id, role) = (&user.id, user.role);
+    Failure::usage(format!("user `{id}` has the role `{role}`, and a key has the role of its user"))
+        .hint(format!("leave `--role` out, or change it with `clawsmith users edit {id} --role ROLE`"))
+}
+
 fn state(key: &Key) -> Cell {
     match (is_good(key, SystemClock.now()), key.revoked) {
-        (true, _) => Cell::good("good"),
+        (true, _) => Cell::good("active"),
         (false, Some(_)) => Cell::bad("revoked"),
         (false, None) => Cell::warning("expired"),
     }

@@ -38,10 +38,10 @@ pub(crate) enum Approvals {
     Show(Question),
     /// Approve: the waiting call may run, once and as it was shown. With `--always` a rule is remembered too.
     #[command(
-        after_help = "Of the id at least 13 characters are needed: fewer name all questions of about a \
+        after_help = "Of the id at least 13 characters are needed: fewer match all approvals of about a \
 minute, and so perhaps another one than you saw.
 
-Exit code 1 where the question is over already: the first answer stands.
+Exit code 1 if the approval is no longer pending: the first answer stands.
 
 Examples:
   clawsmith approvals approve 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8
@@ -51,7 +51,7 @@ Examples:
     )]
     Approve(Yes),
     /// Deny: the waiting call is refused.
-    #[command(after_help = "Exit code 1 where the question is over already: the first answer stands.
+    #[command(after_help = "Exit code 1 if the approval is no longer pending: the first answer stands.
 
 Examples:
   clawsmith approvals deny 019b7611
@@ -73,7 +73,7 @@ Examples:
     Dismiss(Question),
     /// Wait for approvals, and answer each here as it comes.
     #[command(
-        after_help = "At a terminal each question is put to you as it comes; elsewhere it is printed. Ctrl-C ends it.
+        after_help = "At a terminal each approval is shown as it arrives, and you answer it; elsewhere it is printed. Ctrl-C to stop.
 
 Examples:
   clawsmith approvals watch
@@ -217,7 +217,7 @@ impl Question {
     }
 
     fn unknown(&self) -> Failure {
-        Failure::usage(format!("no question `{}` waits", self.id)).hint("clawsmith approvals list")
+        Failure::usage(format!("no approval `{}` is pending", self.id)).hint("clawsmith approvals list")
     }
 }
 
@@ -231,7 +231,7 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
         return Ok(ExitCode::SUCCESS);
     }
     if waiting.is_empty() {
-        session.out.line("no question waits")?;
+        session.out.line("No approvals pending.")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);

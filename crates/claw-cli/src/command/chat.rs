@@ -60,7 +60,7 @@ A message that is one of the words of a chat (`/undo`, `/cost`, `/tools`, `/poli
 
 Where a call needs an approval you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it \
 wait for `clawsmith approvals`. With `--connect` the session lives at a gateway, and files and commands are those \
-of that machine. Ctrl-C ends the run: what was said is kept.
+of that machine. Ctrl-C stops the run; the partial answer is saved.
 
 Exit codes: 0 answered, 1 the run failed, 2 usage, 4 a limit ended the run, 130 stopped.
 
@@ -241,7 +241,7 @@ impl Chat {
 
     /// Returns the message, and the input piped in with it.
     fn message(&self) -> Result<Message, Failure> {
-        let nothing = || Failure::usage("there is nothing to say").hint("clawsmith chat -m 'show me'");
+        let nothing = || Failure::usage("the message is empty").hint("clawsmith chat -m 'show me'");
         let (text, piped) = match self.said() {
             Some(text) => (text.clone(), piped()?),
             None if std::io::stdin().is_terminal() => return Err(nothing()),
@@ -269,8 +269,12 @@ struct Message {
 fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Failure> {
     let card = model.card();
     if !card.images {
-        let message = format!("`{}/{}` takes no pictures", card.provider, card.model);
-        return Err(Failure::usage(message).hint("choose another model with `--model` or `/model`"));
+        let message = format!("`{}/{}` takes no images", card.provider, card.model);
+        return Err(Failure::usage(message).hint(format!(
+            "choose another model with `--model` or `/model`; if it does take images, set \
+             `models.providers.{}.models.\"{}\".images = true`",
+            card.provider, card.model
+        )));
     }
     Ok(attach::picture(path)?)
 }
@@ -351,10 +355,7 @@ fn tell_lost(lost: &[Process], caller: &Caller) {
         ));
     }
     if !elsewhere.is_empty() {
-        tell(format_args!(
-            "{} background commands of other conversations were lost as well",
-            elsewhere.len()
-        ));
+        tell(format_args!("{} background commands of other sessions were lost as well", elsewhere.len()));
     }
 }
 

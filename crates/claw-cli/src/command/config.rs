@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use claw_llm::EnvKeys;
-use claw_policy::lint::{Severity, lint};
+use claw_policy::lint::Severity;
 use claw_registry::CallScrubber;
-use clawsmith::app::{self, Setup};
+use clawsmith::app::Setup;
 use clawsmith::config::{self, Loaded, Origin, Setting};
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ fn check(session: &mut Session) -> Outcome {
 fn source(setup: &Setup) -> String {
     match &setup.loaded.found {
         Some(found) => format!("file: {} ({})", found.path.display(), found.by.words()),
-        None => "file: none found, so defaults hold".to_owned(),
+        None => "file: none; using defaults".to_owned(),
     }
 }
 
@@ -178,7 +178,7 @@ fn show(session: &mut Session, all: bool) -> Outcome {
 
 /// Returns the errors and warnings of its policy: a misspelt `deny` leaves open what it was written to close.
 fn of_policy(setup: &Setup) -> (Vec<String>, Vec<String>) {
-    let found = lint(&setup.config().policy(), &app::catalogue());
+    let found = setup.policy_findings();
     let of = |severity| {
         let found = found.iter().filter(move |finding| finding.severity == severity);
         found.map(|finding| finding.without_severity().to_string()).collect()
@@ -220,7 +220,11 @@ fn trust(session: &mut Session) -> Outcome {
             Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
         })
     };
+    let (errors, warnings) = of_policy(&setup);
     if session.out.json {
+        if let Some(error) = errors.first() {
+            return Err(Failure::usage(error.clone()).hint("correct it first; nothing was accepted"));
+        }
         let accepted = accept()?;
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
@@ -231,8 +235,10 @@ fn trust(session: &mut Session) -> Outcome {
         true => session.out.line("It sets nothing.")?,
         false => table(session, &settings)?,
     }
-    let (errors, warnings) = of_policy(&setup);
-    for warning in errors.into_iter().chain(warnings) {
+    for error in &errors {
+        session.out.prose(format_args!("error: {error}"))?;
+    }
+    for warning in &warnings {
         session.out.prose(format_args!("warning: {warning}"))?;
     }
     if let Some(changes) = setup.loaded.changed_since_accepted(&session.around) {
@@ -243,6 +249,9 @@ fn trust(session: &mut Session) -> Outcome {
     }
     session.out.line("")?;
     session.out.flush()?;
+    if !errors.is_empty() {
+        return Err(Failure::usage("it has an error, so it was not accepted").hint("correct it first"));
+    }
     // A person at a terminal has not seen the file before this command.
     let is_new = setup.loaded.trust(&session.around)? != config::Trust::Holds;
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {

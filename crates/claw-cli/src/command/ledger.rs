@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use claw_core::port::UnixMillis;
 use claw_core::store::{Entry, EntryEvent, Outcome as CallOutcome, StoreError};
-use claw_store::Place;
+use claw_store::StoreLocation;
 use serde_json::json;
 
 use crate::cli::Session;
@@ -140,7 +140,7 @@ pub(super) fn time(at: UnixMillis) -> String {
     }
 }
 
-fn none(session: &mut Session, is_there: bool, place: &Place) -> Result<(), Failure> {
+fn none(session: &mut Session, is_there: bool, place: &StoreLocation) -> Result<(), Failure> {
     match is_there {
         true => session.out.line(format_args!("no entries in {place}")),
         false => session.out.line(format_args!("no store at {place} yet; the first call makes it")),

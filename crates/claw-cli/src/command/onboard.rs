@@ -201,7 +201,9 @@ impl Onboard {
             _ => session.out.line(format_args!("`{shown}` says so already"))?,
         }
         if matches!(answers.key, NewKey::Given(_)) {
-            session.out.prose(format_args!("the key is sealed and kept as secret `{}`", answers.provider))?;
+            session
+                .out
+                .prose(format_args!("the key is stored encrypted as secret `{}`", answers.provider))?;
         }
         if is_of_project(session, &target) {
             session.out.line("next: clawsmith config trust, and clawsmith chat")?;
@@ -310,7 +312,7 @@ fn show(answers: &NewModel, text: &str, shown: &str, change: TargetChange) {
     tell("");
     if matches!(answers.key, NewKey::Given(_)) && change != TargetChange::Clash {
         tell(format_args!(
-            "The key is kept sealed as secret `{}`, in place of any that is there",
+            "The key is stored encrypted as secret `{}`, in place of any that is there",
             answers.provider
         ));
     }

@@ -64,7 +64,7 @@ pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, 
 }
 
 fn asked(runtime: &Runtime, what: &str) -> Result<Option<Zeroizing<String>>, Failure> {
-    hidden(runtime, &format!("{what}, which does not show: "))
+    hidden(runtime, &format!("{what} (input hidden): "))
 }
 
 /// A line that a person types, which does not show; `None` where they gave up with Ctrl-C.

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::port::{CommandHome, FileChange, RunContext, WorkspaceAccess};
 use claw_core::tool::{Effect, Effects, Progress, Secrets};
-use claw_host::sandbox::docker::DockerShell;
-use claw_host::sandbox::{Grant, Launcher, LayerName, Layers, Limits, Network, SandboxError, Standing};
-use claw_host::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_policy::sandbox::SandboxMode;
+use claw_sandbox::docker::DockerShell;
+use claw_sandbox::shell::{Finished, LocalShell, Reason, ShellOptions};
+use claw_sandbox::{Grant, Launcher, LayerName, Layers, Limits, Network, SandboxError, Standing};
 use clawsmith::config::SandboxBackend;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -479,7 +479,7 @@ fn show(text: &str) {
 }
 
 fn stopped(finished: &Finished) -> Option<&'static str> {
-    use claw_host::sandbox::Stopped;
+    use claw_sandbox::Stopped;
     match (finished.reason, finished.ended.stopped) {
         (Some(Reason::TimedOut), _) => Some("its time was up"),
         (Some(Reason::Cancelled), _) => Some("it was cancelled"),

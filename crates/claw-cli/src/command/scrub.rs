@@ -40,7 +40,7 @@ impl Scrub {
         for value in sealed.unwrap_or_default() {
             match scrubber.clone().with_values([SecretValue::new(value, "value")]) {
                 Ok(more) => scrubber = more,
-                Err(_) => output::tell("note: a sealed value is too short to be recognised, and passes"),
+                Err(_) => output::tell("note: a secret is too short to be recognised, and passes"),
             }
         }
         let mut stream = scrubber.stream();

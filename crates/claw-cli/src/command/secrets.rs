@@ -123,7 +123,7 @@ impl Named {
         if session.out.json {
             session.out.json(&json!({ "set": place }))?;
         } else {
-            session.out.line(format_args!("{} is sealed and kept", shown(&place)))?;
+            session.out.line(format_args!("{} is stored encrypted", shown(&place)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -203,7 +203,7 @@ fn report_rotated(session: &mut Session, rotated: &Rotated, is_ours: bool) -> Ou
             (false, true) => format!("finished an interrupted rotation to key `{key}`"),
             (false, false) => format!("key `{key}`, the first of `CLAWSMITH_KEYS`"),
         };
-        let line = format!("{what}; values sealed with it: {resealed}");
+        let line = format!("{what}; values encrypted with it: {resealed}");
         session.out.line(line)?;
         complain_of(rotated);
     }
@@ -216,8 +216,8 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
     } else {
         for id in &retired.unused {
             let line = match retired.taken {
-                true => format!("key `{id}` is retired: nothing is sealed with it"),
-                false => format!("nothing is sealed with key `{id}`; take it out of `CLAWSMITH_KEYS`"),
+                true => format!("key `{id}` is retired: nothing is encrypted with it"),
+                false => format!("nothing is encrypted with key `{id}`; take it out of `CLAWSMITH_KEYS`"),
             };
             session.out.line(line)?;
         }
@@ -226,7 +226,7 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
         }
         for KeyUse { key, values } in &retired.kept {
             match key {
-                Some(id) => complain("kept", format_args!("key `{id}`; values sealed with it: {values}")),
+                Some(id) => complain("kept", format_args!("key `{id}`; values encrypted with it: {values}")),
                 None => complain(
                     "kept",
                     format_args!("all keys; values of which it cannot be told which they need: {values}"),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::Args;
+use clawsmith::config::Surroundings;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -125,11 +126,22 @@ impl Tour {
         }
         session.out.line("")?;
         session.out.heading("Where to go from here")?;
-        session.out.line("\n    clawsmith tools list      which tools there are")?;
-        session.out.line("    clawsmith config show     what is configured, and where")?;
+        session.out.line("")?;
+        if !is_on_path(&session.around) {
+            session.out.line("    make install              puts `clawsmith` on your PATH")?;
+        }
+        session.out.line("    clawsmith onboard         sets up a model: provider, API key, model")?;
+        session.out.line("    clawsmith chat            talks with an agent that works in this directory")?;
+        session.out.line("    clawsmith tools list      lists the tools")?;
         session.out.line("    clawsmith --help          everything else")?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Returns whether a shell finds this program by its name.
+fn is_on_path(around: &Surroundings) -> bool {
+    let path = around.variable("PATH").cloned().unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join("clawsmith").is_file())
 }
 
 fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failure> {

@@ -208,7 +208,9 @@ impl Tenants {
                 let mut table = Table::new(["id", "name", "state", "added"]);
                 for tenant in &tenants {
                     let (id, name) = (Cell::strong(&tenant.id), Cell::new(&tenant.name));
-                    table.row([id, name, state(tenant.disabled), Cell::quiet(time(tenant.created))]);
+                    // The deployment's own tenant comes with the store, which says no time for it.
+                    let added = if tenant.created.0 == 0 { String::new() } else { time(tenant.created) };
+                    table.row([id, name, state(tenant.disabled), Cell::quiet(added)]);
                 }
                 session.out.table(&table)?;
                 Ok(ExitCode::SUCCESS)
@@ -237,7 +239,7 @@ fn tenant_id(id: &str) -> Result<TenantId, Failure> {
 }
 
 fn state(is_disabled: bool) -> Cell {
-    if is_disabled { Cell::bad("disabled") } else { Cell::good("good") }
+    if is_disabled { Cell::bad("disabled") } else { Cell::good("active") }
 }
 
 fn told(session: &mut Session, value: &impl serde::Serialize, words: &str) -> Outcome {

@@ -73,12 +73,12 @@ fn another_process_approves_and_the_call_runs() {
     assert_eq!(ended.code, 0, "{}", ended.shown());
     assert!(ended.stdout.contains("project"), "{}", ended.shown());
 
-    assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
+    assert_eq!(home.run(&["approvals", "list"]).stdout, "No approvals pending.\n");
     let shown = home.run(&["approvals", "show", &id, "--json"]).json();
     assert_eq!((&shown["state"], &shown["answered_by"]), (&"used".into(), &"tester".into()));
     let again = home.run(&["approvals", "deny", &id]);
     assert_eq!(again.code, 1, "{}", again.shown());
-    assert!(again.stderr.contains("is used already, and that stands"), "{}", again.stderr);
+    assert!(again.stderr.contains("is used already; an answer is final"), "{}", again.stderr);
     assert_eq!(home.run(&["ledger", "verify"]).code, 0);
 }
 
@@ -120,7 +120,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_clear() {
     let common = one.id.bytes().zip(other.id.bytes()).take_while(|(a, b)| a == b).count();
     let unclear = home.run(&["approvals", "deny", &one.id[..common]]);
     assert_eq!(unclear.code, 2, "{}", unclear.shown());
-    assert!(unclear.stderr.contains("begins the ids of 2 questions"), "{}", unclear.stderr);
+    assert!(unclear.stderr.contains("begins the ids of 2 approvals"), "{}", unclear.stderr);
     for (unknown, code) in [("zzz", 2), ("", 2), ("019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8", 2)] {
         assert_eq!(home.run(&["approvals", "approve", unknown]).code, code, "{unknown:?}");
     }
@@ -178,7 +178,7 @@ fn another_tenant_sees_and_answers_nothing() {
     let home = asking();
     let call = Waiting::start(&home, &["workspace_dir"]);
     let acme = [("CLAWSMITH_TENANT", "acme")];
-    assert_eq!(home.run_with(&acme, &["approvals", "list"]).stdout, "no question waits\n");
+    assert_eq!(home.run_with(&acme, &["approvals", "list"]).stdout, "No approvals pending.\n");
     for words in [["approvals", "show", &call.id], ["approvals", "approve", &call.id]] {
         assert_eq!(home.run_with(&acme, &words).code, 2, "{words:?}");
     }
@@ -210,7 +210,7 @@ fn a_secret_that_became_known_later_is_not_shown() {
 #[test]
 fn without_a_store_nothing_waits_and_none_is_made() {
     let home = Home::new();
-    assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
+    assert_eq!(home.run(&["approvals", "list"]).stdout, "No approvals pending.\n");
     assert_eq!(home.run(&["approvals", "approve", "019b"]).code, 2);
     assert!(!home.data().exists());
 }
@@ -256,7 +256,7 @@ fn a_reason_of_a_no_reaches_the_model_and_a_watcher_answers() {
     assert!(shown.stdout.contains("not on the main branch"), "{}", shown.shown());
 
     let mut watcher = crate::terminal::Terminal::run(&home, &["approvals", "watch"]);
-    watcher.wait_for("Waiting for questions");
+    watcher.wait_for("Waiting for approvals");
     let second = chat();
     watcher.wait_for("`write_file` needs your approval");
     watcher.wait_for("no and why");

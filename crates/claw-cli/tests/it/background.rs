@@ -122,11 +122,7 @@ async fn what_a_killed_chat_ran_is_gone_and_reported_as_lost() {
     until_none_is_left(&word).await;
 
     let next = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
-    assert!(
-        next.stderr.contains("1 background commands of other conversations were lost"),
-        "{}",
-        next.shown()
-    );
+    assert!(next.stderr.contains("1 background commands of other sessions were lost"), "{}", next.shown());
     let again = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
     assert!(!again.stderr.contains("lost"), "it is reported once: {}", again.shown());
     assert!(std::fs::read_dir(home.data().join("owners")).unwrap().next().is_none());

@@ -215,7 +215,7 @@ fn says_what_is_wrong_with_how_it_was_called() {
     let home = Home::new();
     let script = home.write("bad.toml", "[[turn]]\ndo = [{ sya = \"hi\" }]");
     for (words, expected) in [
-        (&["chat", "-m", "  "][..], "there is nothing to say"),
+        (&["chat", "-m", "  "][..], "the message is empty"),
         (&["chat", "-m", "hi", "--workspace", "/"], "never a workspace"),
         (&["chat", "-m", "hi", "--session", "nothing"], "session key"),
         (&["chat", "-m", "hi", "--script", "missing.toml"], "cannot be played"),

@@ -211,7 +211,6 @@ fn what_a_call_would_refuse_is_refused_by_the_check() {
         ("[web]\nblock = [\"http://a.example\"]\n", "`web.block`"),
         ("[agents.a]\nblock_hosts = [\"a*\"]\n", "`agents.a.block_hosts`"),
         ("[models.providers.mine]\nmodel = \"m\"\n", "`models.providers.mine.kind`"),
-        ("[tools]\ndeny = [\"exce\"]\n", "error: `tools.deny` entry `exce`"),
     ] {
         let home = Home::with_config(text);
         let ran = home.run(&["config", "check"]);
@@ -227,6 +226,36 @@ fn what_a_call_would_refuse_is_refused_by_the_check() {
     assert_eq!(home.run(&["config", "check"]).code, 0);
     let ran = home.run(&["doctor"]);
     assert!(ran.stdout.contains("`rank` has no key: `RANK_KEY` is not set"), "{}", ran.shown());
+}
+
+#[test]
+fn a_misspelt_tool_is_the_same_error_everywhere() {
+    const SAID: &str = "error: `tools.deny` entry `exce` names no known tool; did you mean `exec`?";
+    let home = Home::new();
+    home.write("project/clawsmith.toml", "[tools]\ndeny = [\"exce\"]\n");
+    let shown = |words: &[&str], code: i32| {
+        let ran = home.run(words);
+        assert!(ran.code == code && ran.shown().contains(SAID), "{words:?}: {}", ran.shown());
+    };
+    shown(&["config", "check"], 2);
+    shown(&["policy", "lint"], 1);
+    shown(&["config", "trust"], 2);
+    let refused = home.run(&["tools", "list"]).stderr;
+    assert!(refused.contains("nobody has accepted it"), "a file with an error is not accepted: {refused}");
+    let file = home.path().join("project/clawsmith.toml");
+    for words in [&["tools", "call", "datetime"][..], &["tools", "list"], &["chat", "-m", "hi"], &["doctor"]]
+    {
+        let ran = home.run(&[&["--config", file.to_str().unwrap()], words].concat());
+        assert!(ran.code > 0 && ran.shown().contains(SAID.trim_start_matches("error: ")), "{}", ran.shown());
+    }
+    // An MCP server's tools and custom tools come and go.
+    home.write("project/clawsmith.toml", "[tools]\ndeny = [\"group:mcp:notes\", \"weather\"]\n");
+    for (words, code) in [(["config", "check"], 0), (["policy", "lint"], 0), (["config", "trust"], 0)] {
+        let ran = home.run(&words);
+        let said = "warning: `tools.deny` entry `weather` names no built-in tool";
+        assert!(ran.code == code && ran.stdout.contains(said), "{words:?}: {}", ran.shown());
+    }
+    assert_eq!(home.run(&["tools", "call", "datetime"]).code, 0);
 }
 
 #[test]
@@ -276,6 +305,8 @@ fn accepting_an_edited_file_shows_what_changed() {
     home.write("project/clawsmith.toml", "[tools]\nprofile = \"full\"\n");
     let lint = home.run(&["policy", "lint"]);
     assert!(!lint.stderr.contains("accepted"), "looking needs no accepting: {}", lint.shown());
+    let diff = home.run(&["policy", "diff", "clawsmith.toml", "clawsmith.toml"]);
+    assert_eq!((diff.code, diff.stderr.as_str()), (0, ""), "{}", diff.shown());
     let ran = home.run(&["config", "trust"]);
     assert!(
         ran.stdout.contains("-profile = \"minimal\"") && ran.stdout.contains("+profile = \"full\""),

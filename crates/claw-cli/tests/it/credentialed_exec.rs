@@ -459,7 +459,11 @@ fn refuses_what_changed_while_the_question_waited() {
     let call = start();
     add(&home, &["--deny-args", "list"]);
     let ran = ended(call);
-    assert!(ran.code == 3 && ran.stderr.contains("changed while the question waited"), "{}", ran.shown());
+    assert!(
+        ran.code == 3 && ran.stderr.contains("changed while the approval was pending"),
+        "{}",
+        ran.shown()
+    );
     add(&home, &[]);
     let call = start();
     assert_eq!(home.run(&["credentials", "remove", "gh"]).code, 0);

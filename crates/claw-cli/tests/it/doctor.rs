@@ -87,6 +87,33 @@ fn says_who_answers_and_which_agent_has_no_model() {
 }
 
 #[test]
+fn advises_only_what_would_help() {
+    #[track_caller]
+    fn check(home: &Home, variables: &[(&str, &str)], expected: &str) {
+        let ran = home.run_with(variables, &["doctor", "--json"]);
+        let fix = finding(&ran, "models", "bad").or_else(|| finding(&ran, "models", "worth")).unwrap();
+        assert_eq!(fix["fix"], expected, "{}", ran.stdout);
+    }
+    let home = Home::new();
+    let usual = "clawsmith onboard, or set a provider's key, for instance `ANTHROPIC_API_KEY`";
+    check(&home, &[], usual);
+    // The user's file is not read where another one is named.
+    let other = home.write("other.toml", "");
+    let named = [("CLAWSMITH_CONFIG", other.to_str().unwrap())];
+    check(&home, &named, &usual.replace("onboard", "onboard --file ~/other.toml"));
+    // Another provider's key would not be used.
+    let groq = [("CLAWSMITH_MODELS__PROVIDER", "groq")];
+    check(&home, &groq, "set `GROQ_API_KEY`, or change `$CLAWSMITH_MODELS__PROVIDER`");
+    let home = Home::with_config("[models]\nprovider = \"groq\"\n");
+    let fix = "set `GROQ_API_KEY`, or change `models.provider` in `~/project/clawsmith.toml`, line 2";
+    check(&home, &[], fix);
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join(".config/clawsmith")).unwrap();
+    home.write(".config/clawsmith/clawsmith.toml", "[models]\nprovider = \"groq\"\n");
+    check(&home, &[], "set `GROQ_API_KEY`, or choose another provider: clawsmith onboard");
+}
+
+#[test]
 fn says_what_is_wrong_with_what_was_written_down() {
     let home = Home::with_config(
         "[models]\nfallback = [\"groq/x\"]\n[models.providers.anthropic]\nkey_env = [\"MINE\"]\n\

@@ -11,7 +11,7 @@ use claw_core::store::{
 use claw_core::tool::{Digest, Sight, Target};
 use claw_core::{JobId, NodeId};
 use claw_store::SqliteStore;
-use clawsmith::port::{FsBridge, Place, Stat, Version};
+use clawsmith::port::{FilePlace, FsBridge, Stat, Version};
 use clawsmith::{
     AgentId, Caller, ErrorKind, MemoryFiles, Reply, Request, SessionKey, Status, SystemClock, TenantId,
     ToolError, ToolName, Toolbox, UnixMillis, UserId, World, workspace_path,
@@ -89,7 +89,7 @@ async fn a_toolbox_over_a_store_keeps_what_concerns_files_there() {
 struct Flat(Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Flat {
-    fn key(place: &Place<'_>, path: &str) -> String {
+    fn key(place: &FilePlace<'_>, path: &str) -> String {
         place.directory.join(path).to_string_lossy().into_owned()
     }
 
@@ -101,27 +101,27 @@ impl Flat {
 
 #[async_trait]
 impl FsBridge for Flat {
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         Ok(self.0.lock().unwrap().get(&Self::key(place, path)).map(|bytes| Self::of(bytes)))
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         let files = self.0.lock().unwrap();
         let bytes =
             files.get(&Self::key(place, path)).ok_or_else(|| ToolError::not_found("it is not there"))?;
         Ok((bytes.clone(), Self::of(bytes)))
     }
 
-    async fn mkdirp(&self, _: &Place<'_>, _: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, _: &FilePlace<'_>, _: &str) -> Result<(), ToolError> {
         Ok(())
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         self.0.lock().unwrap().insert(Self::key(place, path), bytes.to_vec());
         Ok(Self::of(bytes))
     }
 
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
         let identity = self.stat(place, path).await?.map(|stat| stat.version.0.to_string());
         let target = Target::File { path: path.to_owned() };
         Ok(Sight { target, path: Some(Self::key(place, path)), identity, credential: None, writable: false })

@@ -133,3 +133,14 @@ fn lists_come_in_pages() {
     gateway.get("/v1/rules?limit=1", &owner).check(200, "next");
     gateway.get("/v1/mcp/servers?limit=1", &owner).check(200, "next");
 }
+
+#[test]
+fn a_role_that_the_keys_user_does_not_have_is_refused() {
+    let home = Home::new();
+    assert_eq!(home.run(&["api-keys", "create", "--user", "ann"]).code, 0);
+    assert_eq!(home.run(&["api-keys", "create", "--user", "ann", "--role", "operator"]).code, 0);
+    let ran = home.run(&["api-keys", "create", "--user", "ann", "--role", "admin"]);
+    assert!(ran.code == 2 && ran.stderr.contains("user `ann` has the role `operator`"), "{}", ran.shown());
+    assert!(ran.stderr.contains("clawsmith users edit ann --role ROLE"), "{}", ran.shown());
+    assert_eq!(home.run(&["api-keys", "list", "--json"]).json().as_array().unwrap().len(), 2);
+}

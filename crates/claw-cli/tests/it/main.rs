@@ -18,6 +18,7 @@ mod db;
 mod db_copy;
 mod deploy;
 mod docker;
+mod docs;
 mod doctor;
 mod embedding;
 mod endpoints;

@@ -73,7 +73,7 @@ fn check_orders(home: &Home) {
     // Where nobody can be asked, the server is told so at once.
     let alone = home.run(&["tools", "call", ORDER[0], ORDER[1]]);
     assert!(good(&alone).stdout.contains("gave no answer"), "{}", alone.shown());
-    assert!(home.run(&["approvals", "list"]).stdout.contains("no question waits"));
+    assert!(home.run(&["approvals", "list"]).stdout.contains("No approvals pending."));
 }
 
 #[test]

@@ -7,13 +7,13 @@ use claw_core::port::{ProcessState, ShellHost, World};
 use claw_core::store::{Approvals as _, ProcessEnd, Processes as _, Worker};
 use claw_core::tool::Caller;
 use claw_core::{AgentId, BootId, NodeId, SessionKey, TenantId};
-use claw_host::SystemClock;
-use claw_host::sandbox::Launcher;
-use claw_host::sandbox::docker::{DockerOptions, DockerShell};
-use claw_host::shell::{LocalShell, ShellOptions};
+use claw_host::{ProcessKeeping, ProcessLimits, ProcessTable, SystemClock};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Asking, Discovery, Executor, Keeping, ProcessLimits, Registry, Reply, Request};
+use claw_registry::{Asking, Discovery, Executor, Registry, Reply, Request};
+use claw_sandbox::Launcher;
+use claw_sandbox::docker::{DockerOptions, DockerShell};
+use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -59,7 +59,7 @@ impl Desk {
         let worker = Worker { node: NodeId::local(), boot: BootId::new() };
         let policy = Policy::compile(&PolicyConfig::default()).unwrap();
         let executor = Executor::builder(Arc::new(registry), store.clone(), policy)
-            .keeping(Keeping { store: store.clone(), worker, limits })
+            .processes(Arc::new(ProcessTable::new(ProcessKeeping { store: store.clone(), worker, limits })))
             .build();
         executor.scrubbers().add("open-sesame-4711").unwrap();
         Self { executor, store, workspace: tempfile::tempdir().unwrap(), sandboxed: true }

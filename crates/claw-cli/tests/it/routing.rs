@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use claw_core::port::{Expect, FsBridge, Generated, Order, Place, Scope, Search, UnixMillis, Version, Walk};
+use claw_core::port::{
+    Expect, FilePlace, FsBridge, Generated, Order, Scope, Search, UnixMillis, Version, Walk,
+};
 use claw_core::provenance::RunTrace;
 use claw_core::redact::{Redaction, Redactor};
 use claw_core::store::{
@@ -86,13 +88,14 @@ impl Desk {
         expect: Expect<'_>,
     ) -> Result<Version, ToolError> {
         let (caller, scope) = (self.caller(user), Scope::workspace(&self.root));
-        let place = Place { caller: &caller, directory: &self.root, scope: &scope, expect };
+        let place = FilePlace { caller: &caller, directory: &self.root, scope: &scope, expect };
         self.files.write(&place, path, text.as_bytes()).await.map(|stat| stat.version)
     }
 
     async fn read(&self, user: Option<&str>, path: &str) -> Result<String, ErrorKind> {
         let (caller, scope) = (self.caller(user), Scope::workspace(&self.root));
-        let place = Place { caller: &caller, directory: &self.root, scope: &scope, expect: Expect::Anything };
+        let place =
+            FilePlace { caller: &caller, directory: &self.root, scope: &scope, expect: Expect::Anything };
         let read = self.files.read(&place, path).await.map_err(|error| error.kind)?;
         let stat = self.files.stat(&place, path).await.unwrap();
         assert_eq!(stat.map(|stat| stat.version), Some(read.1.version.clone()));
@@ -281,7 +284,7 @@ async fn what_is_expected_is_compared() {
 async fn documents_are_text_and_generated_files_are_read() {
     let desk = Desk::new(None).await;
     let (caller, scope) = (desk.caller(Some("ann")), Scope::workspace(&desk.root));
-    let place = Place { caller: &caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
     for bytes in [&b"\xff\xfe"[..], b"a\0b"] {
         let error = desk.files.write(&place, "memory/x", bytes).await.unwrap_err();
         assert!(error.kind == ErrorKind::Invalid && error.message.contains("text in UTF-8"), "{error:?}");
@@ -297,7 +300,7 @@ async fn documents_are_text_and_generated_files_are_read() {
     }
     // Denied paths stay denied, and outside ones too.
     let denied = Scope { denied: vec![desk.root.join("SOUL.md"), desk.root.join("memory")], ..scope.clone() };
-    let place = Place { scope: &denied, ..place };
+    let place = FilePlace { scope: &denied, ..place };
     desk.write(Some("ann"), "SOUL.md", "x").await.unwrap();
     for path in ["SOUL.md", "memory/x"] {
         assert_eq!(desk.files.read(&place, path).await.unwrap_err().kind, ErrorKind::NotFound);
@@ -318,7 +321,7 @@ async fn documents_are_listed_and_searched_among_files() {
     fs::create_dir(desk.root.join("memory")).unwrap();
     fs::write(desk.root.join("memory/of-the-disk"), "needle").unwrap();
     let (caller, scope) = (desk.caller(ann), Scope::workspace(&desk.root));
-    let place = Place { caller: &caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
     let walk = |path: &str| Walk {
         path: path.into(),
         depth: None,
@@ -365,7 +368,7 @@ async fn documents_are_listed_and_searched_among_files() {
     let lines: usize = some.files.iter().map(|hits| hits.lines.len()).sum();
     assert_eq!((lines, some.hits), (2, 3));
     let bob = desk.caller(Some("bob"));
-    let place = Place { caller: &bob, ..place };
+    let place = FilePlace { caller: &bob, ..place };
     let found = desk.files.search(&place, &search(".", 100), &redactor).await.unwrap();
     assert_eq!(found.hits, 1, "another user's documents are not found");
 }
@@ -504,7 +507,7 @@ async fn a_memory_written_after_untrusted_text_stays_marked_and_marks_its_reader
         caller
     };
     let write = async |caller: &Caller, text: &str| {
-        let place = Place { caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
+        let place = FilePlace { caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
         desk.files.write(&place, "memory/page.md", text.as_bytes()).await.unwrap();
     };
     let key = DocumentKey {
@@ -527,7 +530,8 @@ async fn a_memory_written_after_untrusted_text_stays_marked_and_marks_its_reader
     assert!(!clean.trace.is_untrusted(), "writing reads nothing");
     for search in [false, true] {
         let reader = caller(false);
-        let place = Place { caller: &reader, directory: &desk.root, scope: &scope, expect: Expect::Anything };
+        let place =
+            FilePlace { caller: &reader, directory: &desk.root, scope: &scope, expect: Expect::Anything };
         if search {
             let within = Walk {
                 path: "memory".into(),

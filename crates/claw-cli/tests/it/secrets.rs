@@ -24,7 +24,12 @@ fn sets_lists_and_removes() {
     assert_eq!(home.run(&["secrets", "list"]).stdout, "no secrets of tenant `main`\n");
     assert!(!home.data().join("keys").exists(), "looking needs no keys and makes none");
     let ran = set(&home, &["TOKEN"], VALUE);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "secret `TOKEN` is sealed and kept\n"), "{}", ran.stderr);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (0, "secret `TOKEN` is stored encrypted\n"),
+        "{}",
+        ran.stderr
+    );
     home.run(&["agent", "add", "ada"]);
     let ran = set(&home, &["TOKEN", "--agent", "ada", "--json"], VALUE);
     assert_eq!(ran.json()["set"]["agent"], "ada");
@@ -103,7 +108,7 @@ fn refuses_calls_while_a_kept_value_cannot_be_told_from_others() {
     let call = ["tools", "call", "workspace_dir", "{}"];
     let ran = home.run(&call);
     assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.stderr.contains("a sealed value cannot be opened"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a secret cannot be decrypted"), "{}", ran.stderr);
     assert_eq!(home.run(&["secrets", "remove", "TOKEN"]).code, 0);
     let ran = home.run(&call);
     assert_eq!(ran.code, 0, "{}", ran.shown());
@@ -151,7 +156,9 @@ fn rotates_and_retires() {
     assert_eq!(keys().lines().filter(|line| !line.starts_with('#')).count(), 2);
     let again = home.run(&["secrets", "rotate"]);
     assert_eq!(again.code, 0);
-    assert!(again.stdout.starts_with("new key `") && again.stdout.ends_with("`; values sealed with it: 3\n"));
+    assert!(
+        again.stdout.starts_with("new key `") && again.stdout.ends_with("`; values encrypted with it: 3\n")
+    );
     let retired = home.run(&["secrets", "rotate", "--retire"]);
     assert_eq!((retired.code, retired.stdout.lines().count()), (0, 2), "{}", retired.shown());
     assert!(retired.stdout.contains(&format!("key `{}` is retired", rotated["key"].as_str().unwrap())));

@@ -92,12 +92,12 @@ fn a_second_terminal_gets_a_session_of_its_own() {
     let words = ["chat", "--script", script.to_str().unwrap()];
     chat(&home, &["the kettle is on"]);
     let mut first = Terminal::run(&home, &words);
-    first.wait_for("goes on: the kettle is on");
+    first.wait_for("resumed: the kettle is on");
     let recap = first.wait_for("default> ");
     assert!(recap.contains("you    the kettle is on") && recap.contains("agent  Noted:"), "{recap}");
     let mut second = Terminal::run(&home, &words);
     let opening = second.wait_for("default> ");
-    assert!(!opening.contains("goes on"), "{opening}");
+    assert!(!opening.contains("resumed"), "{opening}");
     second.type_in("of the second\r");
     second.wait_for("Noted: of the second");
     first.type_in("of the first\r");

@@ -297,7 +297,7 @@ fn a_question_that_is_over_gives_the_terminal_back() {
     terminal.say("ask me");
     terminal.wait_for("[n]o");
     // Nobody presses Enter.
-    terminal.wait_for("the question expired: nobody answered within 3 s");
+    terminal.wait_for("the approval expired: nobody answered within 3 s");
     terminal.wait_for("The command was run.");
     terminal.say("are you there?");
     terminal.wait_for("I heard you.");
@@ -344,9 +344,9 @@ fn ctrl_c_withdraws_a_question_at_once() {
     terminal.say("ask me");
     terminal.wait_for("[n]o");
     terminal.type_in("\u{3}");
-    terminal.wait_for("the question is withdrawn");
-    terminal.wait_for("Stopped. What was said is saved.");
-    assert_eq!(home.run(&["approvals", "list"]).stdout, "no question waits\n");
+    terminal.wait_for("the approval was withdrawn");
+    terminal.wait_for("Stopped. The partial answer is saved.");
+    assert_eq!(home.run(&["approvals", "list"]).stdout, "No approvals pending.\n");
     terminal.say("are you there?");
     terminal.wait_for("I heard you.");
     terminal.end();

@@ -26,7 +26,7 @@ fn in_path(name: &str, passes: impl Fn(&Path) -> bool) -> Option<PathBuf> {
 }
 
 /// Lays a Rust toolchain out as rustup does, below this home; returns the directories to be granted.
-fn rust_like_rustup(home: &Home) -> Vec<String> {
+pub(crate) fn rust_like_rustup(home: &Home) -> Vec<String> {
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap()).canonicalize().unwrap();
     let toolchain = cargo.parent().and_then(Path::parent).unwrap().to_owned();
     let bin = home.path().join(".cargo/bin");
@@ -49,7 +49,7 @@ fn rust_like_rustup(home: &Home) -> Vec<String> {
 }
 
 /// Lets every agent read these directories, as the user's own configuration says.
-fn grant(home: &Home, directories: &[String], more: &str) {
+pub(crate) fn grant(home: &Home, directories: &[String], more: &str) {
     fs::create_dir_all(home.path().join(".config/clawsmith")).unwrap();
     let read = serde_json::to_string(directories).unwrap();
     home.write(".config/clawsmith/clawsmith.toml", format!("[files]\nread = {read}\n{more}"));
@@ -72,7 +72,7 @@ fn exec(home: &Home, path: &str, command: &str) -> Ran {
     home.run_with(&[("PATH", path)], &["tools", "call", "exec", &json!({ "command": command }).to_string()])
 }
 
-fn path_with(home: &Home, first: &str) -> String {
+pub(crate) fn path_with(home: &Home, first: &str) -> String {
     format!("{}:/usr/bin:/bin", home.path().join(first).display())
 }
 

@@ -16,6 +16,8 @@ fn the_tour_runs_and_leaves_nothing() {
         "max_tokens: 4096",
         "ok: main@local: 9 entries",
         "+3. They are crustaceans.",
+        "make install ",
+        "clawsmith onboard ",
     ] {
         assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
     }

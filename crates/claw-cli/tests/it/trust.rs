@@ -154,9 +154,9 @@ fn what_is_accepted_is_shown_as_the_file_has_it() {
     home.write("project/clawsmith.toml", OPEN);
     let ran = home.run_with(&[("CLAWSMITH_SANDBOX__MODE", "all")], &["config", "trust"]);
     assert!(ran.stdout.contains("sandbox.mode") && ran.stdout.contains("off"), "{}", ran.shown());
-    home.write("project/clawsmith.toml", "[tools]\ndeny = [\"exce\"]\n");
+    home.write("project/clawsmith.toml", "[tools]\ndeny = [\"weather\"]\n");
     let ran = home.run(&["config", "trust"]);
-    assert!(ran.stdout.contains("warning:") && ran.stdout.contains("exce"), "{}", ran.shown());
+    assert!(ran.stdout.contains("warning:") && ran.stdout.contains("weather"), "{}", ran.shown());
 }
 
 #[test]

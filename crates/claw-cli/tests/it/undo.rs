@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use claw_core::port::{
-    Change, Contents, Expect, FsBridge as _, Place, Scope, UndoJournal as _, UnixMillis, World,
+    Change, Contents, Expect, FilePlace, FsBridge as _, Scope, UndoJournal as _, UnixMillis, World,
 };
 use claw_core::store::{EntryEvent, Ledger as _, NewUndo, Record, Undo, UndoFilter, UndoIndex as _};
 use claw_core::tool::{Caller, Digest, Effect, ErrorKind};
@@ -241,7 +241,7 @@ impl Desk {
     /// Changes a file as the guard does.
     async fn change(&self, call: CallId, name: &str, bytes: Option<&[u8]>) {
         let scope = Scope::workspace(&self.caller.workspace);
-        let any = Place {
+        let any = FilePlace {
             caller: &self.caller,
             directory: &self.caller.workspace,
             scope: &scope,

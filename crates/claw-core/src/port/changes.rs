@@ -88,7 +88,7 @@ pub trait PendingChanges: Send + Sync {
     fn id(&self) -> UndoId;
     /// The changes, sorted by path.
     fn list(&self) -> &[FileChange];
-    /// Changes that are never applied: of paths that the command was not shown, and sockets.
+    /// Changes that are never applied: of paths that the command was not shown, sockets, and directories that cannot be read.
     fn refused(&self) -> &[PathBuf];
     /// Bytes that are kept for undoing the changes.
     fn kept_bytes(&self) -> u64;

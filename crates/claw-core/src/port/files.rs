@@ -15,7 +15,7 @@ use async_trait::async_trait;
 
 pub use self::scope::{Access, Quota, Root, Scope, normalise};
 pub use self::view::{Binary, From, Reading, Splice, Stat, Version, View, Window, WriteMode, Written};
-pub use self::walk::{Entry, EntryKind, Hits, Line, Order, Search, Searched, Walk, Walked};
+pub use self::walk::{Entry, EntryKind, Hits, Order, Search, SearchLine, Searched, Walk, Walked};
 use super::UnixMillis;
 use crate::redact::Redactor;
 use crate::text;
@@ -61,22 +61,22 @@ pub trait FsBridge: Send + Sync {
         None
     }
     /// Returns the state of `path`; `None` if nothing is there.
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError>;
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError>;
     /// Returns the bytes of a file, and its state at the moment of reading.
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError>;
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError>;
     /// Makes a directory and its parents.
-    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError>;
+    async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError>;
     /// Writes a whole file atomically, creating its parents. A conflict if the present file is not what
     /// `place` expects. Returns the new state.
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError>;
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError>;
     /// Removes a file. A conflict if it is not what `place` expects.
-    async fn remove(&self, _place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn remove(&self, _place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         Err(unsupported(format!("removing `{path}`")))
     }
     /// Writes a file as it was before, with its former permissions if the storage has any.
     async fn restore(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         bytes: &[u8],
         _mode: Option<u32>,
@@ -85,7 +85,7 @@ pub trait FsBridge: Send + Sync {
     }
     /// Looks at a file that a plan names, without changing anything. The returned identity is the file's
     /// [`Version`].
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError>;
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError>;
     /// Looks at a path outside the scope, so that a person can be asked about it. Returns the real path of the directory
     /// that it is, or is in; `None` where there is none, where the path leads elsewhere by a link, and where its name
     /// says that it holds secrets. A place that cannot show more than the scope returns `None`.
@@ -95,7 +95,7 @@ pub trait FsBridge: Send + Sync {
     /// Returns a part of a file, without its secrets.
     async fn window(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         window: &Window,
         redactor: &Arc<dyn Redactor>,
@@ -104,13 +104,13 @@ pub trait FsBridge: Send + Sync {
         Ok(text::window(bytes, stat.version, window, &**redactor))
     }
     /// Lists a directory.
-    async fn walk(&self, _place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+    async fn walk(&self, _place: &FilePlace<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         Err(unsupported(format!("listing `{}`", walk.path)))
     }
     /// Searches files. A hit that touches a secret is dropped and not counted.
     async fn search(
         &self,
-        _place: &Place<'_>,
+        _place: &FilePlace<'_>,
         search: &Search,
         _redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {
@@ -138,7 +138,7 @@ pub enum Confinement {
 
 /// The caller and limits of one file operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct FilePlace<'a> {
     /// The caller.
     pub caller: &'a Caller,
     /// The directory that relative paths start from.

@@ -150,7 +150,7 @@ ports! {
         /// The figures of the caller's session.
         Sessions "sessions" gives sessions: Sessions;
         /// The caller's sessions.
-        Talks "talks" gives talks: Talks from talks else "no store of conversations is set up";
+        Talks "talks" gives talks: Talks from talks else "no store of sessions is set up";
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";

@@ -41,9 +41,9 @@ pub use changes::{
 pub use clock::{Clock, UnixMillis};
 pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest, Endpoints};
 pub use files::{
-    Access, Binary, Confinement, DocumentUse, Entry, EntryKind, Expect, Files, From, FsBridge, Hits, Line,
-    Order, Place, Quota, Reading, Root, Scope, Search, Searched, Splice, Stat, Version, View, Walk, Walked,
-    Window, WriteMode, Written, normalise,
+    Access, Binary, Confinement, DocumentUse, Entry, EntryKind, Expect, FilePlace, Files, From, FsBridge,
+    Hits, Order, Quota, Reading, Root, Scope, Search, SearchLine, Searched, Splice, Stat, Version, View,
+    Walk, Walked, Window, WriteMode, Written, normalise,
 };
 pub use generated::Generated;
 pub use graph::{Graph, GraphFound, GraphHost, GraphQuery, GraphStart};
@@ -57,7 +57,10 @@ pub use memory::{
 pub use model::{
     Answer, Choice, Ear, Fault, Model, ModelCard, ModelError, Models, Piece, Prices, Prompt, Question, Stop,
 };
-pub use processes::{Awaited, Expected, Printed, ProcessCard, ProcessState, Processes};
+pub use processes::{
+    Awaited, BackgroundCommand, BackgroundStart, Expected, Printed, ProcessCard, ProcessHost, ProcessState,
+    Processes, StartedCommand,
+};
 pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};
@@ -66,7 +69,7 @@ pub use shell::{
     Start, Stopped, gap, gaps,
 };
 pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
-pub use talks::{Line as TalkLine, Posted, Talk, TalkHost, TalkPage, Talks, Words};
+pub use talks::{Posted, Talk, TalkHost, TalkLine, TalkPage, Talks, Words};
 pub use traces::{Attribute, Span, SpanId, TraceId, Traces};
 pub use undo::{Change, CommandChange, Contents, UndoJournal};
 pub use web::{

@@ -1,14 +1,20 @@
-//! Background commands, as a tool sees them: those of its own session only.
+//! Background commands: those of its own session for a tool, and those of a program for the host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
-use super::{Size, UnixMillis};
+use super::{Clock, Owner, RunContext, ShellHost, Size, UnixMillis};
 use crate::id::ProcessId;
+use crate::redact::StreamRedactor;
 use crate::store::ProcessEnd;
-use crate::tool::{Input, Script, ToolError};
+use crate::tool::{Caller, Effects, Input, Script, Sight, ToolError};
+
+/// The character that ends the input of a program on a terminal.
+const END: &str = "\u{4}";
 
 /// The background commands of the caller's session.
 ///
@@ -29,6 +35,94 @@ pub trait Processes: Send + Sync {
     async fn wait(&self, process: &str, expected: &Expected, limit: Duration) -> Result<Awaited, ToolError>;
     /// Ends the command and all processes that it started.
     async fn kill(&self, process: &str) -> Result<ProcessCard, ToolError>;
+}
+
+/// The background commands of a program. They end when it is dropped.
+#[async_trait]
+pub trait ProcessHost: Send + Sync {
+    /// Starts a script without waiting for it.
+    async fn start(&self, start: BackgroundStart<'_>) -> Result<Arc<dyn BackgroundCommand>, ToolError>;
+    /// Returns the commands of an owner, in the order in which they were started.
+    fn of(&self, owner: &Owner) -> Vec<Arc<dyn BackgroundCommand>>;
+    /// Ends all running commands and waits for them; returns how many there were.
+    async fn end_all(&self) -> usize;
+}
+
+/// A script to be started in the background.
+pub struct BackgroundStart<'a> {
+    /// Runs the script.
+    pub shell: &'a dyn ShellHost,
+    /// The conditions under which it runs.
+    pub context: &'a RunContext,
+    /// The caller, whose session owns the command.
+    pub caller: &'a Caller,
+    /// The script.
+    pub script: &'a Script,
+    /// The command as people and models read it.
+    pub command: String,
+    /// Scrubs the output before it is stored.
+    pub scrub: Box<dyn StreamRedactor>,
+    /// The clock.
+    pub clock: &'a Arc<dyn Clock>,
+}
+
+/// A background command, running or ended, as the host keeps it.
+#[async_trait]
+pub trait BackgroundCommand: Send + Sync {
+    /// Returns the properties that it was started with.
+    fn started(&self) -> &StartedCommand;
+    /// Returns all text typed so far, beyond the input that it was started with.
+    fn typed(&self) -> String;
+    /// Returns its state.
+    fn card(&self) -> ProcessCard;
+    /// Returns output from an offset on, at most `most` bytes; `None` for the newest output.
+    fn read(&self, from: Option<u64>, most: usize) -> Printed;
+    /// Returns its state with all text typed into it, as the sight of `process`.
+    fn sight(&self, process: &str) -> Sight;
+    /// Types text, if the command is still in the state `seen` when the text was judged.
+    async fn send(&self, input: &Input, seen: Option<&Sight>) -> Result<(), ToolError>;
+    /// Resizes its terminal.
+    async fn resize(&self, size: Size) -> Result<(), ToolError>;
+    /// Asks it to end.
+    fn kill(&self);
+    /// Waits until it has ended.
+    async fn ended(&self);
+    /// Waits for a pattern in the output, or for the end, at most `limit`.
+    async fn wait(
+        &self,
+        expected: &Expected,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Awaited, ToolError>;
+}
+
+/// The properties of a command, known when it starts.
+#[derive(Debug, Clone)]
+pub struct StartedCommand {
+    /// Its id.
+    pub id: ProcessId,
+    /// The session that it belongs to.
+    pub owner: Owner,
+    /// The script that runs.
+    pub script: Script,
+    /// The programs that its words resolved to, each as word and path.
+    pub programs: Vec<(String, String)>,
+    /// Effects that the policy allowed the call that started it.
+    pub effects: Effects,
+    /// The command as people and models read it.
+    pub command: String,
+    /// The time it was started.
+    pub started: UnixMillis,
+    /// The sandbox or host it runs in, for people.
+    pub place: &'static str,
+}
+
+impl StartedCommand {
+    /// Returns the text that is really typed: on a terminal, a control character ends the input.
+    pub fn typed(&self, input: &Input) -> String {
+        let end = if input.end && self.script.terminal { END } else { "" };
+        format!("{}{end}", input.text)
+    }
 }
 
 /// The output to wait for.

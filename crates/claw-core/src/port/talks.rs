@@ -24,7 +24,7 @@ pub trait Talks: Send + Sync {
         session: &SessionKey,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<Option<Vec<Line>>, ToolError>;
+    ) -> Result<Option<Vec<TalkLine>>, ToolError>;
     /// Sends a message to another session. It is stored, and answered there.
     async fn send(&self, session: &SessionKey, text: &str) -> Result<Posted, ToolError>;
 }
@@ -42,7 +42,7 @@ pub trait TalkHost: Send + Sync {
         session: &SessionKey,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<Option<Vec<Line>>, ToolError>;
+    ) -> Result<Option<Vec<TalkLine>>, ToolError>;
     /// Returns the workspace of a session; `None` if it is not in the caller's circle.
     async fn workspace(&self, caller: &Caller, session: &SessionKey) -> Result<Option<PathBuf>, ToolError>;
     /// Sends a message for the caller to a session of the caller's circle; the text is scrubbed first.
@@ -87,7 +87,7 @@ pub struct Talk {
 
 /// A message of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct TalkLine {
     /// Its number.
     pub seq: u64,
     /// The author.

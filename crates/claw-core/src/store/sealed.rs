@@ -106,10 +106,10 @@ pub enum NotSealed {
     #[error("it is cut off")]
     Short,
     /// The version byte is unknown.
-    #[error("it was sealed in form {0}, which this Clawsmith does not know")]
+    #[error("it was encrypted in form {0}, which this Clawsmith does not know")]
     Version(u8),
     /// The bytes are plain text.
-    #[error("it is not sealed: something wrote a plain value into the database")]
+    #[error("it is not encrypted: something wrote a plain value into the database")]
     Plain,
 }
 

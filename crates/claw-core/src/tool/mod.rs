@@ -31,7 +31,6 @@
 
 mod alias;
 mod call;
-pub mod dialect;
 mod effect;
 mod erase;
 mod error;

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::Meta;
 use crate::id::ToolName;
 
-/// Name, description and the schema of the arguments. Rendered for a provider by [`dialect`](super::dialect).
+/// Name, description and the schema of the arguments. Rendered for a provider by `claw-schema`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spec {
     /// The name by which the model calls it.

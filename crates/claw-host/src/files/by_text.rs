@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use claw_core::port::{Access, Place};
+use claw_core::port::{Access, FilePlace};
 
 use super::failure::Failure;
 
@@ -10,7 +10,7 @@ use super::failure::Failure;
 const LONGEST_NAME: usize = 255;
 
 /// Resolves `path`, or returns why it does not exist for this caller. The innermost root decides the access.
-pub(super) fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<PathBuf, Failure> {
+pub(super) fn resolve(place: &FilePlace<'_>, path: &str, access: Access) -> Result<PathBuf, Failure> {
     if path.is_empty() || path.contains('\0') {
         return Err(Failure::NotAPath);
     }
@@ -34,12 +34,12 @@ pub(super) fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<P
 }
 
 /// Returns whether the path is denied to this caller, for whom it then does not exist.
-pub(super) fn is_denied(place: &Place<'_>, full: &Path) -> bool {
+pub(super) fn is_denied(place: &FilePlace<'_>, full: &Path) -> bool {
     place.scope.denied.iter().any(|denied| full.starts_with(denied))
 }
 
 /// Returns the outermost root that contains a path: ignore rules count from there.
-pub(super) fn outermost(place: &Place<'_>, full: &Path) -> PathBuf {
+pub(super) fn outermost(place: &FilePlace<'_>, full: &Path) -> PathBuf {
     let roots = place.scope.roots.iter().filter(|root| full.starts_with(&root.path));
     let root = roots.min_by_key(|root| root.path.components().count());
     root.and_then(|root| normal(&root.path)).unwrap_or_else(|| full.to_owned())

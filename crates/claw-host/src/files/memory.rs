@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Access, Confinement, Expect, FsBridge, Place, Quota, Search, Searched, Stat, UnixMillis, Version, Walk,
-    Walked,
+    Access, Confinement, Expect, FilePlace, FsBridge, Quota, Search, Searched, Stat, UnixMillis, Version,
+    Walk, Walked,
 };
 use claw_core::redact::Redactor;
 use claw_core::tool::{Digest, Sight, Target, ToolError};
@@ -71,7 +71,7 @@ impl FsBridge for MemoryFiles {
         Confinement::Enforced
     }
 
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         match resolve(place, path, Access::Read) {
             Ok(full) => Ok(self.lock().nodes.get(&full).map(Node::stat)),
             Err(Failure::Denied) => Ok(None),
@@ -79,7 +79,7 @@ impl FsBridge for MemoryFiles {
         }
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         let read = || {
             let full = resolve(place, path, Access::Read)?;
             let tree = self.lock();
@@ -90,7 +90,7 @@ impl FsBridge for MemoryFiles {
         read().map_err(|failure: Failure| failure.about(path))
     }
 
-    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         let make = || {
             let full = resolve(place, path, Access::Write)?;
             let mut tree = self.lock();
@@ -100,7 +100,7 @@ impl FsBridge for MemoryFiles {
         make().map_err(|failure| failure.about(path))
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let write = || {
             let full = resolve(place, path, Access::Write)?;
             let mut tree = self.lock();
@@ -111,7 +111,7 @@ impl FsBridge for MemoryFiles {
         write().map_err(|failure| failure.about(path))
     }
 
-    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn remove(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         let remove = || {
             let full = resolve(place, path, Access::Write)?;
             let mut tree = self.lock();
@@ -126,7 +126,7 @@ impl FsBridge for MemoryFiles {
         remove().map_err(|failure| failure.about(path))
     }
 
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
         let full = resolve(place, path, Access::Read).map_err(|failure| failure.about(path))?;
         let tree = self.lock();
         Ok(Sight {
@@ -138,7 +138,7 @@ impl FsBridge for MemoryFiles {
         })
     }
 
-    async fn walk(&self, place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+    async fn walk(&self, place: &FilePlace<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         let full = resolve(place, &walk.path, Access::Read).map_err(|failure| failure.about(&walk.path))?;
         let (seen, start) = self.lock().seen(place, &full);
         walk_tree(&seen, &start, walk)
@@ -146,7 +146,7 @@ impl FsBridge for MemoryFiles {
 
     async fn search(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         search: &Search,
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {
@@ -175,7 +175,7 @@ impl Node {
 
 impl Nodes {
     /// Returns the files that a caller sees in the root of a path, and the path relative to that root.
-    fn seen(&self, place: &Place<'_>, full: &Path) -> (Cards, String) {
+    fn seen(&self, place: &FilePlace<'_>, full: &Path) -> (Cards, String) {
         let root = outermost(place, full);
         let mut seen = Cards::default();
         for (at, node) in self.nodes.iter().filter(|(at, _)| !is_denied(place, at)) {
@@ -199,7 +199,7 @@ impl Nodes {
     }
 
     /// Checks that the quota of the first root admits a file of this size, or a directory, at the path.
-    fn admit(&self, place: &Place<'_>, full: &Path, file: Option<u64>) -> Result<(), Failure> {
+    fn admit(&self, place: &FilePlace<'_>, full: &Path, file: Option<u64>) -> Result<(), Failure> {
         let (Some(quota), Some(root)) = (place.scope.quota, place.scope.roots.first()) else { return Ok(()) };
         if !full.starts_with(&root.path) {
             return Ok(());

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Confinement, Expect, FsBridge, Place, Reading, Scope, Search, Searched, Stat, Version, Walk, Walked,
+    Confinement, Expect, FilePlace, FsBridge, Reading, Scope, Search, Searched, Stat, Version, Walk, Walked,
     Window,
 };
 use claw_core::redact::Redactor;
@@ -49,8 +49,7 @@ use self::resolve::{Found, Missing};
 use self::roots::{Handles, Reach, Recent};
 pub use self::route::{RoutedFiles, Routing};
 use self::search::Prepared;
-pub use self::search::search_text;
-pub(crate) use self::search::{Collected, Prepared as PreparedSearch, search_prepared};
+pub use self::search::{Collected, Prepared as PreparedSearch, search_prepared, search_text};
 pub use self::seen::StoredSeen;
 pub use self::store::StoreFiles;
 pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};
@@ -101,7 +100,7 @@ impl LocalFiles {
     /// Runs `work` on a thread that may block.
     async fn run<T: Send + 'static>(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         work: impl FnOnce(&Request) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, ToolError> {
@@ -183,26 +182,26 @@ impl FsBridge for LocalFiles {
         Confinement::Enforced
     }
 
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         self.run(place, path, read::stat).await
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         self.run(place, path, read::read).await
     }
 
-    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         self.run(place, path, write::mkdirp).await
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let bytes = bytes.to_vec();
         self.run(place, path, move |request| write::write(request, &bytes, None)).await
     }
 
     async fn restore(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         bytes: &[u8],
         mode: Option<u32>,
@@ -211,11 +210,11 @@ impl FsBridge for LocalFiles {
         self.run(place, path, move |request| write::write(request, &bytes, mode)).await
     }
 
-    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn remove(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         self.run(place, path, write::remove).await
     }
 
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
         self.run(place, path, read::look).await
     }
 
@@ -227,7 +226,7 @@ impl FsBridge for LocalFiles {
 
     async fn window(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         wanted: &Window,
         redactor: &Arc<dyn Redactor>,
@@ -236,7 +235,7 @@ impl FsBridge for LocalFiles {
         self.run(place, path, move |request| window::window(request, &wanted, &*redactor)).await
     }
 
-    async fn walk(&self, place: &Place<'_>, wanted: &Walk) -> Result<Walked, ToolError> {
+    async fn walk(&self, place: &FilePlace<'_>, wanted: &Walk) -> Result<Walked, ToolError> {
         let filter = Filter::new(wanted)?;
         let (stop, flag) = Stop::new();
         let wanted = wanted.clone();
@@ -249,7 +248,7 @@ impl FsBridge for LocalFiles {
 
     async fn search(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         wanted: &Search,
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {

@@ -15,7 +15,7 @@ use claw_core::port::{EntryKind, Hits, Search, Searched};
 use claw_core::redact::Redactor;
 use claw_core::tool::ToolError;
 
-pub(crate) use self::collect::Collected;
+pub use self::collect::Collected;
 use self::pattern::Pattern;
 use self::stream::{Looked, Scanner};
 use super::Request;
@@ -30,14 +30,15 @@ use super::walk::{Came, Crawl, Start, Visitor, begin};
 pub(super) const CONTEXT: usize = 64 * 1024;
 
 /// The parts of a search that are prepared before any file is read.
-pub(crate) struct Prepared {
+pub struct Prepared {
     search: Search,
     pub(super) filter: Filter,
     pattern: Pattern,
 }
 
 impl Prepared {
-    pub(crate) fn new(search: &Search) -> Result<Self, ToolError> {
+    /// Compiles the filter and the pattern of a search.
+    pub fn new(search: &Search) -> Result<Self, ToolError> {
         let mut search = search.clone();
         search.within.directories = false;
         let (filter, pattern) = (Filter::new(&search.within)?, Pattern::new(&search)?);
@@ -56,7 +57,7 @@ pub fn search_text(
 }
 
 /// Searches one text with a prepared search. `None` if the bytes are not text.
-pub(crate) fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
+pub fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
     let Prepared { search, pattern, .. } = prepared;
     match Scanner::new(pattern, search, redactor, &NEVER).text(bytes, search.limit) {
         Looked::Binary | Looked::TooLong => None,

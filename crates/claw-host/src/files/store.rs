@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use claw_core::port::{Access, Clock, Confinement, FsBridge, Place, Search, Searched, Stat, Walk, Walked};
+use claw_core::port::{
+    Access, Clock, Confinement, FilePlace, FsBridge, Search, Searched, Stat, Walk, Walked,
+};
 use claw_core::redact::Redactor;
 use claw_core::store::{
     DEEPEST_PATH, FileChange, FileError, LARGEST_FILE, LONGEST_PATH, StoreError, WorkspaceFiles,
@@ -46,7 +48,7 @@ impl StoreFiles {
     /// Makes a change, within the quota of the caller's first root.
     async fn change<'a, T>(
         &self,
-        place: &'a Place<'_>,
+        place: &'a FilePlace<'_>,
         (path, full): (&str, &'a str),
         make: impl AsyncFnOnce(FileChange<'_>) -> Result<T, FileError>,
     ) -> Result<T, ToolError> {
@@ -63,7 +65,7 @@ impl StoreFiles {
     }
 
     /// Loads the files that a caller sees below a path. Only ignore files are loaded with their bytes.
-    async fn seen(&self, place: &Place<'_>, walk: &Walk) -> Result<Seen, ToolError> {
+    async fn seen(&self, place: &FilePlace<'_>, walk: &Walk) -> Result<Seen, ToolError> {
         let full = resolve(place, &walk.path, Access::Read)?;
         let root = outermost(place, Path::new(&full));
         let mut seen = Seen { root, cards: Cards::default(), start: String::new(), whole: true };
@@ -132,7 +134,7 @@ impl Seen {
     }
 
     /// Takes the entry at a path, unless it is denied, and notes ignore files.
-    fn take(&mut self, place: &Place<'_>, full: String, stat: &Stat, rules: &mut Vec<(String, u64)>) {
+    fn take(&mut self, place: &FilePlace<'_>, full: String, stat: &Stat, rules: &mut Vec<(String, u64)>) {
         let Some(path) = self.within(&full).filter(|_| !is_denied(place, Path::new(&full))) else {
             return;
         };
@@ -161,7 +163,7 @@ impl FsBridge for StoreFiles {
         Confinement::Enforced
     }
 
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         let full = match text(place, path, Access::Read) {
             Err(Failure::Denied) => return Ok(None),
             full => full.map_err(|failure| failure.about(path))?,
@@ -169,7 +171,7 @@ impl FsBridge for StoreFiles {
         self.store.file_stat(&place.caller.tenant, &full).await.map_err(|error| unavailable(error, path))
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         let full = resolve(place, path, Access::Read)?;
         let found = self.store.file(&place.caller.tenant, &full).await;
         match found.map_err(|error| unavailable(error, path))? {
@@ -179,12 +181,12 @@ impl FsBridge for StoreFiles {
         }
     }
 
-    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         let full = resolve(place, path, Access::Write)?;
         self.change(place, (path, &full), async |change| self.store.put_directory(&change).await).await
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let full = resolve(place, path, Access::Write)?;
         if bytes.len() > LARGEST_FILE {
             let (size, path) = (bytes.len(), shown(path));
@@ -195,12 +197,12 @@ impl FsBridge for StoreFiles {
         self.change(place, (path, &full), async |change| self.store.put_file(&change, bytes).await).await
     }
 
-    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn remove(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         let full = resolve(place, path, Access::Write)?;
         self.change(place, (path, &full), async |change| self.store.remove_file(&change).await).await
     }
 
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
         let full = resolve(place, path, Access::Read)?;
         let stat = self.store.file_stat(&place.caller.tenant, &full).await;
         let stat = stat.map_err(|error| unavailable(error, path))?;
@@ -213,7 +215,7 @@ impl FsBridge for StoreFiles {
         })
     }
 
-    async fn walk(&self, place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+    async fn walk(&self, place: &FilePlace<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         let seen = self.seen(place, walk).await?;
         let mut walked = walk_tree(&seen.cards, &seen.start, walk)?;
         walked.stopped |= !seen.whole;
@@ -222,7 +224,7 @@ impl FsBridge for StoreFiles {
 
     async fn search(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         search: &Search,
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {
@@ -256,7 +258,7 @@ impl FsBridge for StoreFiles {
 }
 
 /// Resolves a path to the text under which the store knows it.
-fn text(place: &Place<'_>, path: &str, access: Access) -> Result<String, Failure> {
+fn text(place: &FilePlace<'_>, path: &str, access: Access) -> Result<String, Failure> {
     let full = by_text::resolve(place, path, access)?;
     let full = full.into_os_string().into_string().map_err(|_| Failure::NotAPath)?;
     if full.len() > LONGEST_PATH || full.matches('/').count() > DEEPEST_PATH {
@@ -265,7 +267,7 @@ fn text(place: &Place<'_>, path: &str, access: Access) -> Result<String, Failure
     Ok(full)
 }
 
-fn resolve(place: &Place<'_>, path: &str, access: Access) -> Result<String, ToolError> {
+fn resolve(place: &FilePlace<'_>, path: &str, access: Access) -> Result<String, ToolError> {
     text(place, path, access).map_err(|failure| failure.about(path))
 }
 
@@ -287,7 +289,7 @@ fn batches<T>(all: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<Vec<T>> {
 }
 
 /// Converts a refused change into a tool error about this path.
-fn told(error: FileError, place: &Place<'_>, path: &str) -> ToolError {
+fn told(error: FileError, place: &FilePlace<'_>, path: &str) -> ToolError {
     let failure = match error {
         FileError::Missing => Failure::Missing,
         FileError::IsDirectory => Failure::IsDirectory,

@@ -80,6 +80,22 @@ pub(super) struct Directories {
 /// Directories that were read, each with the digest of its metadata and its summary or the reason why it has none.
 type Known = HashMap<Origin, (Digest, Result<Summary, String>)>;
 
+/// A directory of skills.
+struct SkillRoot<'a> {
+    base: &'a Path,
+    /// The path below `base`, on which no link is followed.
+    below: &'a Path,
+    tier: SkillTier,
+    /// True if the skills may be links.
+    follow: bool,
+}
+
+impl<'a> SkillRoot<'a> {
+    fn whole(base: &'a Path, tier: SkillTier) -> Self {
+        Self { base, below: Path::new(""), tier, follow: true }
+    }
+}
+
 /// Skills in directories of this machine, read again when a directory changed.
 #[derive(Debug, Default)]
 pub(super) struct LocalSkills(Mutex<Known>);
@@ -90,26 +106,21 @@ impl LocalSkills {
     pub(super) fn load(&self, directories: &Directories) -> Vec<LocalSkill> {
         let mut skills = Vec::new();
         for below in OF_WORKSPACE {
-            let root = (directories.workspace.as_path(), Path::new(below));
-            self.add(&mut skills, root, SkillTier::Workspace, false);
+            let (base, tier) = (directories.workspace.as_path(), SkillTier::Workspace);
+            self.add(&mut skills, SkillRoot { base, below: Path::new(below), tier, follow: false });
         }
         if let Some(user) = &directories.user {
-            self.add(&mut skills, (user, Path::new("")), SkillTier::User, true);
+            self.add(&mut skills, SkillRoot::whole(user, SkillTier::User));
         }
         for directory in &directories.deployment {
-            self.add(&mut skills, (directory, Path::new("")), SkillTier::Deployment, true);
+            self.add(&mut skills, SkillRoot::whole(directory, SkillTier::Deployment));
         }
         skills.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
         skills
     }
 
-    fn add(
-        &self,
-        skills: &mut Vec<LocalSkill>,
-        (base, below): (&Path, &Path),
-        tier: SkillTier,
-        follow: bool,
-    ) {
+    fn add(&self, skills: &mut Vec<LocalSkill>, root: SkillRoot<'_>) {
+        let SkillRoot { base, below, tier, follow } = root;
         let Ok(opened) = package::open_named(base) else { return };
         // A directory that is missing or a link holds no skill.
         let Ok(root) = package::open_below(opened, below) else { return };

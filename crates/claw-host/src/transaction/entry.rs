@@ -158,6 +158,19 @@ impl Entry {
         self.kind == other.kind && bytes && (self.kind == Kind::Link || self.mode == other.mode)
     }
 
+    /// Returns whether it is the same entry as `before`, with the same entries below it, and nobody wrote to any of
+    /// them.
+    pub(super) fn is_untouched(&self, before: &Self) -> bool {
+        (self.kind, self.inode, self.bytes, self.modified)
+            == (before.kind, before.inode, before.bytes, before.modified)
+            && self.below.len() == before.below.len()
+            && self
+                .below
+                .iter()
+                .zip(&before.below)
+                .all(|((one, a), (two, b))| one == two && a.is_untouched(b))
+    }
+
     /// Bytes of it and all below it.
     pub(super) fn total_bytes(&self) -> u64 {
         self.below.iter().fold(self.bytes, |sum, (_, entry)| sum.saturating_add(entry.total_bytes()))

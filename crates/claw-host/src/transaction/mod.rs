@@ -28,7 +28,7 @@ use rustix::fs::FlockOperation;
 
 use self::entry::{Entry, Kind, Relative, Stamp};
 use self::manifest::{Directory, Manifest, Operation, State};
-use self::scan::{Found, Scan};
+use self::scan::{Found, Scan, Within};
 use self::swap::{Roots, Swapped};
 
 /// The directory of all layers, below the data directory.
@@ -209,7 +209,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Removes a directory with everything in it, regardless of its modes.
-pub(crate) fn remove_whole(path: &Path) -> io::Result<()> {
+pub fn remove_whole(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     match entry::open_root(parent) {
         Ok(parent) => tree::remove(parent.as_fd(), name),
@@ -254,12 +254,24 @@ impl Transaction {
         Ok(())
     }
 
+    /// Makes a layer over another directory, which is discarded with this one. Returns its upper directory and the one
+    /// that overlayfs works in.
+    pub fn beside(&self, name: &str, over: &Path) -> io::Result<(PathBuf, PathBuf)> {
+        let made = [format!("{name}.upper"), format!("{name}.work")].map(|name| self.path.join(name));
+        for path in &made {
+            DirBuilder::new().mode(0o700).create(path)?;
+        }
+        let [upper, work] = made;
+        tree::mirror(entry::open_root(&upper)?.as_fd(), entry::open_root(over)?.as_fd())?;
+        Ok((upper, work))
+    }
+
     /// Finds the command's changes.
     pub fn read(&mut self) -> io::Result<()> {
         let (upper, lower) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
         let layer = upper.as_fd();
         let mut scan = Scan { layer, started: self.started, hidden: &self.hidden, found: Found::default() };
-        scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), (false, 0))?;
+        scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), Within::default())?;
         self.found = scan.found;
         self.changes = changes(&self.found.operations, &self.found.directories);
         Ok(())
@@ -270,7 +282,7 @@ impl Transaction {
         &self.changes
     }
 
-    /// Changes that are never applied: of hidden paths, and sockets.
+    /// Changes that are never applied: of hidden paths, sockets, and directories that cannot be read.
     pub fn refused(&self) -> &[PathBuf] {
         &self.found.refused
     }

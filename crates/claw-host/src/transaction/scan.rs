@@ -25,29 +25,39 @@ pub(super) struct Scan<'a> {
 pub(super) struct Found {
     pub(super) operations: Vec<Operation>,
     pub(super) directories: Vec<Directory>,
-    /// Changes that are not applied: of hidden paths, and sockets.
+    /// Changes that are not applied: of hidden paths, sockets, and directories that cannot be read.
     pub(super) refused: Vec<PathBuf>,
 }
 
 /// The two sides of a directory.
 type Sides<'a> = (BorrowedFd<'a>, BorrowedFd<'a>);
 
+/// The directory that is being read.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Within {
+    /// Entries that only the workspace has were deleted.
+    opaque: bool,
+    /// Somebody else may have put it, or a directory above it, in the place of the one that the command saw.
+    moved: bool,
+    depth: usize,
+}
+
 impl Scan<'_> {
-    /// Reads a directory that both sides have. If it is `opaque`, entries that only the workspace has were deleted.
+    /// Reads a directory that both sides have.
     pub(super) fn directory(
         &mut self,
         (upper, lower): Sides<'_>,
         path: &Path,
-        (opaque, depth): (bool, usize),
+        within: Within,
     ) -> io::Result<()> {
-        entry::within_depth(depth)?;
+        entry::within_depth(within.depth)?;
         let names = entry::names(upper)?;
         for name in &names {
-            self.entry((upper, lower), name, &path.join(name), (opaque, depth))?;
+            self.entry((upper, lower), name, &path.join(name), within)?;
         }
-        if opaque {
+        if within.opaque {
             for name in entry::names(lower)?.iter().filter(|name| names.binary_search(name).is_err()) {
-                self.deleted(lower, name, &path.join(name))?;
+                self.deleted(lower, name, &path.join(name), within.moved)?;
             }
         }
         let (old, new) = (Entry::of(&rustix::fs::fstat(lower)?), Entry::of(&rustix::fs::fstat(upper)?));
@@ -65,12 +75,12 @@ impl Scan<'_> {
         (upper, lower): Sides<'_>,
         name: &OsStr,
         path: &Path,
-        (opaque, depth): (bool, usize),
+        within: Within,
     ) -> io::Result<()> {
         let Some(raw) = entry::find(upper, name)? else { return Ok(()) };
         let below = entry::find(lower, name)?;
         if is_whiteout(&raw) {
-            return if below.is_some() { self.deleted(lower, name, path) } else { Ok(()) };
+            return if below.is_some() { self.deleted(lower, name, path, within.moved) } else { Ok(()) };
         }
         if self.hidden.iter().any(|hidden| hidden == path) {
             self.found.refused.push(path.to_owned());
@@ -78,15 +88,17 @@ impl Scan<'_> {
         }
         let (kind, old) = (Entry::of(&raw).kind, below.as_ref().map(Entry::of));
         match (kind, old) {
-            (Kind::Other, _) if FileType::from_raw_mode(raw.st_mode) != FileType::Fifo => {
+            (Kind::Other, _) if !is_fifo(&raw) => {
                 self.found.refused.push(path.to_owned());
                 Ok(())
             }
             (Kind::Directory, Some(old)) if old.kind == Kind::Directory => {
+                let moved = within.moved || self.may_be_moved(&old, lower)?;
                 let upper = entry::open_directory(upper, name)?;
                 let lower = entry::open_directory(lower, name)?;
-                let opaque = opaque || is_opaque(upper.as_fd());
-                self.directory((upper.as_fd(), lower.as_fd()), path, (opaque, depth + 1))
+                let opaque = within.opaque || is_opaque(upper.as_fd());
+                let within = Within { opaque, moved, depth: within.depth + 1 };
+                self.directory((upper.as_fd(), lower.as_fd()), path, within)
             }
             (kind, Some(old)) if kind == old.kind && kind != Kind::Directory => {
                 let new = Entry::of(&raw);
@@ -98,14 +110,32 @@ impl Scan<'_> {
                 if alike && kind != Kind::Other && entry::same_bytes((upper, lower), name, kind)? {
                     return Ok(());
                 }
-                self.written((upper, lower), name, path)
+                self.written((upper, lower), name, path, within.moved)
             }
-            _ => self.written((upper, lower), name, path),
+            _ => self.written((upper, lower), name, path, within.moved),
         }
     }
 
+    /// Returns whether somebody else may have moved a directory to its place since the command started. A move changes the
+    /// directory itself and the list of names in its parent, and nothing in what it holds.
+    fn may_be_moved(&self, directory: &Entry, parent: BorrowedFd<'_>) -> io::Result<bool> {
+        if directory.changed <= self.started {
+            return Ok(false);
+        }
+        let parent = Entry::of(&rustix::fs::fstat(parent)?);
+        // The last change of it was one of its mode or time, as another command's changes are applied.
+        let only_set = directory.changed > parent.modified && directory.modified < directory.changed;
+        Ok(parent.modified > self.started && !only_set)
+    }
+
     /// The command created or replaced an entry.
-    fn written(&mut self, (upper, lower): Sides<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
+    fn written(
+        &mut self,
+        (upper, lower): Sides<'_>,
+        name: &OsStr,
+        path: &Path,
+        moved: bool,
+    ) -> io::Result<()> {
         let holds_hidden = self.hidden.iter().any(|hidden| hidden.starts_with(path));
         let old = match entry::find(lower, name)? {
             Some(_) if holds_hidden => {
@@ -115,35 +145,56 @@ impl Scan<'_> {
             Some(_) => Some(Entry::read(lower, name, false)?),
             None => None,
         };
-        if holds_hidden {
-            self.discard_hidden(upper, name, path)?;
+        if Entry::of(&entry::find(upper, name)?.ok_or(io::ErrorKind::NotFound)?).kind == Kind::Directory
+            && !self.discard_refused(upper, name, path, 0)?
+        {
+            return Ok(());
         }
-        let new = match Entry::read(upper, name, true) {
-            // An unreadable entry cannot be checked; the rest is applied.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.found.refused.push(path.to_owned());
-                return Ok(());
-            }
-            new => new?,
-        };
+        let new = Entry::read(upper, name, true)?;
         // A file that somebody else deleted meanwhile looks like one that was never there: it is created again.
-        let conflict = old.as_ref().is_some_and(|old| old.changed_after(self.started));
+        let conflict = old.as_ref().is_some_and(|old| moved || old.changed_after(self.started));
         let path = Relative(path.to_owned());
         self.found.operations.push(Operation { path, old, new: Some(new), conflict });
         Ok(())
     }
 
-    /// A new directory must not bring a hidden path with it.
-    fn discard_hidden(&mut self, upper: BorrowedFd<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
-        let inside = entry::open_directory(upper, name)?;
-        for hidden in self.hidden.iter().filter_map(|hidden| hidden.strip_prefix(path).ok()) {
-            let Ok((parent, name)) = entry::open_parent(inside.as_fd(), hidden) else { continue };
-            if entry::find(parent.as_fd(), name)?.is_some() {
-                super::tree::remove(parent.as_fd(), name)?;
-                self.found.refused.push(path.join(hidden));
+    /// Removes what a new directory must not bring with it: hidden paths, sockets, and directories that cannot be
+    /// read and so not be checked. Returns false if the directory itself is one of these, and so stays out as a whole.
+    fn discard_refused(
+        &mut self,
+        upper: BorrowedFd<'_>,
+        name: &OsStr,
+        path: &Path,
+        depth: usize,
+    ) -> io::Result<bool> {
+        entry::within_depth(depth)?;
+        let inside = match entry::open_directory(upper, name) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.found.refused.push(path.to_owned());
+                return Ok(false);
+            }
+            inside => inside?,
+        };
+        for name in entry::names(inside.as_fd())? {
+            let path = path.join(&name);
+            let Some(raw) = entry::find(inside.as_fd(), &name)? else { continue };
+            let stays = match Entry::of(&raw).kind {
+                _ if self.hidden.contains(&path) => false,
+                Kind::Other => is_fifo(&raw),
+                Kind::Directory if self.discard_refused(inside.as_fd(), &name, &path, depth + 1)? => continue,
+                // It is among the refused ones already.
+                Kind::Directory => {
+                    super::tree::remove(inside.as_fd(), &name)?;
+                    continue;
+                }
+                Kind::File | Kind::Link => true,
+            };
+            if !stays {
+                super::tree::remove(inside.as_fd(), &name)?;
+                self.found.refused.push(path);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Replaces a directory's whiteout by the directory itself, so that deletions within it can be recorded.
@@ -160,7 +211,7 @@ impl Scan<'_> {
     }
 
     /// Records a deleted entry. A directory that holds a hidden path stays, with that path.
-    fn deleted(&mut self, lower: BorrowedFd<'_>, name: &OsStr, path: &Path) -> io::Result<()> {
+    fn deleted(&mut self, lower: BorrowedFd<'_>, name: &OsStr, path: &Path, moved: bool) -> io::Result<()> {
         if self.hidden.iter().any(|hidden| hidden == path) {
             return Ok(());
         }
@@ -168,12 +219,12 @@ impl Scan<'_> {
             let inside = entry::open_directory(lower, name)?;
             self.keep_directory(path, inside.as_fd())?;
             for name in entry::names(inside.as_fd())? {
-                self.deleted(inside.as_fd(), &name, &path.join(&name))?;
+                self.deleted(inside.as_fd(), &name, &path.join(&name), moved)?;
             }
             return Ok(());
         }
         let old = Entry::read(lower, name, false)?;
-        let conflict = old.changed_after(self.started);
+        let conflict = moved || old.changed_after(self.started);
         let path = Relative(path.to_owned());
         self.found.operations.push(Operation { path, old: Some(old), new: None, conflict });
         Ok(())
@@ -183,6 +234,10 @@ impl Scan<'_> {
 /// Overlay's mark of a deleted entry: a character device with number 0:0.
 pub(super) fn is_whiteout(raw: &Stat) -> bool {
     FileType::from_raw_mode(raw.st_mode) == FileType::CharacterDevice && raw.st_rdev == 0
+}
+
+fn is_fifo(raw: &Stat) -> bool {
+    FileType::from_raw_mode(raw.st_mode) == FileType::Fifo
 }
 
 /// Returns whether a directory has overlayfs's mark of replacing another one.

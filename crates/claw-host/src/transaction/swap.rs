@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::entry::{self, Entry, Stamp};
+use super::entry::{self, Entry, Kind, Stamp};
 use super::manifest::{Directory, Operation};
 use super::{scan, tree};
 
@@ -148,7 +148,7 @@ impl Names<'_> {
         }
         match entry::find(self.workspace, self.name)? {
             None => return Ok(Swapped::Done),
-            Some(_) if expected.is_some_and(|expected| !is_at(self.workspace, self.name, expected)) => {
+            Some(_) if expected.is_some_and(|expected| !self.is_untouched(expected)) => {
                 return Ok(Swapped::Conflict);
             }
             Some(_) => {}
@@ -177,6 +177,9 @@ impl Names<'_> {
             let arrived = inode_of(self.workspace, self.name)? == Some(ours);
             return Ok(if arrived { Swapped::Done } else { Swapped::Conflict });
         }
+        if expected.is_some_and(|expected| !self.is_untouched(expected)) {
+            return Ok(Swapped::Conflict);
+        }
         let swap = || {
             let flags = RenameFlags::EXCHANGE;
             self.rename((self.stage, self.workspace), flags)
@@ -192,6 +195,16 @@ impl Names<'_> {
             return Ok(Swapped::Conflict);
         }
         Ok(Swapped::Done)
+    }
+}
+
+impl Names<'_> {
+    /// Returns whether the workspace's entry is the expected one, and nobody changed anything below it.
+    fn is_untouched(&self, expected: &Entry) -> bool {
+        is_at(self.workspace, self.name, expected)
+            && (expected.kind != Kind::Directory
+                || Entry::read(self.workspace, self.name, false)
+                    .is_ok_and(|found| found.is_untouched(expected)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use claw_core::port::{Expect, FsBridge as _, Place, Scope};
+use claw_core::port::{Expect, FilePlace, FsBridge as _, Scope};
 use claw_core::tool::ErrorKind;
 use claw_host::files::{Kernel, LocalFiles};
 use claw_testkit::conformance;
@@ -42,7 +42,7 @@ async fn makes_the_workspace_for_its_owner_alone() {
     let directory = TempDir::new().unwrap();
     let root = directory.path().join("tenants/a/b");
     let (caller, scope) = (caller(), Scope::workspace(&root));
-    let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
     let files = LocalFiles::new();
     assert_eq!(files.stat(&place, "x").await.unwrap(), None);
     assert_eq!(files.read(&place, "x").await.unwrap_err().kind, ErrorKind::NotFound);
@@ -61,7 +61,7 @@ async fn keeps_permissions_but_no_power() {
     let directory = TempDir::new().unwrap();
     let root = directory.path();
     let (caller, scope) = (caller(), Scope::workspace(root));
-    let place = Place { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
     let mode = |path: &str| fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o7777;
     for (before, after) in [(0o755, 0o755), (0o600, 0o600), (0o6755, 0o755), (0o444, 0o444)] {
         fs::write(root.join("file"), "old").unwrap();
@@ -81,7 +81,7 @@ async fn removes_what_killed_programs_left_when_it_is_old() {
     let directory = TempDir::new().unwrap();
     let root = directory.path();
     let (caller, scope) = (caller(), Scope::workspace(root));
-    let place = Place { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
     let left = root.join(".clawsmith-tmp-0123");
     fs::write(&left, "half").unwrap();
     let files = LocalFiles::new();
@@ -113,7 +113,7 @@ async fn a_directory_that_was_replaced_is_another_one_at_once() {
     fs::write(outside.join("b/x"), "of others").unwrap();
     let caller = caller();
     let scope = Scope { denied: vec![root.join("own")], ..Scope::workspace(&root) };
-    let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
     let files = LocalFiles::new();
     let read = async || files.read(&place, "a/b/x").await.map(|(bytes, _)| bytes);
     for _ in 0..3 {

@@ -1,36 +1,10 @@
-//! This crate over the real machine: its stores, its files, its commands, and the attacks on them.
+//! This crate over the real machine: its stores, its files, and the attacks on them.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
 mod attack;
-mod attacker;
-mod children;
-mod docker;
-mod escape;
 mod files;
-mod kit;
-mod left_behind;
-mod programs;
-mod reading;
-mod shell;
 mod skills;
 mod store_files;
 mod stores;
-mod transactions;
 mod trees;
-
-/// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread, and
-/// the program that attacks from inside.
-#[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]
-#[used]
-#[unsafe(link_section = ".init_array")]
-static FIRST: extern "C" fn() = {
-    extern "C" fn first() {
-        claw_host::sandbox::enter_if_asked();
-        attacker::attack_if_asked();
-        left_behind::own_if_asked();
-        transactions::apply_if_asked();
-        docker::own_if_asked();
-    }
-    first
-};

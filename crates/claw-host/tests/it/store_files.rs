@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use claw_core::NodeId;
-use claw_core::port::{Access, Expect, FsBridge as _, Place, Quota, Root, Scope, Search, Version, Walk};
+use claw_core::port::{Access, Expect, FilePlace, FsBridge as _, Quota, Root, Scope, Search, Version, Walk};
 use claw_core::redact::Redactor;
 use claw_core::tool::{Caller, ErrorKind};
 use claw_host::SystemClock;
@@ -41,9 +41,9 @@ impl World {
         Self { files: memory().await, caller: caller(), scope: Scope::workspace("/w") }
     }
 
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> FilePlace<'_> {
         let directory = Path::new("/w");
-        Place { caller: &self.caller, directory, scope: &self.scope, expect: Expect::Anything }
+        FilePlace { caller: &self.caller, directory, scope: &self.scope, expect: Expect::Anything }
     }
 
     async fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> Version {
@@ -85,11 +85,11 @@ async fn what_one_program_writes_another_reads() {
     let (one, other) = (at(&path).await, at(&path).await);
     let (caller, scope) = (caller(), Scope::workspace("/w"));
     let place =
-        Place { caller: &caller, directory: Path::new("/w"), scope: &scope, expect: Expect::Anything };
+        FilePlace { caller: &caller, directory: Path::new("/w"), scope: &scope, expect: Expect::Anything };
     let written = one.write(&place, "a", b"one").await.unwrap();
     assert_eq!(other.read(&place, "a").await.unwrap(), (b"one".to_vec(), written.clone()));
     other.write(&place, "a", b"two").await.unwrap();
-    let stale = Place { expect: Expect::Version(&written.version), ..place };
+    let stale = FilePlace { expect: Expect::Version(&written.version), ..place };
     assert_eq!(one.write(&stale, "a", b"three").await.unwrap_err().kind, ErrorKind::Conflict);
     drop((one, other));
     assert_eq!(at(&path).await.read(&place, "a").await.unwrap().0, b"two", "it is there the next time");

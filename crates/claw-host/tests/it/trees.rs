@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use claw_core::port::{
-    EntryKind, Expect, FsBridge as _, Order, Place, Scope, Search, Searched, Walk, Walked,
+    EntryKind, Expect, FilePlace, FsBridge as _, Order, Scope, Search, Searched, Walk, Walked,
 };
 use claw_core::redact::{Redaction, Redactor};
 use claw_host::files::LocalFiles;
@@ -70,14 +70,14 @@ impl World {
     async fn walk(&self, walk: &Walk) -> Walked {
         let (caller, scope) = (caller(), Scope::workspace(self.root()));
         let place =
-            Place { caller: &caller, directory: self.root(), scope: &scope, expect: Expect::Anything };
+            FilePlace { caller: &caller, directory: self.root(), scope: &scope, expect: Expect::Anything };
         self.files.walk(&place, walk).await.unwrap()
     }
 
     async fn search(&self, search: &Search, redactor: Arc<dyn Redactor>) -> Searched {
         let (caller, scope) = (caller(), Scope::workspace(self.root()));
         let place =
-            Place { caller: &caller, directory: self.root(), scope: &scope, expect: Expect::Anything };
+            FilePlace { caller: &caller, directory: self.root(), scope: &scope, expect: Expect::Anything };
         self.files.search(&place, search, &redactor).await.unwrap()
     }
 }
@@ -320,7 +320,8 @@ async fn work_stops_when_nobody_waits_for_it() {
         let (files, root, gate) = (world.files.clone(), world.root().to_owned(), Arc::clone(&gate));
         tokio::spawn(async move {
             let (caller, scope) = (caller(), Scope::workspace(&root));
-            let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+            let place =
+                FilePlace { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
             let redactor: Arc<dyn Redactor> = gate;
             files.search(&place, &text("needle"), &redactor).await
         })

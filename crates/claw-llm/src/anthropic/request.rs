@@ -6,7 +6,7 @@
 
 use claw_core::message::{Part, Seal, Wanted};
 use claw_core::port::{Choice, ModelCard, Question};
-use claw_core::tool::dialect::Dialect;
+use claw_schema::dialect::Dialect;
 use serde_json::{Value, json};
 
 use super::{Anthropic, REDACTED, SEAL};

@@ -13,13 +13,14 @@ use claw_core::tool::{
     AnyTool, Block, Call, Caller, Effects, Facts, Group, Meta, Need, Output, Plan, Spec, ToolError,
 };
 use claw_core::{ApprovalId, TenantId, ToolName};
-use claw_host::{MemoryArtifacts, MemoryStore};
+use claw_host::MemoryArtifacts;
 use claw_mcp::{ClientAnswer, ClientApprovals, Clients, Parts, Served, http_server};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::limit::Limiter;
 use claw_registry::{Executor, Registry};
+use claw_store_memory::MemoryStore;
 use claw_testkit::ManualClock;
 use claw_testkit::fixture::{PNG, caller};
 use serde_json::{Value, json};

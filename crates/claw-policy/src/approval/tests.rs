@@ -1,3 +1,4 @@
+use claw_core::port::WorkspaceAccess;
 use claw_core::tool::{Plan, Script};
 
 use super::*;
@@ -172,4 +173,34 @@ fn publishing_a_skill_is_asked_about_unless_the_configuration_says_otherwise() {
     check(&with(EffectRule::Allow), &publish("skills/x"), "allow");
     check(&with(EffectRule::Deny), &publish("skills/x"), "deny: `approvals.publish` says deny");
     check(&with(EffectRule::Allow), &publish("../x"), "deny: `../x` is outside the workspace");
+}
+
+#[test]
+fn a_program_that_can_write_a_file_runs_on_a_layer_whatever_its_options() {
+    let access = |text: &str| analysis(&running(text)).access();
+    for text in
+        ["ls -l", "grep -r x . | head", "cat a b", "git diff HEAD", "diff a b", "jq . a.json", "wc -l < a"]
+    {
+        assert_eq!(access(text), WorkspaceAccess::ReadOnly, "{text}");
+    }
+    for text in [
+        "sort a",
+        "sort -o b a",
+        "tree",
+        "tree -o b",
+        "file -C -m magic",
+        "uniq a b",
+        "xxd -r a b",
+        "find . -fprint b",
+        "awk '{print > \"b\"}' a",
+        "git diff --output=b",
+        "git -C . diff",
+        "less -o b a",
+        "python3 -c 'print(1)'",
+        "ls > b",
+        "ls; sort a",
+        "$X a",
+    ] {
+        assert_eq!(access(text), WorkspaceAccess::Layer, "{text}");
+    }
 }

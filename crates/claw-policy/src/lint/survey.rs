@@ -28,14 +28,22 @@ pub(super) type Lists = BTreeMap<(Step, SmolStr), Surveyed>;
 
 /// Decides for every caller and records which lists mattered.
 pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) -> Lists {
-    let mut lists = Lists::new();
+    let mut lists = lists(config, policy, tools);
     for subject in subjects(config) {
         let view = policy.view(tools, &subject);
-        for (step, list) in view.lists() {
-            lists.entry((step, list.at().into())).or_insert_with(|| Surveyed::new(step, list));
-        }
         for place in 0..tools.len() {
             note(&mut lists, place, &view.at(place).trace);
+        }
+    }
+    lists
+}
+
+/// Returns all lists of a policy, without what they decide.
+pub(super) fn lists(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) -> Lists {
+    let mut lists = Lists::new();
+    for subject in subjects(config) {
+        for (step, list) in policy.view(tools, &subject).lists() {
+            lists.entry((step, list.at().into())).or_insert_with(|| Surveyed::new(step, list));
         }
     }
     lists

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lint;
+use super::{Severity, errors, lint};
 use crate::pipeline::sample;
 
 #[track_caller]
@@ -40,17 +40,33 @@ fn entries_that_name_nothing_known() {
     let config = json!({"tools": {
         "allow": ["raed_file", "zzz", "mcp", "group:runtme", "no_*", "group:x*", "group:workspace", "*"],
         "deny": ["exce", "group:mcp:githb"]}});
-    insta::assert_snapshot!(linted(config), @r"
+    insta::assert_snapshot!(linted(config.clone()), @r"
+    error: `tools.allow` entry `raed_file` names no known tool; did you mean `read_file`?
+    error: `tools.allow` entry `mcp` names no known tool; did you mean `group:mcp`?
+    error: `tools.allow` entry `group:runtme` names no known group; did you mean `group:runtime`?
     error: `tools.deny` entry `exce` names no known tool; did you mean `exec`?
     error: `tools.deny` entry `group:mcp:githb` names no known group; did you mean `group:mcp:github`?
-    warning: `tools.allow` entry `raed_file` names no known tool; did you mean `read_file`?
-    warning: `tools.allow` entry `zzz` names no known tool
-    warning: `tools.allow` entry `mcp` names no known tool; did you mean `group:mcp`?
-    warning: `tools.allow` entry `group:runtme` names no known group; did you mean `group:runtime`?
+    warning: `tools.allow` entry `zzz` names no built-in tool; only a custom tool or one of an MCP server can match
     warning: `tools.allow` entry `no_*` matches no tool
     warning: `tools.allow` entry `group:x*` matches no tool
     warning: `tools.allow` entry `group:workspace` is a group without tools
     ");
+    let found = errors(&sample::config(config.clone()), &sample::tools());
+    let mut all = lint(&sample::config(config), &sample::tools());
+    all.retain(|finding| finding.severity == Severity::Error);
+    assert_eq!(found, all);
+}
+
+#[test]
+fn tools_that_come_and_go_may_be_named_before_they_are_there() {
+    let named =
+        json!({"tools": {"deny": ["group:mcp:notes", "mcp_notes_delete", "group:custom", "group:mcp"]}});
+    assert_eq!(linted(named), "");
+    let custom = linted(json!({"agents": {"a": {"deny": ["web_fetch_intranet"]}}}));
+    assert!(
+        custom.starts_with("warning: `agents.a.deny` entry `web_fetch_intranet` names no built-in"),
+        "{custom}"
+    );
 }
 
 #[test]

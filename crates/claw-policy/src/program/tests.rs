@@ -11,9 +11,9 @@ fn rules(deny_args: &[&str], deny_verbose: &[&str]) -> ArgumentRules {
 fn a_pattern_is_tried_from_the_start_of_each_argument() {
     let rules = rules(&[r"auth\s+", "ssh-key"], &["--verbose", "-v"]);
     let denied = |arguments: &[&str]| rules.check(arguments).map(|denied| (denied.which, denied.at));
-    assert_eq!(denied(&["auth", "login"]), Some((Which::DenyArgs, 1)));
-    assert_eq!(denied(&["-R", "a/b", "ssh-key", "add"]), Some((Which::DenyArgs, 3)));
-    assert_eq!(denied(&["issue", "list", "--verbose"]), Some((Which::DenyVerbose, 3)));
+    assert_eq!(denied(&["auth", "login"]), Some((ArgumentList::DenyArgs, 1)));
+    assert_eq!(denied(&["-R", "a/b", "ssh-key", "add"]), Some((ArgumentList::DenyArgs, 3)));
+    assert_eq!(denied(&["issue", "list", "--verbose"]), Some((ArgumentList::DenyVerbose, 3)));
     assert_eq!(denied(&["issue", "list"]), None);
     assert_eq!(denied(&["issue", "create", "--body", "the auth flow is broken"]), None, "blanks of its own");
     assert_eq!(denied(&["issue", "create", "--body", "auth flow"]), None, "it begins so, with its own blank");
@@ -25,7 +25,7 @@ fn a_pattern_is_tried_from_the_start_of_each_argument() {
 #[test]
 fn what_refused_is_told_as_it_is_written() {
     let denied = rules(&["a|b"], &[]).check(&["x", "b"]).unwrap();
-    assert_eq!(denied, DeniedArguments { which: Which::DenyArgs, pattern: "a|b".to_owned(), at: 2 });
+    assert_eq!(denied, DeniedArguments { which: ArgumentList::DenyArgs, pattern: "a|b".to_owned(), at: 2 });
 }
 
 #[test]

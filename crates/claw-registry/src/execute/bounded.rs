@@ -21,7 +21,7 @@ pub(super) struct Bounds {
 #[derive(Debug, Clone)]
 pub struct TimeLimit {
     limit: Duration,
-    /// The number of questions that wait for an answer.
+    /// The number of pending approvals.
     open: Arc<watch::Sender<usize>>,
 }
 

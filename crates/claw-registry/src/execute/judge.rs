@@ -15,8 +15,8 @@ use claw_policy::shell::Rules;
 use serde_json::Value;
 
 use super::bounded::panicked;
-use super::{Asking, Authorised, Trip, question};
-use crate::offer::Place;
+use super::{Asking, Authorised, Trip, summary};
+use crate::offer::CallPlace;
 use crate::registry::Built;
 use crate::reply::{Refusal, Step};
 use crate::scrub::CallScrubber;
@@ -35,7 +35,7 @@ pub(super) struct Judged {
     pub(super) left: Effects,
     pub(super) sights: Vec<Sight>,
     pub(super) digest: Digest,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<CallPlace>,
     pub(super) approval: Option<ApprovalId>,
 }
 
@@ -58,10 +58,10 @@ impl Trip<'_> {
         if self.request.asking == Asking::Impossible {
             return Err(approval::nobody_to_ask(&reason, self.request.call));
         }
-        let question = self.question(&judged, args, reason, scrubber);
+        let request = self.approval_request(&judged, args, reason, scrubber);
         let approval = match self.request.asking.parks() {
-            true => approval::find_answer(self.executor, self.offer, question, &self.request.cancel).await?,
-            false => approval::ask(self.executor, self.offer, question, &self.request.cancel).await?,
+            true => approval::find_answer(self.executor, self.offer, request, &self.request.cancel).await?,
+            false => approval::ask(self.executor, self.offer, request, &self.request.cancel).await?,
         };
         judged.approval = Some(approval);
         judged.built = self.reconsider(&judged).await?;
@@ -102,7 +102,7 @@ impl Trip<'_> {
     }
 
     /// The circumstances of the call, with the current settings.
-    async fn place(&self) -> Result<Arc<Place>, Refusal> {
+    async fn place(&self) -> Result<Arc<CallPlace>, Refusal> {
         let settings = self.executor.0.settings.of(&self.offer.caller().tenant);
         let settings = tokio::select! {
             settings = settings => settings,
@@ -164,7 +164,7 @@ impl Trip<'_> {
     }
 
     /// The files that the call may reach under the current rules.
-    pub(super) fn scope(&self, place: &Place) -> Scope {
+    pub(super) fn scope(&self, place: &CallPlace) -> Scope {
         let rules = self.executor.0.files.load();
         let name = &self.tool.entry.meta.name;
         // A person may be asked for more than was granted.
@@ -179,20 +179,20 @@ impl Trip<'_> {
     /// approved call must still be allowed and the same. Returns the tool that is registered by now.
     async fn reconsider(&self, judged: &Judged) -> Result<Arc<Built>, Refusal> {
         if self.place().await?.digest != judged.place.digest {
-            let reason = "the tool's settings changed while the question waited".to_owned();
+            let reason = "the tool's settings changed while the approval was pending".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         let Authorised { left, built } = self.authorise().await?;
         if left != judged.left {
-            return Err(denied("the policy changed while the question waited".to_owned(), None));
+            return Err(denied("the policy changed while the approval was pending".to_owned(), None));
         }
         let analysis = self.analyse(&judged.plan, &self.programs(&judged.plan).await?);
         if !analysis.has_routes_of(&judged.analysis) {
-            let reason = "a program with credentials changed while the question waited".to_owned();
+            let reason = "a program with credentials changed while the approval was pending".to_owned();
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         if let Some(path) = self.moved(judged).await? {
-            let reason = format!("`{path}` leads elsewhere than when the question was asked");
+            let reason = format!("`{path}` leads elsewhere than when the approval was requested");
             return Err(denied(reason, Some("make the call again, which asks again".to_owned())));
         }
         match self.verdict(judged, &analysis) {
@@ -220,7 +220,7 @@ impl Trip<'_> {
         &self,
         (plan, analysis): (&Plan, &Analysis),
         effects: Effects,
-        place: &Place,
+        place: &CallPlace,
     ) -> Result<Vec<Sight>, Refusal> {
         let targets = policy::targets(analysis);
         let logins: Vec<_> = analysis.asks.iter().filter_map(AnalysedAsk::login).collect();
@@ -271,7 +271,7 @@ impl Trip<'_> {
         })
     }
 
-    fn question(
+    fn approval_request(
         &self,
         judged: &Judged,
         args: &Value,
@@ -300,7 +300,7 @@ impl Trip<'_> {
             digest: judged.digest,
             tool: self.tool.entry.meta.name.clone(),
             effects: judged.effects,
-            summary: question::summary(judged, args, scrubber),
+            summary: summary::summary(judged, args, scrubber),
             reason,
             asked: now,
             expires: now.plus(wait),

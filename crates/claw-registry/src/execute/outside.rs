@@ -7,7 +7,7 @@ use claw_policy::approval::remembered::RuleContent;
 use claw_policy::approval::{Analysis, Grantable, OutsideRule};
 
 use super::{Asking, Trip};
-use crate::offer::Place;
+use crate::offer::CallPlace;
 use crate::reply::{Refusal, Step};
 
 impl Trip<'_> {
@@ -16,7 +16,7 @@ impl Trip<'_> {
     pub(super) async fn find_directories(
         &mut self,
         analysis: &Analysis,
-        place: &Place,
+        place: &CallPlace,
     ) -> Result<(), Refusal> {
         let rules = self.executor.0.files.load_full();
         let Some(grantable) = &rules.grantable else { return Ok(()) };
@@ -51,7 +51,7 @@ impl Trip<'_> {
 
     /// Whether a path is in no root, or in one that a rule grants to be read only while it is to be written. What is denied
     /// is not asked about.
-    fn is_outside(&self, place: &Place, path: &str, access: Access) -> bool {
+    fn is_outside(&self, place: &CallPlace, path: &str, access: Access) -> bool {
         let Some(target) = normalise(&place.facts.directory.join(path)) else { return false };
         match self.scope(place).root_around(&target) {
             None => true,
@@ -78,7 +78,7 @@ impl Trip<'_> {
     }
 
     /// The rules that grant a directory in which the call names a path.
-    pub(super) fn directory_rules(&self, analysis: &Analysis, place: &Place) -> Vec<RuleId> {
+    pub(super) fn directory_rules(&self, analysis: &Analysis, place: &CallPlace) -> Vec<RuleId> {
         if self.granted.is_empty() {
             return Vec::new();
         }

@@ -8,7 +8,7 @@ use claw_policy::approval::remembered::{self, Judged as Commands, Remembered, Ru
 use claw_policy::approval::{self as policy, AnalysedAsk, Judgement};
 use serde_json::Value;
 
-use super::{Judged, Trip, question};
+use super::{Judged, Trip, summary};
 use crate::scrub::CallScrubber;
 
 impl Trip<'_> {
@@ -111,7 +111,7 @@ fn readable(rule: Rule) -> Option<(RuleId, RuleContent)> {
 
 /// Describes a rule and the sandbox that limits it: the sandbox's mounts decide which effects a command has.
 fn held(rule: &RuleContent, judged: &Judged) -> String {
-    match judged.sights.iter().find_map(question::place) {
+    match judged.sights.iter().find_map(summary::place) {
         Some(place) if matches!(rule, RuleContent::Commands(_)) => format!("{rule}; in {place}"),
         _ => rule.to_string(),
     }

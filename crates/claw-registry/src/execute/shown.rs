@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use claw_core::tool::Caller;
 use serde_json::Value;
 
-use crate::validate::Checked;
+use claw_schema::validate::Checked;
 
 /// Fields of arguments that hold paths of the workspace.
 const PATHS: [&str; 6] = ["path", "paths", "directory", "root", "working_dir", "file_path"];

@@ -20,7 +20,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::files::unified_diff;
 use super::{Grant, Site};
-use crate::execute::question;
+use crate::execute::summary;
 use crate::scrub::CallScrubber;
 use crate::{Asking, Executor, Offer, approval};
 
@@ -105,7 +105,7 @@ impl ChangeSite {
                 }
             }
         }
-        hold_with_directories(&*pending, &mut changes.held);
+        hold_with_directories(pending.list(), &mut changes.held);
         let paths: BTreeSet<&Path> = changes.held.iter().map(|held| held.path.as_path()).collect();
         let applied = pending.list().iter().filter(|change| !paths.contains(change.path.as_path()));
         changes.applied = applied.cloned().collect();
@@ -269,7 +269,7 @@ impl ChangeSite {
             let path = shown_path(path);
             lines.push(format!("{path}: {why}{}", change.map(described).unwrap_or_default()));
             let shown = diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES);
-            lines.push(question::block(&shown, scrubber));
+            lines.push(summary::block(&shown, scrubber));
             bound.push((path, after.map(|bytes| Digest::of_bytes(&bytes))));
         }
         if asked.len() > SHOWN_FILES {
@@ -309,17 +309,16 @@ impl ChangeSite {
 }
 
 /// Holds back the deletion of a whole directory if the deletion of something in it is held back.
-fn hold_with_directories(pending: &dyn PendingChanges, held: &mut Vec<HeldChange>) {
+fn hold_with_directories(list: &[FileChange], held: &mut Vec<HeldChange>) {
     let is_deleted = |change: &&FileChange| change.kind == ChangeKind::Deleted;
     let holds = |change: &&FileChange| {
         change.entry == ChangedEntry::Directory && held.iter().any(|held| held.path.starts_with(&change.path))
     };
     let kept: Vec<&Path> =
-        pending.list().iter().filter(is_deleted).filter(holds).map(|change| change.path.as_path()).collect();
+        list.iter().filter(is_deleted).filter(holds).map(|change| change.path.as_path()).collect();
     let below = |change: &&FileChange| kept.iter().any(|kept| change.path.starts_with(kept));
     let reason = "its directory holds something that may not be deleted";
-    let more: Vec<HeldChange> = pending
-        .list()
+    let more: Vec<HeldChange> = list
         .iter()
         .filter(below)
         .filter(|change| held.iter().all(|held| held.path != change.path))
@@ -441,3 +440,6 @@ fn diff(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, most: usize) ->
         _ => "(it is not text)\n".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

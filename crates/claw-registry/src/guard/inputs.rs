@@ -15,10 +15,10 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::{Grant, Site};
-use crate::execute::question::{block, plain};
+use crate::execute::summary::{block, plain};
 use crate::scrub::CallScrubber;
-use crate::validate::Validator;
 use crate::{Asking, Executor, Offer, approval};
+use claw_schema::validate::Validator;
 
 /// The most requests for input of one call.
 const MOST_REQUESTS: usize = 10;
@@ -65,7 +65,7 @@ impl Inputs for OwnInputs {
         let tenant = &self.offer.caller().tenant;
         let scrubber = self.executor.scrubbers().for_call(tenant, &self.grant.secrets);
         let request = checked(request, &scrubber)?;
-        let question = self.question(request, *asked, &scrubber);
+        let asking = self.approval_request(request, *asked, &scrubber);
         let _paused = self.grant.time.pause();
         let tell = |row: &Approval| {
             if let Some(listener) = &self.grant.inputs {
@@ -74,7 +74,7 @@ impl Inputs for OwnInputs {
             }
         };
         let waited =
-            approval::put_and_wait(&self.executor, &self.offer, question, (&self.grant.cancel, &tell)).await;
+            approval::put_and_wait(&self.executor, &self.offer, asking, (&self.grant.cancel, &tell)).await;
         let row = waited.map_err(ToolError::internal)?;
         if self.grant.cancel.is_cancelled() {
             return Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled"));
@@ -91,7 +91,7 @@ impl Inputs for OwnInputs {
 }
 
 impl OwnInputs {
-    fn question(&self, input: InputRequest, number: usize, scrubber: &CallScrubber) -> NewApproval {
+    fn approval_request(&self, input: InputRequest, number: usize, scrubber: &CallScrubber) -> NewApproval {
         let (caller, now) = (self.offer.caller(), self.offer.0.registry.world().clock.now());
         let wait = Duration::from_secs(self.executor.0.approvals.load().wait_secs.into());
         NewApproval {

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claw_core::port::{
-    Access, Expect, FsBridge, Owner, Place, Ports, ProgramRun, RunContext, Scope, WorkspaceAccess, World,
+    Access, Expect, FilePlace, FsBridge, Owner, Ports, ProgramRun, RunContext, Scope, WorkspaceAccess, World,
 };
 use claw_core::store::{Approval, ChangeRecord};
 use claw_core::tool::{
@@ -162,7 +162,7 @@ pub(crate) async fn look_at_files(
     let world = offer.0.registry.world();
     let Some(bridge) = &world.bridge else { return Ok(Vec::new()) };
     let caller = offer.caller();
-    let place = Place { caller, directory: &caller.workspace, scope, expect: Expect::Anything };
+    let place = FilePlace { caller, directory: &caller.workspace, scope, expect: Expect::Anything };
     let mut sights = Vec::with_capacity(targets.len());
     for target in targets {
         // A path out of scope is not looked at; the policy denies it.
@@ -180,7 +180,7 @@ pub(crate) async fn look_at_files(
 }
 
 /// The real path of a file whose directory does not exist yet: below the nearest existing ancestor.
-async fn would_be(bridge: &dyn FsBridge, place: &Place<'_>, path: &str) -> Option<String> {
+async fn would_be(bridge: &dyn FsBridge, place: &FilePlace<'_>, path: &str) -> Option<String> {
     let path = Path::new(path);
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
         if let Ok(Sight { path: Some(real), .. }) = bridge.look(place, above.to_str()?).await {

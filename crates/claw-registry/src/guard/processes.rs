@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Awaited, Expected, Owner, Printed, ProcessCard, Processes, RunContext, ShellHost, Size,
+    Awaited, BackgroundStart, Expected, Owner, Printed, ProcessCard, Processes, RunContext, ShellHost, Size,
 };
 use claw_core::tool::{Ask, Effect, ErrorKind, Input, Script, Target, ToolError};
 use claw_policy::approval::EffectRule;
 
 use super::{Grant, Site};
-use crate::processes::Starting;
 use crate::{Executor, Offer};
 
 pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Processes>> {
@@ -58,9 +57,10 @@ impl Processes for OwnProcesses {
         let caller = self.offer.caller();
         let scrubber = self.executor.0.scrubbers.for_call(&caller.tenant, &self.grant.secrets);
         let clock = &self.offer.0.registry.world().clock;
-        let (host, context) = (self.host.as_ref(), &self.context);
-        let starting = Starting { host, context, caller, script, scrubber: &scrubber, clock };
-        Ok(self.executor.0.processes.start(starting).await?.card())
+        let (shell, context) = (self.host.as_ref(), &self.context);
+        let (command, scrub) = (scrubber.text(&script.text), Box::new(scrubber.saying()));
+        let start = BackgroundStart { shell, context, caller, script, command, scrub, clock };
+        Ok(self.executor.0.processes.start(start).await?.card())
     }
 
     async fn list(&self) -> Result<Vec<ProcessCard>, ToolError> {
@@ -80,7 +80,7 @@ impl Processes for OwnProcesses {
             return Err(super::unplanned(format!("typing into `{}`", input.process)));
         }
         let kept = self.executor.0.processes.find(&self.owner, &input.process)?;
-        let more = kept.known.effects.without(self.grant.effects);
+        let more = kept.started().effects.without(self.grant.effects);
         if !more.is_empty() {
             let message = format!("`{}` may do what the policy has taken away since: {more}", input.process);
             return Err(

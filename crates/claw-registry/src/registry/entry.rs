@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::schemas::Schemas;
 use super::{Context, Factory};
-use crate::validate::Validator;
+use claw_schema::validate::Validator;
 
 const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
 

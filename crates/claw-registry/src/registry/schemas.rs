@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use claw_core::tool::Digest;
 use serde_json::Value;
 
-use crate::validate::{self, SchemaError, Validator};
+use claw_schema::validate::{self, SchemaError, Validator};
 
 /// Schemas per generation. Two generations are kept: schemas not used while one filled up are dropped.
 const GENERATION: usize = 1024;

@@ -188,7 +188,7 @@ async fn two_executors_that_race_for_one_answer_run_it_once() {
 #[tokio::test]
 async fn approvals_are_refused_when_they_cannot_be_stored() {
     use claw_testkit::{FailingStore, StoreMethod};
-    let store = Arc::new(FailingStore::new(claw_host::MemoryStore::new()));
+    let store = Arc::new(FailingStore::new(claw_store_memory::MemoryStore::new()));
     let bench = Bench::new(Setup { calls: Some(store.clone()), ..Setup::default() });
     store.fail(StoreMethod::Request);
     let (step, _) = refused(&bench.call("sh", json!({"command": "ls"})).await);

@@ -12,11 +12,12 @@ use claw_core::tool::{
     AnyTool, Ask, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec, Tool,
     ToolError, erase,
 };
-use claw_host::{MemoryArtifacts, MemoryStore};
+use claw_host::MemoryArtifacts;
 use claw_policy::approval::{ApprovalConfig, Security};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{CallerTools, Executor, Limits, Offer, OverlayScope, Registry, Reply, Request};
+use claw_store_memory::MemoryStore;
 use claw_testkit::{FakeShell, ManualClock, MemoryFiles, MemorySettings, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;

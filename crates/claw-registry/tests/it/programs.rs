@@ -9,12 +9,13 @@ use claw_core::tool::{
     ToolError, erase,
 };
 use claw_core::{BootId, NodeId, TenantId};
-use claw_host::MemoryStore;
+use claw_host::{ProcessKeeping, ProcessLimits, ProcessTable};
 use claw_policy::approval::{ApprovalConfig, AskMode};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Executor, Keeping, ProcessLimits, Registry, Reply, Request};
+use claw_registry::{Executor, Registry, Reply, Request};
 use claw_store::SqliteStore;
+use claw_store_memory::MemoryStore;
 use claw_testkit::{FakePrograms, FakeShell, ManualClock, Recorder, Reply as Shown};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -141,10 +142,11 @@ impl Place {
         }
         let heard = Arc::new(Recorder::default());
         let policy: PolicyConfig = serde_json::from_value(policy).unwrap();
+        let keeping = ProcessKeeping { store: processes, worker, limits: ProcessLimits::default() };
         let executor = Executor::builder(registry, store.clone(), Policy::compile(&policy).unwrap())
             .approvals(ApprovalConfig { ask, ..ApprovalConfig::default() })
             .listener(heard.clone())
-            .keeping(Keeping { store: processes, worker, limits: ProcessLimits::default() })
+            .processes(Arc::new(ProcessTable::new(keeping)))
             .build();
         Self { executor, programs, shell, store, clock, heard }
     }
@@ -274,7 +276,7 @@ async fn refuses_a_program_that_changed_while_the_question_waited() {
     assert!(reply.model_text().contains("changed since the call was judged"), "{}", reply.model_text());
     let deny = || place.programs.register("gh", &["auth", "pr"]);
     let (reply, ()) = tokio::join!(place.sh("gh pr"), answered(&deny));
-    assert!(refused(&reply).1.contains("changed while the question waited"));
+    assert!(refused(&reply).1.contains("changed while the approval was pending"));
     assert_eq!(place.programs.runs().len(), 1);
 }
 

@@ -200,7 +200,7 @@ async fn a_call_id_is_never_run_twice() {
 
 #[tokio::test]
 async fn nothing_runs_when_the_intent_cannot_be_written() {
-    let store = Arc::new(FailingStore::new(claw_host::MemoryStore::new()));
+    let store = Arc::new(FailingStore::new(claw_store_memory::MemoryStore::new()));
     let bench = Bench::new(Setup { calls: Some(store.clone()), ..Setup::default() });
     store.fail(StoreMethod::BeginCall);
     let reply = bench.call("save", json!({"file_path": "b.txt"})).await;
@@ -212,7 +212,7 @@ async fn nothing_runs_when_the_intent_cannot_be_written() {
 
 #[tokio::test]
 async fn an_outcome_that_cannot_be_written_is_told() {
-    let store = Arc::new(FailingStore::new(claw_host::MemoryStore::new()));
+    let store = Arc::new(FailingStore::new(claw_store_memory::MemoryStore::new()));
     let bench = Bench::new(Setup { calls: Some(store.clone()), ..Setup::default() });
     store.fail(StoreMethod::FinishCall);
     let reply = bench.call("say", json!({"text": "x"})).await;

@@ -196,6 +196,6 @@ async fn a_yes_to_a_question_during_which_the_settings_changed_is_not_used() {
     });
     let (step, reason) = refused(&reply);
     assert_eq!(step, "judge");
-    assert!(reason.contains("settings changed while the question waited"), "{reason}");
+    assert!(reason.contains("settings changed while the approval was pending"), "{reason}");
     assert_eq!(shown.runs(), 0);
 }

@@ -8,7 +8,7 @@ use claw_core::store::{Queue, SessionLog};
 use claw_core::{JobId, SessionKey, TenantId};
 use claw_store::backup::backup;
 use claw_store::copy::{Options, copy};
-use claw_store::{Backend, Place};
+use claw_store::{Backend, StoreLocation};
 use serde::Deserialize as _;
 use serde::de::value::{BytesDeserializer, Error};
 use sqlx::sqlite::SqliteConnection;
@@ -137,7 +137,7 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
 }
 
 /// Backs both up, and compares per row; if there is a server, the backups are copied to it likewise.
-async fn back_up(name: &str, places: [Place; 2], server: Option<&Server>) {
+async fn back_up(name: &str, places: [StoreLocation; 2], server: Option<&Server>) {
     let directory = tempfile::tempdir().unwrap();
     let files = [0, 1].map(|n| directory.path().join(format!("{n}.db")));
     let (mut backups, mut copies) = ([0.0; 2], [0.0; 2]);
@@ -145,7 +145,7 @@ async fn back_up(name: &str, places: [Place; 2], server: Option<&Server>) {
         backups[n] = time(async { backup(place, file, false, &mut |_| {}).await.unwrap() }).await;
         if let Some(server) = server {
             let database = server.database().await;
-            let (from, to) = (Place::File(file.clone()), database.url().parse().unwrap());
+            let (from, to) = (StoreLocation::File(file.clone()), database.url().parse().unwrap());
             copies[n] =
                 time(async { copy(&from, &to, Options::default(), &mut |_| {}).await.unwrap() }).await;
             database.drop().await;
@@ -193,7 +193,7 @@ pub(crate) async fn sqlite() {
         filler.close().await.unwrap();
     }
     grow("sqlite", [&*stores[0], &*stores[1]]).await;
-    back_up("sqlite", paths.map(Place::File), None).await;
+    back_up("sqlite", paths.map(StoreLocation::File), None).await;
     for store in stores {
         store.disconnect().await;
     }

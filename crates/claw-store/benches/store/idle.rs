@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use claw_core::{NodeId, TenantId};
-use claw_store::{Backend as _, Place, PostgresStore, SqliteStore, StoreOptions};
+use claw_store::{Backend as _, PostgresStore, SqliteStore, StoreLocation, StoreOptions};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::append::session;
@@ -66,7 +66,7 @@ pub(crate) async fn sqlite() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     sqlite_store(&path).await.disconnect().await;
-    let place = Place::File(path.clone());
+    let place = StoreLocation::File(path.clone());
     let empty = claw_store::status(&place).await.unwrap().unwrap().bytes;
     println!("sqlite: an empty store\t{:.0}\tKB", empty as f64 / 1e3);
     let mut filler = sqlite_options().filename(&path).connect().await.unwrap();

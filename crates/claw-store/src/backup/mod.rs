@@ -21,7 +21,7 @@ use self::inspect::Inspection;
 use crate::chain::ChainReport;
 use crate::copy::{self, Options};
 use crate::options::StoreOptions;
-use crate::place::Place;
+use crate::place::StoreLocation;
 use crate::progress::{Progress, Tell};
 use crate::sqlite::connect;
 use crate::sqlite::error::{at, failed, is_busy};
@@ -59,7 +59,7 @@ pub struct RestoreReport {
 
 /// Writes the store at `place` to `file`, which only its owner may read. `force` replaces a file of that name.
 pub async fn backup(
-    place: &Place,
+    place: &StoreLocation,
     file: &Path,
     force: bool,
     tell: Tell<'_>,
@@ -72,18 +72,18 @@ pub async fn backup(
         _ => Ok(()),
     };
     refuse_existing()?;
-    if let Place::File(path) = place
+    if let StoreLocation::File(path) = place
         && !path.exists()
     {
         return Err(refused(BACK_UP, format!("there is no store at `{}`", path.display())));
     }
     let partial = Partial::beside(file)?;
     match place {
-        Place::Memory => return Err(refused(BACK_UP, "a store in memory has no backup".to_owned())),
-        Place::File(path) => vacuum(path, partial.path(), (BACK_UP, tell)).await?,
-        Place::Postgres(_) => {
+        StoreLocation::Memory => return Err(refused(BACK_UP, "a store in memory has no backup".to_owned())),
+        StoreLocation::File(path) => vacuum(path, partial.path(), (BACK_UP, tell)).await?,
+        StoreLocation::Postgres(_) => {
             let online = Options { online: true, restart: false };
-            copy::copy(place, &Place::File(partial.path().to_owned()), online, tell).await?;
+            copy::copy(place, &StoreLocation::File(partial.path().to_owned()), online, tell).await?;
         }
     }
     tell(Progress::Checking);
@@ -98,7 +98,7 @@ pub async fn backup(
 /// that is not is moved aside.
 pub async fn restore(
     file: &Path,
-    place: &Place,
+    place: &StoreLocation,
     force: bool,
     tell: Tell<'_>,
 ) -> Result<RestoreReport, StoreError> {
@@ -106,18 +106,18 @@ pub async fn restore(
         return Err(refused(RESTORE, format!("there is no file `{}`", file.display())));
     }
     let (aside, chains) = match place {
-        Place::Memory => {
+        StoreLocation::Memory => {
             return Err(refused(RESTORE, "a store in memory is gone with its program".to_owned()));
         }
-        Place::File(path) => restore_file(file, path, force, tell).await?,
-        Place::Postgres(_) if force => {
+        StoreLocation::File(path) => restore_file(file, path, force, tell).await?,
+        StoreLocation::Postgres(_) if force => {
             let why = "a database cannot be moved aside; make an empty one and restore into that";
             return Err(refused(RESTORE, why.to_owned()));
         }
-        Place::Postgres(_) => {
+        StoreLocation::Postgres(_) => {
             tell(Progress::Checking);
             let chains = sound(file, inspect::file(file).await?)?;
-            copy::copy(&Place::File(file.to_owned()), place, Options::default(), tell).await?;
+            copy::copy(&StoreLocation::File(file.to_owned()), place, Options::default(), tell).await?;
             (None, chains)
         }
     };

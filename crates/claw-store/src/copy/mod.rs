@@ -29,7 +29,7 @@ use self::state::{Header, Mark, Reached};
 pub(crate) use self::state::{PROGRESS, UNFINISHED, refuse_unfinished, source};
 use self::value::{Row, Value};
 use crate::chain::ChainReport;
-use crate::place::Place;
+use crate::place::StoreLocation;
 use crate::progress::{Progress, Tell};
 use crate::row;
 
@@ -83,8 +83,8 @@ pub struct TableReport {
 /// Copies everything from one store to another, which must be empty or hold an unfinished copy of the same
 /// source.
 pub async fn copy(
-    from: &Place,
-    to: &Place,
+    from: &StoreLocation,
+    to: &StoreLocation,
     options: Options,
     tell: Tell<'_>,
 ) -> Result<CopyReport, StoreError> {
@@ -95,17 +95,17 @@ pub async fn copy(
         )));
     }
     let mut source: Box<dyn Source> = match from {
-        Place::Memory => return Err(in_memory()),
-        Place::File(path) if !path.exists() => {
+        StoreLocation::Memory => return Err(in_memory()),
+        StoreLocation::File(path) if !path.exists() => {
             return Err(refused(format!("there is no store at `{}`", path.display())));
         }
-        Place::File(path) => Box::new(SqliteSide::source(path).await?),
-        Place::Postgres(url) => Box::new(PostgresSide::source(url.expose()).await?),
+        StoreLocation::File(path) => Box::new(SqliteSide::source(path).await?),
+        StoreLocation::Postgres(url) => Box::new(PostgresSide::source(url.expose()).await?),
     };
     let mut target: Box<dyn Target> = match to {
-        Place::Memory => return Err(in_memory()),
-        Place::File(path) => Box::new(SqliteSide::target(path).await?),
-        Place::Postgres(url) => Box::new(PostgresSide::target(url.expose()).await?),
+        StoreLocation::Memory => return Err(in_memory()),
+        StoreLocation::File(path) => Box::new(SqliteSide::target(path).await?),
+        StoreLocation::Postgres(url) => Box::new(PostgresSide::target(url.expose()).await?),
     };
     let report = run(&mut *source, &mut *target, options, tell).await;
     // Whether it went well or not: whoever comes next finds nobody there.
@@ -315,11 +315,11 @@ pub(crate) fn refused(why: String) -> StoreError {
 }
 
 /// Returns the name that tells a store from others: its location, without user and password.
-pub(crate) fn label(place: &Place) -> Result<String, StoreError> {
+pub(crate) fn label(place: &StoreLocation) -> Result<String, StoreError> {
     Ok(match place {
-        Place::Memory => "sqlite::memory:".to_owned(),
-        Place::File(path) => sqlite::label(path),
-        Place::Postgres(url) => postgres::label(&crate::postgres::read(url.expose())?),
+        StoreLocation::Memory => "sqlite::memory:".to_owned(),
+        StoreLocation::File(path) => sqlite::label(path),
+        StoreLocation::Postgres(url) => postgres::label(&crate::postgres::read(url.expose())?),
     })
 }
 

@@ -1,10 +1,10 @@
-use super::Place;
+use super::StoreLocation;
 
 #[track_caller]
 fn check(url: &str, shown: &str) {
-    let place: Place = url.parse().unwrap();
+    let place: StoreLocation = url.parse().unwrap();
     assert_eq!(place.to_string(), shown, "{url}");
-    assert_eq!(format!("{place:?}"), format!("Place({shown})"), "{url}");
+    assert_eq!(format!("{place:?}"), format!("StoreLocation({shown})"), "{url}");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn says_what_to_write_instead_and_quotes_no_password() {
         ("sqlite://", "its path is empty"),
         ("sqlite:claw.db?mode=ro", "options after `?` are not taken"),
     ] {
-        let error = url.parse::<Place>().unwrap_err().to_string();
+        let error = url.parse::<StoreLocation>().unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("`sqlite:PATH`"), "{url}: {error}");
         assert!(!error.contains("hunter2"), "{error}");
     }

@@ -17,8 +17,8 @@ use super::failure::failed;
 use super::{PostgresStore, get, queue, uuid, without_nul};
 use crate::row::{self, is_lapsed, missing, wrong_state};
 
-const WRITE: &str = "could not keep the question";
-const READ: &str = "could not read questions";
+const WRITE: &str = "could not store the approval";
+const READ: &str = "could not read approvals";
 
 #[async_trait]
 impl Approvals for PostgresStore {

@@ -76,7 +76,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The system gave no random bytes; nothing is sealed without them.
+/// The system gave no random bytes; nothing is encrypted without them.
 pub(super) fn no_randomness(error: &impl fmt::Display) -> StoreError {
     StoreError::Database {
         what: "could not seal",

@@ -13,7 +13,7 @@ use claw_core::store::{
 use claw_core::{CallId, InstallationId, NodeId, TenantId, UserId};
 use claw_store::copy::{CopyReport, Options, copy};
 use claw_store::progress::Progress;
-use claw_store::{Backend, Place, PostgresStore, SqliteStore, StoreOptions};
+use claw_store::{Backend, PostgresStore, SqliteStore, StoreLocation, StoreOptions};
 use claw_testkit::fixture::{NOW, agent, job, job_of, message, owner, refused, session, worker};
 use claw_testkit::killing::Random;
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ impl Files {
     }
 }
 
-fn place(url: &str) -> Place {
+fn place(url: &str) -> StoreLocation {
     url.parse().unwrap()
 }
 

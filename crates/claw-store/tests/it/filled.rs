@@ -10,7 +10,7 @@ use claw_core::store::{
     SessionLog as _, Store, passages,
 };
 use claw_core::{CallId, JobId, NodeId, TenantId};
-use claw_store::{Place, SqliteStore};
+use claw_store::{SqliteStore, StoreLocation};
 use claw_testkit::fixture::{NOW, job, job_of, message, question, session, tenant, worker};
 use claw_testkit::killing::{Player, Random, World};
 use serde_json::json;
@@ -89,7 +89,7 @@ async fn no_table_is_left_empty() {
     let path = directory.path().join("a.db");
     file(&path, 1).await;
     fill(&database.store("local").await, 1).await;
-    for place in [Place::File(path), database.url().parse().unwrap()] {
+    for place in [StoreLocation::File(path), database.url().parse().unwrap()] {
         let tables = claw_store::status(&place).await.unwrap().unwrap().tables;
         let empty: Vec<_> = tables.iter().filter(|table| table.rows == 0).map(|table| &table.name).collect();
         assert_eq!(empty, EMPTY, "{place}: `fill` puts something into every table, so that all are tried");

@@ -4,7 +4,7 @@ use std::fs;
 
 use claw_core::store::{Ledger as _, StoreError};
 use claw_core::{CallId, InstallationId, NodeId};
-use claw_store::{Backend as _, Place, SqliteStore, StoreOptions, exists, migrate, open, status};
+use claw_store::{Backend as _, SqliteStore, StoreLocation, StoreOptions, exists, migrate, open, status};
 use claw_testkit::fixture::refused;
 use tempfile::TempDir;
 
@@ -21,9 +21,9 @@ impl Empty {
         [Self::File(TempDir::new().unwrap()), Self::Postgres(Database::create().await)]
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> StoreLocation {
         match self {
-            Self::File(directory) => Place::File(directory.path().join("data/claw.db")),
+            Self::File(directory) => StoreLocation::File(directory.path().join("data/claw.db")),
             Self::Postgres(database) => database.url().parse().unwrap(),
         }
     }
@@ -39,7 +39,7 @@ async fn looking_at_a_store_that_is_not_there_makes_none() {
         let place = empty.place();
         assert_eq!(status(&place).await.unwrap(), None);
         assert!(!exists(&place).await.unwrap());
-        if let Place::File(path) = &place {
+        if let StoreLocation::File(path) = &place {
             assert!(!path.parent().unwrap().exists());
         }
     }

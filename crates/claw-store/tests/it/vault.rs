@@ -171,7 +171,7 @@ async fn names_a_value_that_was_changed_cut_off_or_is_plain() {
     let said = |what: &str| {
         format!("the secret `TOKEN` (tenant `main`) is damaged: {what}; set it again, or remove it")
     };
-    let plain = said("it is not sealed: something wrote a plain value into the database");
+    let plain = said("it is not encrypted: something wrote a plain value into the database");
     for (sql, expected) in [
         (
             "UPDATE secrets SET value = CAST(substr(value, 1, 30) || iif(substr(value, 31, 1) = x'00', x'01', x'00') || substr(value, 32) AS BLOB)",
@@ -185,7 +185,7 @@ async fn names_a_value_that_was_changed_cut_off_or_is_plain() {
         ("UPDATE secrets SET value = x''", &said("it is empty")),
         (
             "UPDATE secrets SET value = CAST(x'02' || substr(value, 2) AS BLOB)",
-            &said("it was sealed in form 2, which this Clawsmith does not know"),
+            &said("it was encrypted in form 2, which this Clawsmith does not know"),
         ),
     ] {
         let home = Home::new();

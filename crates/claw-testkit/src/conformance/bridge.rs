@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use claw_core::port::{Access, Confinement, Expect, FsBridge, Place, Quota, Root, Scope, Version};
+use claw_core::port::{Access, Confinement, Expect, FilePlace, FsBridge, Quota, Root, Scope, Version};
 use claw_core::tool::{Caller, ErrorKind, Target, ToolError};
 
 use crate::fixture::caller;
@@ -62,12 +62,12 @@ impl<B: FsBridge> World<B> {
         Self { files: Arc::new(files), caller: caller(), root, scope }
     }
 
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> FilePlace<'_> {
         self.expecting(Expect::Anything)
     }
 
-    fn expecting<'a>(&'a self, expect: Expect<'a>) -> Place<'a> {
-        Place { caller: &self.caller, directory: &self.root, scope: &self.scope, expect }
+    fn expecting<'a>(&'a self, expect: Expect<'a>) -> FilePlace<'a> {
+        FilePlace { caller: &self.caller, directory: &self.root, scope: &self.scope, expect }
     }
 
     async fn write(&self, path: &str, text: &str) -> Version {
@@ -175,7 +175,7 @@ async fn takes_paths_in_any_spelling(world: World<impl FsBridge>) {
         assert_eq!(world.text(path).await, "b", "{path}");
     }
     let below = world.root.join("a");
-    let place = Place { directory: &below, ..world.place() };
+    let place = FilePlace { directory: &below, ..world.place() };
     assert_eq!(world.files.read(&place, "b.txt").await.unwrap().0, b"b");
     assert_eq!(world.files.read(&place, "../c.txt").await.unwrap().0, b"c");
 }
@@ -268,7 +268,7 @@ async fn race(
             let (root, scope) = (world.root.clone(), world.scope.clone());
             tokio::spawn(async move {
                 let expect = version.as_ref().map_or(Expect::Absent, Expect::Version);
-                let place = Place { caller: &caller, directory: &root, scope: &scope, expect };
+                let place = FilePlace { caller: &caller, directory: &root, scope: &scope, expect };
                 match files.write(&place, "a", text.as_bytes()).await {
                     Ok(_) => Some(text),
                     Err(error) => {
@@ -312,7 +312,7 @@ async fn keeps_to_its_roots(mut world: World<impl FsBridge>) {
     check(files.mkdirp(&place, "vendor/deep/er").await, ErrorKind::Forbidden, "is read-only");
     assert_eq!(files.stat(&place, "vendor/deep").await.unwrap(), None);
     let nowhere = Scope::default();
-    let place = Place { scope: &nowhere, ..world.place() };
+    let place = FilePlace { scope: &nowhere, ..world.place() };
     check(files.read(&place, "in").await, ErrorKind::Forbidden, "outside the workspace");
 }
 

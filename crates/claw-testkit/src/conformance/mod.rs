@@ -2,7 +2,7 @@
 //!
 //! ```
 //! # tokio_test(async {
-//! claw_testkit::conformance::calls(async || claw_host::MemoryStore::new()).await;
+//! claw_testkit::conformance::calls(async || claw_store_memory::MemoryStore::new()).await;
 //! # });
 //! # fn tokio_test(f: impl Future<Output = ()>) {
 //! #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f);

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use claw_core::port::{Access, Expect, FsBridge as _, Place, Root, Scope};
+use claw_core::port::{Access, Expect, FilePlace, FsBridge as _, Root, Scope};
 use claw_core::tool::{ErrorKind, ToolError};
 
 use super::*;
@@ -30,7 +30,7 @@ fn check(outcome: Result<impl std::fmt::Debug, ToolError>, kind: ErrorKind) {
 async fn refuses_paths_that_lead_out_of_the_scope() {
     let (files, scope, caller) = (files(), scope(), caller());
     let directory = Path::new("/ws");
-    let place = Place { caller: &caller, directory, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory, scope: &scope, expect: Expect::Anything };
     for path in ["../etc/passwd", "/etc/passwd", "x/../../etc/passwd", "../../../../..", "/ws/../etc/passwd"]
     {
         check(files.read(&place, path).await, ErrorKind::Forbidden);
@@ -46,7 +46,7 @@ async fn refuses_paths_that_lead_out_of_the_scope() {
 async fn hides_denied_directories_and_keeps_read_only_ones() {
     let (files, scope, caller) = (files(), scope(), caller());
     let directory = Path::new("/ws");
-    let place = Place { caller: &caller, directory, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory, scope: &scope, expect: Expect::Anything };
     assert_eq!(files.stat(&place, "secret/key").await.unwrap(), None);
     check(files.read(&place, "secret/key").await, ErrorKind::NotFound);
     check(files.write(&place, "secret/new", b"x").await, ErrorKind::NotFound);
@@ -57,7 +57,7 @@ async fn hides_denied_directories_and_keeps_read_only_ones() {
 async fn reads_what_was_written_and_sees_it_change() {
     let (files, scope, caller) = (files(), scope(), caller());
     let directory = Path::new("/ws");
-    let place = Place { caller: &caller, directory, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory, scope: &scope, expect: Expect::Anything };
     files.write(&place, "deep/er/b.txt", b"b").await.unwrap();
     assert_eq!(files.read(&place, "./deep/../deep/er/b.txt").await.unwrap().0, b"b");
     assert!(files.stat(&place, "deep").await.unwrap().unwrap().directory);

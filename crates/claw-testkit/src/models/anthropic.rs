@@ -111,15 +111,8 @@ impl Wire for Anthropic {
                 Step::Wait(time) => events.push(Event::Wait(*time)),
                 Step::Hang => events.push(Event::Hang),
                 Step::Fail { fault, message } => {
-                    events.push(broken(*fault).unwrap_or_else(|| {
-                        let status = match fault {
-                            Fault::RateLimited { .. } => 429,
-                            Fault::Unavailable => 529,
-                            Fault::Unauthorised => 401,
-                            _ => 400,
-                        };
-                        event(self.refusal(status, message))
-                    }));
+                    let refusal = || event(self.refusal(status(*fault), message));
+                    events.push(broken(*fault).unwrap_or_else(refusal));
                     return events;
                 }
             }
@@ -144,6 +137,16 @@ impl Wire for Anthropic {
 }
 
 /// Returns the signature of a thought, which must be sent back with it.
+/// Returns the HTTP status that Anthropic answers a fault with.
+fn status(fault: Fault) -> u16 {
+    match fault {
+        Fault::RateLimited { .. } => 429,
+        Fault::Unavailable => 529,
+        Fault::Unauthorised => 401,
+        _ => 400,
+    }
+}
+
 fn signature(thought: &str) -> String {
     format!("signed {} bytes", thought.len())
 }

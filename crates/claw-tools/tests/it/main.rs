@@ -1,6 +1,6 @@
 //! The specs of every built-in tool in every dialect, as snapshots.
 
-use claw_core::tool::dialect::Dialect;
+use claw_schema::dialect::Dialect;
 
 #[test]
 fn every_tool_in_every_dialect() {

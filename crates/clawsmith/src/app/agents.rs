@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use claw_core::nearest::nearest;
 use claw_core::port::{AgentDirectory as _, AgentEntry, Clock as _, ResolvedAgent};
 use claw_core::store::{Agent, AgentSetup, StoreError};
 use claw_core::{AgentId, TenantId};
 use claw_host::{AgentResolver, SystemClock};
 use claw_policy::config::{ANY_AGENT, AgentTools, PolicyConfig, TenantTools};
 use claw_policy::lint::{Finding, Severity, lint};
-use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Policy;
 use serde_json::{Map, Value};
 

@@ -107,7 +107,7 @@ impl App {
         let mut pending = self.pending_beginning(id).await?;
         match pending.len() {
             0 | 1 => Ok(pending.pop()),
-            count => Err(Error::invalid(format!("`{id}` begins the ids of {count} questions"))
+            count => Err(Error::invalid(format!("`{id}` begins the ids of {count} approvals"))
                 .hint("clawsmith approvals list, and give more of the id")),
         }
     }
@@ -182,7 +182,7 @@ impl App {
         let answer = Answer { approve, by: by.to_owned(), at, reason, values };
         let rule = match verdict {
             Verdict::Always { scope, lasts, width } => {
-                Some(given_rule(found, (scope, lasts, width), by, at)?)
+                Some(given_rule(found, WantedRule { scope, lasts, width }, by, at)?)
             }
             Verdict::Deny { .. } | Verdict::Once | Verdict::Values(_) | Verdict::Dismiss => None,
         };
@@ -192,7 +192,7 @@ impl App {
         };
         let approval = answered.map_err(|error| match error {
             StoreError::ApprovalState { id, state } => {
-                Error::failed(format!("question `{id}` is {state} already, and that stands"))
+                Error::failed(format!("approval `{id}` is {state} already; an answer is final"))
                     .hint(format!("clawsmith approvals show {id}"))
             }
             error => unusable(error),
@@ -287,9 +287,18 @@ impl App {
     }
 }
 
+/// The rule that a person wants to be remembered.
+struct WantedRule {
+    scope: RuleFor,
+    /// Its lifetime; `None` means no expiry.
+    lasts: Option<Duration>,
+    /// `None` means the narrowest.
+    width: Option<RuleWidth>,
+}
+
 fn given_rule(
     approval: &Approval,
-    (scope, lasts, width): (RuleFor, Option<Duration>, Option<RuleWidth>),
+    WantedRule { scope, lasts, width }: WantedRule,
     by: &str,
     now: UnixMillis,
 ) -> Result<NewRule, Error> {
@@ -352,5 +361,5 @@ fn is_covered(rules: &[&Remembered], script: &Script, judged_by: &Rules) -> bool
 }
 
 fn unusable(error: StoreError) -> Error {
-    Error::failed("the questions cannot be read or answered").because(error).hint("clawsmith db status")
+    Error::failed("approvals cannot be read or answered").because(error).hint("clawsmith db status")
 }

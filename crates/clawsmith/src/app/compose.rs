@@ -12,14 +12,14 @@ use claw_core::port::{FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
 use claw_host::recall::StoredGraph;
-use claw_host::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
-use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, SystemClock};
+use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, ProcessKeeping, SystemClock};
 use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::limit::Limiter;
-use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Keeping, Registry};
-use claw_store::Place;
+use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry};
+use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
+use claw_store::StoreLocation;
 use claw_store::vault::StoredCredentials;
 
 use super::custom;
@@ -85,7 +85,7 @@ impl Setup {
     pub(crate) fn file_rules(&self) -> Result<FileRules, Error> {
         let config = self.config();
         let mut rules = FileRules { data_dir: Some(real(&self.data_dir()?)), ..FileRules::default() };
-        if let Place::File(file) = self.place()? {
+        if let StoreLocation::File(file) = self.place()? {
             rules.denied.extend(store_files(&real(&file)));
         }
         rules.denied.extend(config.files.deny.iter().cloned());
@@ -122,7 +122,7 @@ pub struct Hooks {
     /// Receives calls and approvals.
     pub listener: Option<Arc<dyn Listener>>,
     /// Keeps commands running in the background; `None` refuses them.
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<ProcessKeeping>,
     /// The person who answers approvals owns this machine, and is asked about paths outside the workspace too.
     pub owner_answers: bool,
     /// The executor whose place the new one takes; `None` for the first one.
@@ -206,7 +206,7 @@ impl App {
         let (data, limits) = (self.setup.data_dir()?, self.setup.config().files.undo_limits());
         let undo = StoredUndo::new(Arc::clone(&self.store) as _, data, Arc::new(SystemClock), limits);
         // A store in memory knows nothing of the files that the one on disk has kept there.
-        Ok(if self.setup.place()? == Place::Memory { undo } else { undo.sweeping() })
+        Ok(if self.setup.place()? == StoreLocation::Memory { undo } else { undo.sweeping() })
     }
 
     /// The files of workspaces, with context files and memory routed to the store.

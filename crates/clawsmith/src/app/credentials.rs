@@ -7,10 +7,10 @@ use claw_core::port::{Clock as _, ProgramHost as _, ProgramRun, RunContext, Work
 use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings};
 use claw_core::tool::{Argv, Digest, Effects, Progress, Secrets, ToolError};
 use claw_host::SystemClock;
-use claw_host::shell::{CredentialedPrograms, check_program, digest_program};
 use claw_policy::program::{ArgumentRules, Route};
 use claw_policy::sandbox::SandboxMode;
 use claw_policy::scrub::Value as SecretValue;
+use claw_sandbox::shell::{CredentialedPrograms, check_program, digest_program};
 use claw_store::vault::ProgramEnv;
 use tokio_util::sync::CancellationToken;
 

@@ -13,17 +13,17 @@ use std::sync::Arc;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::KeyUse;
 use claw_host::SystemClock;
-use claw_host::sandbox::docker::DockerShell;
-use claw_host::sandbox::{Launcher, Standing};
-use claw_host::shell::{LocalShell, ShellOptions};
-use claw_policy::lint::{Severity, lint};
+use claw_policy::lint::Severity;
 use claw_policy::sandbox::SandboxMode;
+use claw_sandbox::docker::DockerShell;
+use claw_sandbox::shell::{LocalShell, ShellOptions};
+use claw_sandbox::{Launcher, Standing};
 use claw_store::seal::{KeyRing, KeySource};
-use claw_store::{Place, Status};
+use claw_store::{Status, StoreLocation};
 use serde::Serialize;
 
 use super::grants::{Toolchain, read_setting};
-use super::{App, Setup, catalogue};
+use super::{App, Setup};
 use crate::config::{KEYS, SandboxBackend};
 
 /// The clock skew beyond which nodes disagree about expired leases, in milliseconds.
@@ -139,7 +139,7 @@ fn configuration(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "configuration";
     let mut findings = Vec::new();
     match &setup.loaded.found {
-        None => findings.push(Finding::good(TOPIC, "no file; every setting is as it comes")),
+        None => findings.push(Finding::good(TOPIC, "no file; using defaults")),
         Some(found) => {
             let path = found.path.display();
             findings.push(match fs::metadata(&found.path) {
@@ -153,7 +153,7 @@ fn configuration(setup: &Setup) -> Vec<Finding> {
             });
         }
     }
-    for finding in lint(&setup.config().policy(), &catalogue()) {
+    for finding in setup.policy_findings() {
         let fix = "clawsmith policy lint";
         match finding.severity {
             Severity::Error => findings.push(Finding::bad("policy", finding.to_string(), fix)),
@@ -209,7 +209,7 @@ async fn store(setup: &Setup) -> (Finding, Option<Status>) {
         Ok(place) => place,
         Err(failure) => return (Finding::bad(TOPIC, failure.to_string(), "set `store.url`"), None),
     };
-    if place == Place::Memory {
+    if place == StoreLocation::Memory {
         let what = "in memory: everything is forgotten when the program ends";
         return (Finding::worth(TOPIC, what, "take `store.url` out, to keep it in a file"), None);
     }
@@ -279,10 +279,10 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
         }
     }
     match lost {
-        0 => Finding::good(TOPIC, format!("{}, and every sealed value names one of them", ids.len())),
+        0 => Finding::good(TOPIC, format!("{}, and every secret names one of them", ids.len())),
         lost => Finding::bad(
             TOPIC,
-            format!("{lost} sealed values cannot be opened with the keys that are here"),
+            format!("{lost} secrets cannot be decrypted with the keys that are here"),
             "bring the keys back from a backup, or set those values anew",
         ),
     }
@@ -316,7 +316,7 @@ async fn sandbox(setup: &Setup) -> Vec<Finding> {
             });
         }
     }
-    if !claw_host::sandbox::can_close_ports() {
+    if !claw_sandbox::can_close_ports() {
         let what = "this kernel cannot close a port: a gateway's commands that want the network are refused";
         findings.push(Finding::worth(TOPIC, what, "use Linux 6.7 or newer, with Landlock"));
     }

@@ -163,7 +163,7 @@ impl Follower {
                 },
                 () = self.deserted.cancelled() => {
                     return Err(Error::failed("this process takes no more runs of the session")
-                        .hint("what was said is kept: connect again, or start `clawsmith chat` again"));
+                        .hint("the session is saved: connect again, or start `clawsmith chat` again"));
                 }
                 changed = self.changes.changed() => {
                     changed.map_err(|_| closed())?;
@@ -184,7 +184,7 @@ impl Follower {
     async fn page(&self) -> Result<Vec<SessionEvent>, Error> {
         let Owner { tenant, session } = &self.owner;
         let events = self.store.events(tenant, session, self.seen, PAGE).await;
-        events.map_err(|error| Error::failed("the conversation cannot be read").because(error))
+        events.map_err(|error| Error::failed("the session cannot be read").because(error))
     }
 }
 

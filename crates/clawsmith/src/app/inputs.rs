@@ -3,7 +3,7 @@
 use claw_core::port::{InputForm, InputRequest};
 use claw_core::store::Approval;
 use claw_registry::CallScrubber;
-use claw_registry::validate::Validator;
+use claw_schema::validate::Validator;
 use serde_json::{Map, Value};
 
 use super::{App, Error};

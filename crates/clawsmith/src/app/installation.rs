@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use claw_core::InstallationId;
-use claw_store::{Installation, Place};
+use claw_store::{Installation, StoreLocation};
 
 use super::Error;
 
@@ -40,14 +40,14 @@ pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Error> {
 }
 
 /// Makes the data directory part of the store's installation.
-pub(crate) fn join(data: &Path, place: &Place, its: Installation) -> Result<(), Error> {
+pub(crate) fn join(data: &Path, place: &StoreLocation, its: Installation) -> Result<(), Error> {
     let path = file(data);
     let failed = |error: io::Error| {
         Error::failed(format!("`{}` cannot be written", path.display()))
             .because(error)
             .hint("make the directory writable, or set `data_dir` (`CLAWSMITH_DATA_DIR`) to another one")
     };
-    let together = its.is_new || matches!(place, Place::File(file) if file.starts_with(data));
+    let together = its.is_new || matches!(place, StoreLocation::File(file) if file.starts_with(data));
     if !together && holds_data(data).map_err(failed)? {
         // Another process may have joined just now, and begun to keep files.
         return match of(data)? {
@@ -85,7 +85,7 @@ fn holds_data(data: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-fn orphaned(data: &Path, place: &Place, id: InstallationId) -> Error {
+fn orphaned(data: &Path, place: &StoreLocation, id: InstallationId) -> Error {
     let (data, file) = (data.display(), file(data));
     Error::failed(format!(
         "the data directory `{data}` holds files and does not say of which installation; the store at {place} is \

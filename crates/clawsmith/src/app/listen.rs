@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-pub use claw_net::OwnListener;
+pub use claw_core::listeners::OwnListener;
 
 use super::{Error, Setup};
 

@@ -463,7 +463,7 @@ fn check_values(
     match names(server).iter().find(|name| !has_value(name)) {
         None => Ok(()),
         Some(name) => Err(Error::invalid(format!("MCP server `{}`: `{name}` has no value", server.name))
-            .hint("give it; a value that is sealed is not sent to another address or program")),
+            .hint("give it; a stored secret is not sent to another address or program")),
     }
 }
 

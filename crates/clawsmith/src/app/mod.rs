@@ -64,7 +64,7 @@ use claw_core::TenantId;
 use claw_core::port::Embedder;
 use claw_core::store::StoreError;
 use claw_host::transaction::Transactions;
-use claw_store::{Backend, Place, StoreOptions};
+use claw_store::{Backend, StoreLocation, StoreOptions};
 
 pub use self::agents::{AgentView, no_agent, not_set_up, tools_of};
 pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
@@ -87,7 +87,7 @@ pub use claw_agent::{ClientChoice, ClientTool, ClientTools, ModelChoice};
 /// command runs in the kernel sandbox, and no PDF is read.
 pub fn enter_if_asked() {
     claw_web::pdf::enter_if_asked();
-    claw_host::sandbox::enter_if_asked();
+    claw_sandbox::enter_if_asked();
 }
 
 /// A deployment whose store is open. Cheap to clone; [`close`](Self::close) it once.
@@ -108,7 +108,7 @@ impl Setup {
         let store = claw_store::open(&place, self.config().node.clone(), &options)
             .await
             .map_err(|error| self.unopened(error))?;
-        if options.installation.is_none() && place != Place::Memory {
+        if options.installation.is_none() && place != StoreLocation::Memory {
             installation::join(&data, &place, store.installation())?;
         }
         recover_transactions(&data).await;

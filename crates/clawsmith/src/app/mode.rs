@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::PoisonError;
 
+use claw_core::nearest::nearest;
 use claw_core::tool::Effect;
 use claw_policy::approval::{EffectRule, Narrowing};
-use claw_policy::nearest::nearest;
 use serde::Serialize;
 
 use super::{Error, Sessions};

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_host::sandbox::{Confinement, Ended, Launcher, Limits, Reach, Stopped};
-use claw_host::shell::{Command, Input, Process, Streams};
+use claw_sandbox::shell::{Command, Input, Process, Streams};
+use claw_sandbox::{Confinement, Ended, Launcher, Limits, Reach, Stopped};
 use claw_web::pdf::{self, Cut, PdfProcess, Printed};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;

@@ -13,7 +13,6 @@ use claw_policy::diff;
 pub use claw_policy::diff::Diff as PolicyDiff;
 use claw_policy::explain::{Explanation, explain};
 pub use claw_policy::lint::Finding as PolicyFinding;
-use claw_policy::lint::lint;
 use claw_policy::pipeline::Subject;
 use claw_registry::{RehearsedVerdict, Request};
 use serde::{Deserialize, Serialize};
@@ -239,7 +238,7 @@ impl App {
 
     /// Returns the lint findings about a configuration; by default about the current one.
     pub fn lint_policy(&self, other: Option<&Setup>) -> Vec<PolicyFinding> {
-        lint(&other.unwrap_or_else(|| self.setup()).config().policy(), &catalogue())
+        other.unwrap_or_else(|| self.setup()).policy_findings()
     }
 
     /// Returns the tools that each agent gains and loses under another configuration.

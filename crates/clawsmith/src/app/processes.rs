@@ -12,8 +12,7 @@ use std::sync::Arc;
 use claw_core::port::Clock as _;
 use claw_core::store::{Process, Worker};
 use claw_core::{BootId, NodeId};
-use claw_host::SystemClock;
-use claw_registry::{Keeping, ProcessLimits};
+use claw_host::{ProcessKeeping, ProcessLimits, SystemClock};
 use claw_store::Backend;
 use rustix::fs::{FlockOperation, flock};
 
@@ -42,9 +41,9 @@ impl Owning {
         })
     }
 
-    /// Returns the [`Keeping`] of this worker: the store and the limits of its background commands.
-    pub(crate) fn keeping(store: &Arc<dyn Backend>, worker: Worker, limits: ProcessLimits) -> Keeping {
-        Keeping { store: Arc::clone(store) as _, worker, limits }
+    /// Returns the [`ProcessKeeping`] of this worker: the store and the limits of its background commands.
+    pub(crate) fn keeping(store: &Arc<dyn Backend>, worker: Worker, limits: ProcessLimits) -> ProcessKeeping {
+        ProcessKeeping { store: Arc::clone(store) as _, worker, limits }
     }
 
     /// Removes the file: nothing runs any more.

@@ -54,7 +54,7 @@ impl App {
     /// Every value that the store keeps sealed for a tenant.
     pub async fn sealed(&self, tenant: &TenantId) -> Result<Vec<String>, Error> {
         let unopened = |error: StoreError| {
-            Error::failed("a sealed value cannot be opened, so it could not be kept out of what is shown")
+            Error::failed("a secret cannot be decrypted, so it could not be kept out of what is shown")
                 .because(error)
                 .hint("`clawsmith doctor` tells which; set it again, or remove it")
         };
@@ -103,7 +103,7 @@ impl App {
                 tokio::task::spawn_blocking(hide).await.map_err(|error| unhidden().because(error))?;
             let short = hidden.map_err(|error| unhidden().because(error))?;
             if short > 0 {
-                tracing::warn!(%tenant, count = short, "sealed values are too short to be told from ordinary text");
+                tracing::warn!(%tenant, count = short, "secrets are too short to be told from ordinary text");
             }
         }
         Ok(())

@@ -16,8 +16,8 @@ use claw_core::port::{Clock, Model, Owner};
 use claw_core::store::{self, Cancel, Cancelled, JobFilter, JobState, Process, Store, StoreError};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{AgentId, BootId, JobId, NodeId, SessionKey, TenantId};
-use claw_host::SystemClock;
-use claw_registry::{Asking, Executor, Keeping};
+use claw_host::{ProcessKeeping, SystemClock};
+use claw_registry::{Asking, Executor};
 use smol_str::{SmolStr, format_smolstr};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -82,11 +82,18 @@ struct Lasting {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     chronicle: Arc<Chronicle>,
-    keeping: Keeping,
+    keeping: ProcessKeeping,
     script: Option<PathBuf>,
     instead: Option<(AgentId, ModelChoice)>,
     owner_answers: bool,
     collector: Option<Collector>,
+}
+
+/// The run that will answer a message.
+struct NewRun<'a> {
+    order: Order,
+    lane: &'a str,
+    priority: i16,
 }
 
 impl App {
@@ -213,7 +220,7 @@ impl Sessions {
     ) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         let order = Order { client, ..order(caller, asking, mode) };
-        self.accept(caller, parts, (order, &self.lane, 0)).await
+        self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0 }).await
     }
 
     /// Adds a message to the run that goes on in the caller's session; returns that run. It reads the message before it asks
@@ -231,7 +238,8 @@ impl Sessions {
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
         // If a run of its own answers the message, no client waits for that one.
         let order = Order { client: ClientTools::default(), ..order };
-        self.accept(caller, parts, (order, &run.new.lane, Order::INJECTED)).await?;
+        let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED };
+        self.accept(caller, parts, run_of_message).await?;
         Ok(run.new.id)
     }
 
@@ -245,7 +253,7 @@ impl Sessions {
         &self,
         caller: &Caller,
         parts: Vec<Part>,
-        (order, lane, priority): (Order, &str, i16),
+        NewRun { order, lane, priority }: NewRun<'_>,
     ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);

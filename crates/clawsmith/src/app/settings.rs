@@ -1,5 +1,6 @@
 //! A tenant's settings of built-in tools, its secrets, and its own tool rules.
 
+use claw_core::nearest::nearest;
 use claw_core::port::Clock as _;
 use claw_core::store::{Layer, SecretCard, SecretPlace, Settings, StoredSettings, TenantChange};
 use claw_core::tool::Need;
@@ -7,7 +8,6 @@ use claw_core::{AgentId, SecretName, ToolName};
 use claw_host::SystemClock;
 pub use claw_policy::config::TenantTools;
 use claw_policy::lint::{Finding, Severity, lint};
-use claw_policy::nearest::nearest;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::TenantId;
-use claw_core::tool::dialect::{self, Dialect};
 use claw_core::tool::{Meta, Spec};
+use claw_policy::lint::{self, Finding};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
-use claw_store::Place;
+use claw_schema::dialect::{self, Dialect};
+use claw_store::StoreLocation;
 use claw_store::seal::KeySource;
 
 use super::Error;
@@ -29,11 +30,22 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Loads the configuration that applies here. A project's file that nobody accepted is refused.
+    /// Loads the configuration that applies here. A project's file that nobody accepted is refused, and so is a policy
+    /// with an error.
     pub fn load(file: Option<&Path>, around: &Surroundings) -> Result<Self, Error> {
         let setup = Self::read(file, around)?;
         setup.must_be_trusted()?;
+        if let Some(error) = lint::errors(&setup.config().policy(), &catalogue()).first() {
+            return Err(Error::invalid(error.without_severity().to_string()).hint(
+                "correct it in the configuration; `clawsmith config check` lists everything it finds",
+            ));
+        }
         Ok(setup)
+    }
+
+    /// Returns the findings about the policy, the worst first. One with an error is not used.
+    pub fn policy_findings(&self) -> Vec<Finding> {
+        lint::lint(&self.config().policy(), &catalogue())
     }
 
     /// Reads the configuration whether or not it was accepted. Do nothing under its rules.
@@ -94,11 +106,11 @@ impl Setup {
     }
 
     /// The place of the store.
-    pub fn place(&self) -> Result<Place, Error> {
+    pub fn place(&self) -> Result<StoreLocation, Error> {
         match self.loaded.place(&self.around) {
             Some(place) => Ok(place),
             // The data directory is missing.
-            None => self.data_dir().map(Place::File),
+            None => self.data_dir().map(StoreLocation::File),
         }
     }
 

@@ -9,12 +9,12 @@ use claw_core::AgentId;
 use claw_core::port::{FsBridge, ShellHost};
 use claw_core::tool::Digest;
 use claw_host::files::LocalFiles;
-use claw_host::sandbox::Launcher;
-use claw_host::sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
-use claw_host::shell::{LocalShell, ShellOptions};
 use claw_host::transaction::Transactions;
 use claw_registry::{AgentCommands, CommandRules};
-use claw_store::Place;
+use claw_sandbox::Launcher;
+use claw_sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
+use claw_sandbox::shell::{LocalShell, ShellOptions};
+use claw_store::StoreLocation;
 
 use super::{Error, Setup, real};
 use crate::config::{SandboxBackend, ShownWorkspace};
@@ -82,7 +82,7 @@ impl Setup {
         let data = self.data_dir().ok().map(|data| real(&data));
         let mut hidden: Vec<PathBuf> = self.loaded.found.iter().map(|found| real(&found.path)).collect();
         hidden.extend(self.private_directories().iter().map(|directory| real(directory)));
-        if let Some(Place::File(file)) = self.loaded.place(&self.around) {
+        if let Some(StoreLocation::File(file)) = self.loaded.place(&self.around) {
             let file = real(&file);
             if !data.as_ref().is_some_and(|data| file.starts_with(data)) {
                 hidden.extend(store_files(&file));

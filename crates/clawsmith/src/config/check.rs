@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use claw_core::nearest::nearest;
 use claw_llm::{KNOWN_PROVIDERS, ModelsConfig};
-use claw_policy::nearest::nearest;
 
 use super::find::Surroundings;
 use super::load::Loaded;

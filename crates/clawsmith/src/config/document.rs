@@ -4,12 +4,12 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Place, Problem, Problems};
+use super::problem::{Problem, ProblemPlace, Problems};
 use super::schema::{Child, Node};
 use super::{Config, load};
 
@@ -49,7 +49,8 @@ impl Document {
 
     /// Reads a file and refuses unknown keys.
     pub(super) fn read(path: &Path) -> Result<Self, Problems> {
-        let whole = |message: String| Problem { message, place: Place::WholeFile { file: path.to_owned() } };
+        let whole =
+            |message: String| Problem { message, place: ProblemPlace::WholeFile { file: path.to_owned() } };
         let size = std::fs::metadata(path).map_err(|error| whole(format!("cannot be read: {error}")))?.len();
         if size > MOST_BYTES {
             return Err(whole(format!("has {size} bytes, which is too large for a configuration")).into());
@@ -138,11 +139,11 @@ impl Document {
     }
 
     /// Returns the place of a list's entry; of the list if the entry is not found, of the file if neither is.
-    pub(super) fn place_of(&self, list: &str, entry: &str) -> Place {
+    pub(super) fn place_of(&self, list: &str, entry: &str) -> ProblemPlace {
         let found = self.entries.iter().find(|(at, text, _)| at == list && text == entry);
         match found.map(|(_, _, span)| span.clone()).or_else(|| Some(self.key(list)?.span.clone())) {
             Some(span) => self.place(span),
-            None => Place::WholeFile { file: self.path.clone() },
+            None => ProblemPlace::WholeFile { file: self.path.clone() },
         }
     }
 
@@ -164,8 +165,8 @@ impl Document {
         self.keys.iter().filter(covers).max_by_key(|key| key.path.len())
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
-        Place::of(&self.path, &self.text, span)
+    fn place(&self, span: Range<usize>) -> ProblemPlace {
+        ProblemPlace::of(&self.path, &self.text, span)
     }
 }
 
@@ -184,8 +185,8 @@ pub(super) fn unknown_key(key: &str, within: &str, names: &[&str]) -> String {
 fn located(path: &Path, text: &str, error: &toml::de::Error) -> Problem {
     let message = load::reworded(error.message());
     let place = match error.span() {
-        Some(span) => Place::of(path, text, span),
-        None => Place::WholeFile { file: path.to_owned() },
+        Some(span) => ProblemPlace::of(path, text, span),
+        None => ProblemPlace::WholeFile { file: path.to_owned() },
     };
     Problem { message, place }
 }

@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 use toml::{Table, Value};
 
 use super::find::Surroundings;
-use super::problem::{Place, Problem};
+use super::problem::{Problem, ProblemPlace};
 use super::schema::{Child, Node};
 
 const PREFIX: &str = "CLAWSMITH_";
@@ -46,7 +46,8 @@ pub(super) fn overrides(around: &Surroundings, file: &Table) -> Result<Vec<Overr
             Some(value) => read(name, value, file),
             None => Err("its value is not UTF-8".to_owned()),
         };
-        let problem = |message| Problem { message, place: Place::Variable { variable: name.to_owned() } };
+        let problem =
+            |message| Problem { message, place: ProblemPlace::Variable { variable: name.to_owned() } };
         match read {
             Ok(set) => found.push(set),
             Err(message) => problems.push(problem(message)),

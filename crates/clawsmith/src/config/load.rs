@@ -3,10 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 
 use claw_core::AgentId;
-use claw_policy::nearest::nearest;
+use claw_core::nearest::nearest;
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_policy::shell::Rules;
-use claw_store::Place;
+use claw_store::StoreLocation;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
@@ -14,7 +14,7 @@ use super::check::unknown_provider;
 use super::document::Document;
 use super::env::{self, Override};
 use super::find::{Found, FoundBy, Surroundings, find, of_user};
-use super::problem::{Place as At, Problem, Problems};
+use super::problem::{Problem, ProblemPlace as At, Problems};
 use super::schema::Node;
 use super::{Config, StoreUrl};
 
@@ -249,11 +249,13 @@ impl Loaded {
 
     /// Returns the store's place: as configured, else a file in the data directory; `None` if that is not
     /// known either. A relative path starts as that of the data directory does.
-    pub fn place(&self, around: &Surroundings) -> Option<Place> {
+    pub fn place(&self, around: &Surroundings) -> Option<StoreLocation> {
         match self.store_url().and_then(|url| url.place().ok()) {
-            Some(Place::File(path)) => Some(Place::File(self.resolved("store.url", &path, around))),
+            Some(StoreLocation::File(path)) => {
+                Some(StoreLocation::File(self.resolved("store.url", &path, around)))
+            }
             Some(place) => Some(place),
-            None => Some(Place::File(self.data_dir(around)?.join(STORE))),
+            None => Some(StoreLocation::File(self.data_dir(around)?.join(STORE))),
         }
     }
 

@@ -13,13 +13,13 @@ pub struct Problem {
     pub message: String,
     /// The problem's place.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: ProblemPlace,
 }
 
 /// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Place {
+pub enum ProblemPlace {
     /// A place in the file.
     File {
         /// The file's path.
@@ -48,7 +48,7 @@ pub enum Place {
 /// The longest part of a line shown.
 const SHOWN: usize = 160;
 
-impl Place {
+impl ProblemPlace {
     /// The place of a byte range in a file's text.
     pub(super) fn of(file: &Path, text: &str, span: Range<usize>) -> Self {
         let start = floor(text, span.start.min(text.len()));
@@ -76,9 +76,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message = &self.message;
         match &self.place {
-            Place::WholeFile { file } => write!(f, "{}: {message}", file.display()),
-            Place::Variable { variable } => write!(f, "${variable}: {message}"),
-            Place::File { file, line, column, width, text } => {
+            ProblemPlace::WholeFile { file } => write!(f, "{}: {message}", file.display()),
+            ProblemPlace::Variable { variable } => write!(f, "${variable}: {message}"),
+            ProblemPlace::File { file, line, column, width, text } => {
                 write!(f, "{}:{line}:{column}: {message}", file.display())?;
                 if *column > SHOWN {
                     return Ok(());
@@ -104,7 +104,7 @@ impl Problems {
     pub(super) fn without_passwords(mut self) -> Self {
         for problem in &mut self.0 {
             problem.message = hidden(&problem.message);
-            if let Place::File { text, .. } = &mut problem.place {
+            if let ProblemPlace::File { text, .. } = &mut problem.place {
                 *text = hidden(text);
             }
         }

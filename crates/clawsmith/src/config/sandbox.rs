@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use claw_host::sandbox::docker::{DockerOptions, SOCKET, WORKSPACE, WorkspaceAccess};
-use claw_host::sandbox::{LayerName, REQUIRED};
-use claw_host::shell::GENERATED;
 use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
+use claw_sandbox::docker::{DockerOptions, SOCKET, WORKSPACE, WorkspaceAccess};
+use claw_sandbox::shell::GENERATED;
+use claw_sandbox::{LayerName, REQUIRED};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use claw_core::store::{BlobLimits, StoreError};
-use claw_store::{Place, StoreOptions};
+use claw_store::{StoreLocation, StoreOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -49,11 +49,11 @@ pub struct StoreUrl(String);
 impl StoreUrl {
     /// Returns a store in memory, lost with the program.
     pub fn memory() -> Self {
-        Self(Place::Memory.to_string())
+        Self(StoreLocation::Memory.to_string())
     }
 
     /// The place that it names.
-    pub fn place(&self) -> Result<Place, StoreError> {
+    pub fn place(&self) -> Result<StoreLocation, StoreError> {
         self.0.parse()
     }
 

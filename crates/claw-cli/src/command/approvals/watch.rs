@@ -20,7 +20,7 @@ pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {
     let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
     with_app(setup, async |app| {
         if !session.out.json {
-            tell("Waiting for questions; Ctrl-C ends it.");
+            tell("Waiting for approvals; Ctrl-C to stop.");
         }
         let mut seen = HashSet::new();
         loop {

@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use claw_core::message::Part;
+use claw_core::nearest::nearest;
 use claw_core::port::Model;
 use claw_core::store::{Role, Usage};
 use claw_core::tool::Caller;
 use claw_policy::explain::explain;
-use claw_policy::nearest::nearest;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
 use clawsmith::app::attach::{self, Attachment};
@@ -292,9 +292,8 @@ pub(super) async fn by_itself(
     talk: &Talk,
 ) -> Result<(), Failure> {
     let word = words.0;
-    let only_there = || {
-        Failure::usage(format!("`/{word}` works in a conversation at a terminal only")).hint("clawsmith chat")
-    };
+    let only_there =
+        || Failure::usage(format!("`/{word}` works in a session at a terminal only")).hint("clawsmith chat");
     // Programs are told of changes; the rest is for people.
     if session.out.json && word != "undo" {
         return Err(only_there());
@@ -326,7 +325,7 @@ async fn recap(
     if let Some(view) = earlier {
         let (about, last) = (visible(&view.about), sessions::ago(view.last));
         let line = format!(
-            "Session {} goes on: {about} · {} messages, {last} · /new begins another",
+            "Session {} resumed: {about} · {} messages, {last} · /new starts another",
             view.id, view.messages
         );
         session.out.styled(QUIET, &line)?;
@@ -347,7 +346,7 @@ async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Res
         never = interrupted(&talk.sessions, &talk.caller) => match never {},
     };
     if ended? == 130 {
-        tell("Stopped. What was said is saved.");
+        tell("Stopped. The partial answer is saved.");
     }
     session.out.flush()
 }

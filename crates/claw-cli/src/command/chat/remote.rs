@@ -167,7 +167,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
             match sent {
                 Ok(run) => {
                     if followed(session, &mut view, &client, (run, false)).await? == 130 {
-                        tell("Stopped. What was said is saved.");
+                        tell("Stopped. The partial answer is saved.");
                     }
                     session.out.flush()?;
                 }
@@ -303,8 +303,10 @@ impl AskedFor for RemoteView {
     async fn ended(&self, question: &Question) -> Option<String> {
         let pending = self.client.approvals().await.ok()?;
         let is_over = pending.iter().all(|approval| approval.id != question.id);
-        is_over
-            .then(|| "the question is over: it was answered elsewhere, expired or was withdrawn".to_owned())
+        is_over.then(|| {
+            "the approval is no longer pending: it was answered elsewhere, expired or was withdrawn"
+                .to_owned()
+        })
     }
 
     fn checker(&self) -> Box<approve::input::Check<'static>> {

@@ -97,8 +97,7 @@ impl ShownSession for LocalSession {
     async fn message(&self, seq: u64) -> Result<Option<Message>, Failure> {
         let Owner { tenant, session } = &self.owner;
         let stored = self.deployment.store.messages(tenant, session, seq.saturating_sub(1), 1).await;
-        let stored =
-            stored.map_err(|error| Failure::failed("the conversation cannot be read").because(error))?;
+        let stored = stored.map_err(|error| Failure::failed("the session cannot be read").because(error))?;
         Ok(stored.into_iter().next())
     }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use claw_store::Place;
+use claw_store::StoreLocation;
 use serde_json::json;
 
 use crate::cli::Session;
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 pub(super) fn run(session: &mut Session) -> Outcome {
     let setup = session.load()?;
     let place = setup.place()?;
-    if place == Place::Memory {
+    if place == StoreLocation::Memory {
         return Err(Failure::usage("a store in memory has nothing to migrate")
             .hint("set `store.url` to `sqlite:PATH` or `postgres://user@host/name`"));
     }

@@ -11,7 +11,7 @@ use std::future::Future;
 
 use clap::Subcommand;
 use claw_core::store::StoreError;
-use claw_store::Place;
+use claw_store::StoreLocation;
 use claw_store::chain::ChainReport;
 
 use crate::cli::Session;
@@ -20,9 +20,9 @@ use crate::output::tell;
 
 /// The data that no copy and no backup holds, for programs and for people.
 const NOT_INCLUDED: [&str; 3] = [
-    "artifacts (files in the data directory)",
+    "kept results (files in the data directory)",
     "undo blobs (likewise)",
-    "the key that secrets are sealed with",
+    "the key that secrets are encrypted with",
 ];
 
 /// The operations on the store.
@@ -66,12 +66,12 @@ impl Db {
 }
 
 /// The store that a URL on the command line names.
-fn named(url: &str) -> Result<Place, Failure> {
+fn named(url: &str) -> Result<StoreLocation, Failure> {
     url.parse().map_err(|error: StoreError| Failure::usage(error.to_string()))
 }
 
 /// Returns the named store, or the configured one.
-fn meant(session: &Session, url: Option<&str>) -> Result<Place, Failure> {
+fn meant(session: &Session, url: Option<&str>) -> Result<StoreLocation, Failure> {
     match url {
         Some(url) => named(url),
         None => Ok(session.load()?.place()?),

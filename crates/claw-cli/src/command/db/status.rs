@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use claw_store::{Place, Schema, Status};
+use claw_store::{Schema, Status, StoreLocation};
 use serde_json::json;
 
 use crate::cli::Session;
@@ -24,7 +24,7 @@ pub(super) fn run(session: &mut Session) -> Outcome {
     }
     match &status {
         Some(status) => print(session, &place, status),
-        None if place == Place::Memory => {
+        None if place == StoreLocation::Memory => {
             session.out.line("the store is in memory and ends with the program")
         }
         None => session.out.line(format_args!("no store at {place} yet; the first call makes it")),
@@ -32,7 +32,7 @@ pub(super) fn run(session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(session: &mut Session, place: &Place, status: &Status) -> Result<(), Failure> {
+fn print(session: &mut Session, place: &StoreLocation, status: &Status) -> Result<(), Failure> {
     let journal = match &status.journal {
         Some(journal) if journal.bytes > 0 => {
             format!(", journal: {} ({} beside the file)", journal.mode, size(journal.bytes))

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use claw_core::nearest::nearest;
 use claw_llm::{
     EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
 };
-use claw_policy::nearest::nearest;
 use claw_policy::scrub::Scrubber;
 use clawsmith::app::onboard::{NewKey, NewModel};
 use clawsmith::config::Surroundings;
@@ -103,12 +103,12 @@ impl Questions<'_> {
                 (None, true) if known.name == DEMO => {
                     "plays a script; needs no key and no network".to_owned()
                 }
-                (None, true) => format!("a server of yours, at {}", known.base_url),
+                (None, true) => format!("your own server, at {}", known.base_url),
             };
             tell(format!("{:>4}  {:<11} {note}", at + 1, known.name).trim_end());
         }
         tell(format_args!(
-            "{:>4}  {OWN:<11} any other address that is spoken to as OpenAI is",
+            "{:>4}  {OWN:<11} any other OpenAI-compatible endpoint",
             KNOWN_PROVIDERS.len() + 1
         ));
         let usual = KNOWN_PROVIDERS.iter().find(|known| self.variable_of(known).is_some());
@@ -146,7 +146,7 @@ impl Questions<'_> {
             Some(text) => check(text).map(Some).map_err(|message| wrong("--base-url", &message)),
             None if known.is_some() => Ok(None),
             None if !self.terminal => Err(missing("--base-url URL")),
-            None => self.repeat("Its address, such as http://localhost:8000/v1: ", check).map(Some),
+            None => self.repeat("Base URL, such as http://localhost:8000/v1: ", check).map(Some),
         }
     }
 
@@ -192,7 +192,8 @@ impl Questions<'_> {
 
     /// A key, or the name of a variable that holds it. Nothing that is typed here shows: it may be the key.
     fn typed(&self, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
-        let question = "API key (input hidden; $NAME reads it from a variable; Enter for none): ";
+        let question =
+            "API key (input hidden; $NAME reads it from an environment variable; Enter for none): ";
         for _ in 0..ATTEMPTS {
             let line = prompt::hidden(self.runtime, question)?.ok_or(Stop::GaveUp)?;
             if line.is_empty() {
@@ -212,7 +213,10 @@ impl Questions<'_> {
                 key if key.len() < SHORTEST_KEY
                     || key.contains(|c: char| c.is_whitespace() || c.is_control()) =>
                 {
-                    complain("no", "this is no key: one has no spaces, is one line and not as short");
+                    complain(
+                        "no",
+                        "this is not an API key: a key is one line of at least 8 characters, without spaces",
+                    );
                 }
                 key => return Ok(NewKey::Given(SecretString::from(key))),
             }

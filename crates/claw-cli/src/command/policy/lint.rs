@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_policy::lint::{Severity, lint};
-use clawsmith::app;
+use claw_policy::lint::Severity;
 
 use crate::cli::Session;
 use crate::failure::Outcome;
@@ -26,7 +25,7 @@ impl Lint {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         // Looking at a file does nothing under its rules.
         let setup = session.read()?;
-        let findings = lint(&setup.config().policy(), &app::catalogue());
+        let findings = setup.policy_findings();
         if session.out.json {
             session.out.json(&findings)?;
         } else {
@@ -34,7 +33,7 @@ impl Lint {
                 session.out.prose(finding)?;
             }
             if findings.is_empty() {
-                session.out.line("nothing to say")?;
+                session.out.line("No problems found.")?;
             }
         }
         let bad = findings.iter().any(|finding| self.strict || finding.severity == Severity::Error);

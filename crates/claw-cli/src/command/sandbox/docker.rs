@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use claw_core::tool::Effect;
-use claw_host::sandbox::Network;
-use claw_host::sandbox::docker::{DockerCommand, DockerShell, Listed, WorkspaceAccess};
-use claw_host::shell::Finished;
+use claw_sandbox::Network;
+use claw_sandbox::docker::{DockerCommand, DockerShell, Listed, WorkspaceAccess};
+use claw_sandbox::shell::Finished;
 use serde_json::json;
 
 use super::{Place, held, size};

@@ -219,7 +219,7 @@ pub(crate) async fn ask_person(approval: &impl AskedFor, question: Question) {
 
 fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     let Some(Approval { request, state, answered_by, .. }) = found else {
-        return Some("the question is withdrawn".to_owned());
+        return Some("the approval was withdrawn".to_owned());
     };
     let by = visible(answered_by.as_deref().unwrap_or("somebody"));
     Some(match state {
@@ -232,9 +232,9 @@ fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
         }
         ApprovalState::Pending | ApprovalState::Expired => {
             let waited = request.expires.since(request.asked).as_secs();
-            format!("the question expired: nobody answered within {waited} s")
+            format!("the approval expired: nobody answered within {waited} s")
         }
-        ApprovalState::Cancelled => "the question is withdrawn: the call was given up".to_owned(),
+        ApprovalState::Cancelled => "the approval was withdrawn: the call was given up".to_owned(),
     })
 }
 
@@ -265,7 +265,7 @@ impl Read for Watched {
                 Err(error) => return Err(error.into()),
             };
             if self.over.load(Ordering::Acquire) {
-                return Err(io::Error::other("the question is over"));
+                return Err(io::Error::other("the approval is no longer pending"));
             }
             if ready {
                 return Ok(rustix::io::read(&stdin, bytes)?);

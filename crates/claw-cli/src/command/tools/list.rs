@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_core::nearest::nearest;
 use claw_core::tool::Section;
-use claw_policy::nearest::nearest;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::{Listing, Status};
 use clawsmith::app;

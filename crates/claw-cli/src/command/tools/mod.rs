@@ -8,8 +8,8 @@ mod schema;
 mod show;
 
 use clap::Subcommand;
+use claw_core::nearest::nearest;
 use claw_core::tool::Meta;
-use claw_policy::nearest::nearest;
 
 pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
 use crate::cli::Session;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use claw_core::tool::dialect::Dialect;
 use claw_core::tool::{Meta, Spec};
+use claw_schema::dialect::Dialect;
 use clawsmith::app;
 use serde_json::Value;
 

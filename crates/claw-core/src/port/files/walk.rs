@@ -126,12 +126,12 @@ pub struct Hits {
     /// The number of lines with hits.
     pub count: u64,
     /// The lines to show, hits and context, scrubbed; a gap in the numbers is a gap in the file.
-    pub lines: Vec<Line>,
+    pub lines: Vec<SearchLine>,
 }
 
 /// One line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct SearchLine {
     /// Its number, counted from 1.
     pub number: u64,
     /// Its text, without its line end; of a very long line, the part around the hit.

@@ -8,7 +8,7 @@
 macro_rules! behind {
     ($self:ident, $place:ident, |$inner:ident| $call:expr) => {{
         let scope = $self.scope($place);
-        let inner = Place { scope: scope.as_ref().unwrap_or($place.scope), ..*$place };
+        let inner = FilePlace { scope: scope.as_ref().unwrap_or($place.scope), ..*$place };
         let $inner = &inner;
         $call.await
     }};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Access, AgentDirectory, Clock, Confinement, DocumentUse, FsBridge, Generated, Place, Reading, Scope,
+    Access, AgentDirectory, Clock, Confinement, DocumentUse, FilePlace, FsBridge, Generated, Reading, Scope,
     Search, Searched, Stat, UnixMillis, Version, Walk, Walked, Window,
 };
 use claw_core::redact::Redactor;
@@ -117,7 +117,7 @@ impl RoutedFiles {
     }
 
     /// Decides which source serves a path.
-    async fn route(&self, place: &Place<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
+    async fn route(&self, place: &FilePlace<'_>, path: &str, access: Access) -> Result<Route, ToolError> {
         let is_routed = self.is_routed(place.caller);
         // A path out of reach is not judged here: it gets the error of any file.
         let Ok(full) = place.scope.resolve_text(place.directory, path, access) else {
@@ -177,7 +177,7 @@ impl RoutedFiles {
 
     /// Returns the scope without the names that lead to documents: on the disk they are hidden from
     /// everybody.
-    fn scope(&self, place: &Place<'_>) -> Option<Scope> {
+    fn scope(&self, place: &FilePlace<'_>) -> Option<Scope> {
         let mut scope = place.scope.clone();
         let names = self.names(place.caller);
         scope.denied.extend(names.map(|name| place.caller.workspace.join(name)));
@@ -196,7 +196,7 @@ impl RoutedFiles {
     /// Returns the text and metadata of a path that is not a file on the disk; `None` if nothing is there.
     async fn text(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         route: &Route,
     ) -> Result<Option<(String, Stat, bool)>, ToolError> {
@@ -230,7 +230,7 @@ impl FsBridge for RoutedFiles {
         Some(if is_shown { DocumentUse::InPrompt } else { DocumentUse::OnRequest })
     }
 
-    async fn stat(&self, place: &Place<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         let route = match self.route(place, path, Access::Read).await {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
             route => route?,
@@ -242,7 +242,7 @@ impl FsBridge for RoutedFiles {
         }
     }
 
-    async fn read(&self, place: &Place<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, place: &FilePlace<'_>, path: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         match self.route(place, path, Access::Read).await? {
             Route::Elsewhere => behind!(self, place, |inner| self.files.read(inner, path)),
             Route::Memories(_) => Err(is_directory(path)),
@@ -257,7 +257,7 @@ impl FsBridge for RoutedFiles {
         }
     }
 
-    async fn mkdirp(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         match self.route(place, path, Access::Write).await? {
             Route::Elsewhere => behind!(self, place, |inner| self.files.mkdirp(inner, path)),
             // Directories of documents are there with what is in them.
@@ -273,7 +273,7 @@ impl FsBridge for RoutedFiles {
         }
     }
 
-    async fn write(&self, place: &Place<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         match self.route(place, path, Access::Write).await? {
             Route::Elsewhere => behind!(self, place, |inner| self.files.write(inner, path, bytes)),
             Route::Memories(_) => Err(is_directory(path)),
@@ -287,7 +287,7 @@ impl FsBridge for RoutedFiles {
 
     async fn restore(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         bytes: &[u8],
         mode: Option<u32>,
@@ -298,7 +298,7 @@ impl FsBridge for RoutedFiles {
         }
     }
 
-    async fn remove(&self, place: &Place<'_>, path: &str) -> Result<(), ToolError> {
+    async fn remove(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         match self.route(place, path, Access::Write).await? {
             Route::Elsewhere => behind!(self, place, |inner| self.files.remove(inner, path)),
             Route::Memories(_) => Err(is_directory(path)),
@@ -314,7 +314,7 @@ impl FsBridge for RoutedFiles {
         self.files.outside(directory, path).await
     }
 
-    async fn look(&self, place: &Place<'_>, path: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
         let route = self.route(place, path, Access::Read).await?;
         let stat = match &route {
             Route::Elsewhere => return behind!(self, place, |inner| self.files.look(inner, path)),
@@ -333,7 +333,7 @@ impl FsBridge for RoutedFiles {
 
     async fn window(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         path: &str,
         window: &Window,
         redactor: &Arc<dyn Redactor>,
@@ -349,13 +349,13 @@ impl FsBridge for RoutedFiles {
         }
     }
 
-    async fn walk(&self, place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+    async fn walk(&self, place: &FilePlace<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         self.walk_both(place, walk).await
     }
 
     async fn search(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         search: &Search,
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {

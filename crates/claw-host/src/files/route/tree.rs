@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use claw_core::port::{
-    Access, Entry, EntryKind, FsBridge as _, Place, Search, Searched, UnixMillis, Walk, Walked,
+    Access, Entry, EntryKind, FilePlace, FsBridge as _, Search, Searched, UnixMillis, Walk, Walked,
 };
 use claw_core::redact::Redactor;
 use claw_core::store::Shelf;
@@ -34,7 +34,7 @@ enum Part {
 }
 
 impl RoutedFiles {
-    async fn part(&self, place: &Place<'_>, path: &str) -> Result<Part, ToolError> {
+    async fn part(&self, place: &FilePlace<'_>, path: &str) -> Result<Part, ToolError> {
         let full = match place.scope.resolve_text(place.directory, path, Access::Read) {
             Ok(full) => full,
             // It is told as of any file.
@@ -51,7 +51,7 @@ impl RoutedFiles {
     }
 
     /// Loads the caller's documents, with their texts if `texts`.
-    async fn seen(&self, place: &Place<'_>, texts: bool) -> Result<Seen, ToolError> {
+    async fn seen(&self, place: &FilePlace<'_>, texts: bool) -> Result<Seen, ToolError> {
         let mut seen = Seen {
             files: BTreeMap::new(),
             directories: BTreeSet::from([String::new()]),
@@ -89,7 +89,7 @@ impl RoutedFiles {
         Ok(seen)
     }
 
-    pub(super) async fn walk_both(&self, place: &Place<'_>, walk: &Walk) -> Result<Walked, ToolError> {
+    pub(super) async fn walk_both(&self, place: &FilePlace<'_>, walk: &Walk) -> Result<Walked, ToolError> {
         let part = self.part(place, &walk.path).await?;
         if let Part::Documents(start) = &part {
             return walk_tree(&self.seen(place, false).await?, start, walk);
@@ -112,7 +112,7 @@ impl RoutedFiles {
     /// Searches the caller's documents; lines of untrusted ones are noted of the caller's run.
     async fn search_documents(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         start: &str,
         search: &Search,
         redactor: &dyn Redactor,
@@ -132,7 +132,7 @@ impl RoutedFiles {
 
     pub(super) async fn search_both(
         &self,
-        place: &Place<'_>,
+        place: &FilePlace<'_>,
         search: &Search,
         redactor: &Arc<dyn Redactor>,
     ) -> Result<Searched, ToolError> {

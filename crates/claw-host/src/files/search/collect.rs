@@ -11,8 +11,9 @@ use super::super::walk::by_path;
 /// The most files with hits that are named.
 const MOST_FILES: usize = 10_000;
 
+/// The files with hits that were found so far.
 #[derive(Debug)]
-pub(crate) struct Collected {
+pub struct Collected {
     limit: usize,
     files: BTreeMap<Key, Hits>,
     /// The number of hits kept with their lines.
@@ -39,7 +40,8 @@ impl PartialOrd for Key {
 }
 
 impl Collected {
-    pub(crate) fn new(limit: usize) -> Self {
+    /// Keeps the lines of `limit` hits at most.
+    pub fn new(limit: usize) -> Self {
         Self { limit, files: BTreeMap::new(), shown: 0, cut: None, with_hits: 0, hits: 0 }
     }
 
@@ -51,7 +53,8 @@ impl Collected {
         }
     }
 
-    pub(crate) fn add(&mut self, hits: Hits) {
+    /// Adds the hits of one file.
+    pub fn add(&mut self, hits: Hits) {
         self.with_hits += 1;
         self.hits += hits.count;
         self.shown += shown(&hits);
@@ -82,7 +85,7 @@ impl Collected {
     }
 
     /// Moves all results into `into`.
-    pub(crate) fn give(self, into: &mut Searched) {
+    pub fn give(self, into: &mut Searched) {
         (into.hits, into.with_hits) = (self.hits, self.with_hits);
         let mut left = self.limit;
         let mut give = |mut hits: Hits| {

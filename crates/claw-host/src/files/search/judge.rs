@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-use claw_core::port::{Hits, Line, Search};
+use claw_core::port::{Hits, Search, SearchLine};
 use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 use grep_matcher::Matcher as _;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -37,7 +37,7 @@ pub(super) struct Judge<'a> {
     /// The number of hits still wanted with their lines.
     wanted: usize,
     count: u64,
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, SearchLine>,
 }
 
 /// A line: its number and its range, line end included.
@@ -226,7 +226,7 @@ impl<'a> Judge<'a> {
         let masked = Masked::of(chunk.bytes, without_end(chunk.bytes, &line.range), secrets);
         let at = if hit { masked.find(self.pattern, |_| true).unwrap_or(0) } else { 0 };
         let text = excerpt(&masked.text, at);
-        self.lines.insert(line.number, Line { number: line.number, text, hit });
+        self.lines.insert(line.number, SearchLine { number: line.number, text, hit });
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use claw_core::port::{Change, Contents, Expect, FsBridge, Place, Scope, Stat, UndoJournal as _, Version};
+use claw_core::port::{
+    Change, Contents, Expect, FilePlace, FsBridge, Scope, Stat, UndoJournal as _, Version,
+};
 use claw_core::store::{CommandUndo, FileState, NewUndo, Undo};
 use claw_core::tool::{Caller, Digest, ErrorKind, ToolError};
 use claw_core::{CallId, ToolName, UndoId};
@@ -190,7 +192,7 @@ impl Restoring<'_> {
         Ok(Step { verdict, now, left, target: at, changed_since, caller, changes })
     }
 
-    async fn now(&self, place: &Place<'_>, path: &str) -> Result<Option<Now>, ToolError> {
+    async fn now(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Now>, ToolError> {
         if self.bridge.stat(place, path).await?.is_none() {
             return Ok(None);
         }
@@ -477,6 +479,6 @@ fn caller(undo: &Undo) -> Caller {
     caller
 }
 
-fn place<'a>(caller: &'a Caller, scope: &'a Scope, expect: Expect<'a>) -> Place<'a> {
-    Place { caller, directory: &caller.workspace, scope, expect }
+fn place<'a>(caller: &'a Caller, scope: &'a Scope, expect: Expect<'a>) -> FilePlace<'a> {
+    FilePlace { caller, directory: &caller.workspace, scope, expect }
 }

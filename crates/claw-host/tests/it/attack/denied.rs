@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use claw_core::port::{Access, Place, Root, Scope, Walk};
+use claw_core::port::{Access, FilePlace, Root, Scope, Walk};
 use claw_core::tool::ErrorKind;
 
 use super::{CANARY, Target};
@@ -45,7 +45,7 @@ fn denying(mut target: Target) -> Target {
 
 async fn unchanged(target: &Target) {
     let open = Scope::workspace(&target.root);
-    let place = Place { scope: &open, ..target.place() };
+    let place = FilePlace { scope: &open, ..target.place() };
     for path in DENIED {
         assert_eq!(target.files.read(&place, path).await.unwrap().0, CANARY.as_bytes());
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use claw_core::port::{FsBridge as _, Place, Search, Walk};
+use claw_core::port::{FilePlace, FsBridge as _, Search, Walk};
 use claw_core::redact::Redactor;
 use claw_host::files::{Kernel, LocalFiles};
 use rustix::fs::{Mode, OFlags, RenameFlags, renameat_with};
@@ -50,7 +50,7 @@ fn a_racer_never_leads_a_walk_or_a_search_out() {
                 assert_eq!(line.text, "inside", "a search got out");
                 found += 1;
             }
-            let from = Place { directory: &target.root, ..place };
+            let from = FilePlace { directory: &target.root, ..place };
             for path in ["swap/0", "swap/1/deep"] {
                 if let Ok(walked) = runtime.block_on(files.walk(&from, &all(path))) {
                     assert!(walked.entries.iter().all(|entry| !entry.path.contains("canary")));

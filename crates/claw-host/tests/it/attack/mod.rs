@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::NodeId;
-use claw_core::port::{Expect, FsBridge, Place, Scope};
+use claw_core::port::{Expect, FilePlace, FsBridge, Scope};
 use claw_core::store::WorkspaceFiles as _;
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 use claw_host::SystemClock;
@@ -78,7 +78,7 @@ impl Target {
         let files = StoreFiles::new(Arc::clone(&store) as _, Arc::new(SystemClock));
         let target = Self { store: Some(store), ..Self::new(Arc::new(files), "/around".into()) };
         let everything = Scope::workspace("/");
-        let place = Place { scope: &everything, ..target.place() };
+        let place = FilePlace { scope: &everything, ..target.place() };
         for path in ["outside/canary", "outside/dir/canary", "ws-evil/canary", "canary"] {
             let path = target.around.join(path);
             target.files.write(&place, path.to_str().unwrap(), CANARY.as_bytes()).await.unwrap();
@@ -106,8 +106,13 @@ impl Target {
         Self { files, caller: caller(), scope, around, root, _disk: None, memory: None, store: None }
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { caller: &self.caller, directory: &self.root, scope: &self.scope, expect: Expect::Anything }
+    fn place(&self) -> FilePlace<'_> {
+        FilePlace {
+            caller: &self.caller,
+            directory: &self.root,
+            scope: &self.scope,
+            expect: Expect::Anything,
+        }
     }
 
     async fn text(&self, path: &str) -> Result<String, ToolError> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use claw_core::port::{Expect, FsBridge as _, Place, Scope};
+use claw_core::port::{Expect, FilePlace, FsBridge as _, Scope};
 use claw_core::tool::ErrorKind;
 use claw_host::files::LocalFiles;
 use claw_testkit::fixture::caller;
@@ -66,7 +66,7 @@ async fn within_bind_mounts() {
     scope.denied = vec![root.join("own"), root.join("own/canary")];
     for kernel in KERNELS {
         let files = LocalFiles::with(kernel);
-        let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+        let place = FilePlace { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
         let paths = [
             "bound",
             "bound/canary",
@@ -109,7 +109,7 @@ async fn where_case_does_not_count() {
     scope.denied = vec![root.join("folded/Own"), root.join("folded/later")];
     for kernel in KERNELS {
         let files = LocalFiles::with(kernel);
-        let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+        let place = FilePlace { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
         for path in
             ["folded/Own/canary", "folded/own/canary", "folded/OWN/CANARY", "folded/oWn", "folded/./OwN/x"]
         {
@@ -145,15 +145,19 @@ async fn on_a_full_disk() {
     let Ok(around) = env::var(ROOT) else { return };
     let root = PathBuf::from(around).join("ws");
     let (caller, scope) = (caller(), Scope::workspace(&root));
-    let place = Place { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: &root, scope: &scope, expect: Expect::Anything };
     let files = LocalFiles::new();
     let old = vec![b'o'; 150_000];
     let stat = files.write(&place, "file", &old).await.unwrap();
     for expect in [Expect::Anything, Expect::Version(&stat.version)] {
-        let told = files.write(&Place { expect, ..place }, "file", &vec![b'n'; 200_000]).await.unwrap_err();
+        let told =
+            files.write(&FilePlace { expect, ..place }, "file", &vec![b'n'; 200_000]).await.unwrap_err();
         assert_eq!(told.message, "there is no room for `file`; what was there is kept");
         assert_eq!(files.read(&place, "file").await.unwrap(), (old.clone(), stat.clone()));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing half written is left");
     }
-    files.write(&Place { expect: Expect::Version(&stat.version), ..place }, "file", b"small").await.unwrap();
+    files
+        .write(&FilePlace { expect: Expect::Version(&stat.version), ..place }, "file", b"small")
+        .await
+        .unwrap();
 }

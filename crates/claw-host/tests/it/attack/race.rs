@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use claw_core::port::{Expect, Place};
+use claw_core::port::{Expect, FilePlace};
 use claw_core::tool::{ErrorKind, ToolError};
 use claw_host::files::Kernel;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
@@ -61,7 +61,7 @@ fn race(kernel: Kernel) {
                     let mut tally = Tally::default();
                     for _ in 0..operations / WORKERS {
                         let scope = if dice.below(2) == 0 { &open } else { &target.scope };
-                        let place = Place { scope, ..target.place() };
+                        let place = FilePlace { scope, ..target.place() };
                         tally.add(operate(&target, &place, &mut dice).await);
                     }
                     tally
@@ -170,7 +170,7 @@ const PATHS: [&str; 14] = [
 ];
 
 /// Runs one operation and checks its result: nothing outside or denied is ever seen.
-async fn operate(target: &Target, place: &Place<'_>, dice: &mut Dice) -> Result<(), ToolError> {
+async fn operate(target: &Target, place: &FilePlace<'_>, dice: &mut Dice) -> Result<(), ToolError> {
     let path = PATHS[dice.below(PATHS.len())];
     let hides = !place.scope.denied.is_empty();
     match dice.below(100) {
@@ -188,7 +188,7 @@ async fn operate(target: &Target, place: &Place<'_>, dice: &mut Dice) -> Result<
         96..=97 if hides => {
             let stat = target.files.stat(place, path).await?;
             let Some(stat) = stat else { return Ok(()) };
-            let place = Place { expect: Expect::Version(&stat.version), ..*place };
+            let place = FilePlace { expect: Expect::Version(&stat.version), ..*place };
             target.files.write(&place, path, b"worker").await.map(|_| ())
         }
         98 if hides => target.files.remove(place, path).await,

@@ -80,12 +80,12 @@ async fn refuses_traversal_from_a_directory_below() {
     for target in Target::all().await {
         let below = target.root.join("dir/deep");
         for path in ["../../../canary", "../../../outside/canary", "../../../ws-evil/canary", "../../.."] {
-            let place = claw_core::port::Place { directory: &below, ..target.place() };
+            let place = claw_core::port::FilePlace { directory: &below, ..target.place() };
             let refused = target.files.read(&place, path).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Forbidden, "{path}");
         }
         let outside = target.around.join("outside");
-        let place = claw_core::port::Place { directory: &outside, ..target.place() };
+        let place = claw_core::port::FilePlace { directory: &outside, ..target.place() };
         for path in ["canary", "./canary", "../ws/dir/file"] {
             let refused = target.files.read(&place, path).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Forbidden, "{path}, from a directory outside");

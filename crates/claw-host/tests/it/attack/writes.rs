@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use claw_core::port::{Expect, FsBridge as _, Place, Scope};
+use claw_core::port::{Expect, FilePlace, FsBridge as _, Scope};
 use claw_core::tool::ErrorKind;
 use claw_host::files::{Kernel, LocalFiles};
 use claw_testkit::fixture::caller;
@@ -54,12 +54,12 @@ async fn endless_writer() {
     let Ok(root) = env::var(ROOT) else { return };
     let (caller, root) = (caller(), Path::new(&root));
     let scope = Scope::workspace(root);
-    let place = Place { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
     let files = LocalFiles::new();
     for letter in (0..26).cycle() {
         let stat = files.stat(&place, "file").await.unwrap().unwrap();
         let expect = if letter % 2 == 0 { Expect::Anything } else { Expect::Version(&stat.version) };
-        files.write(&Place { expect, ..place }, "file", &content(letter)).await.unwrap();
+        files.write(&FilePlace { expect, ..place }, "file", &content(letter)).await.unwrap();
         println!("wrote {letter}");
     }
 }
@@ -130,7 +130,7 @@ async fn incrementer() {
     let files = LocalFiles::with(Kernel { renameat2, ..Kernel::default() });
     let (caller, root) = (caller(), Path::new(&root));
     let scope = Scope::workspace(root);
-    let place = Place { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
+    let place = FilePlace { caller: &caller, directory: root, scope: &scope, expect: Expect::Anything };
     let mut left = INCREMENTS;
     // Each conflict is somebody's success, unless something is wrong.
     for _ in 0..50 * INCREMENTS {
@@ -139,7 +139,7 @@ async fn incrementer() {
         }
         let (bytes, stat) = files.read(&place, "file").await.unwrap();
         let number: u64 = String::from_utf8(bytes).unwrap().parse().unwrap();
-        let place = Place { expect: Expect::Version(&stat.version), ..place };
+        let place = FilePlace { expect: Expect::Version(&stat.version), ..place };
         match files.write(&place, "file", (number + 1).to_string().as_bytes()).await {
             Ok(_) => left -= 1,
             Err(error) => assert_eq!(error.kind, ErrorKind::Conflict, "{error:?}"),
@@ -155,7 +155,7 @@ async fn write(
     bytes: &[u8],
 ) -> Result<claw_core::port::Version, claw_core::tool::ToolError> {
     let (caller, scope) = (caller(), Scope::workspace(root));
-    let place = Place { caller: &caller, directory: root, scope: &scope, expect };
+    let place = FilePlace { caller: &caller, directory: root, scope: &scope, expect };
     Ok(files.write(&place, "file", bytes).await?.version)
 }
 

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Seen;
 use super::table::{RULES, Rule, find};
-use crate::nearest::nearest;
 use crate::shell::verdict::{Argument, Decision};
 use crate::shell::walk::Walker;
+use claw_core::nearest::nearest;
 
 /// Rules for shell commands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

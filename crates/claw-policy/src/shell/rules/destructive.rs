@@ -9,9 +9,6 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "rm" | "grm" | "unlink" => remove(walker, seen),
         "find" | "gfind" | "fd" | "fdfind" => find(walker, seen),
         "shred" | "wipe" | "srm" | "scrub" | "nwipe" => walker.hit("destructive.overwrite", None),
-        "truncate" if seen.operands().any(is_system_path) => {
-            walker.hit("destructive.system-file", None);
-        }
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => permissions(walker, seen),
         "del" | "erase" | "rmdir" | "rd" | "format" | "Remove-Item" | "cmd" | "powershell" | "pwsh" => {
             windows(walker, seen);
@@ -20,7 +17,7 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         "rsync" if seen.long("delete", 3) && seen.operands().any(is_wide) => {
             walker.hit("destructive.rm-root", None);
         }
-        "mv" | "cp" | "ln" | "install" | "tee" | "sed" | "touch" => overwrites(walker, seen),
+        "mv" | "cp" | "ln" | "install" | "tee" | "touch" => overwrites(walker, seen),
         "docker" | "podman" => {
             let prune = seen.has("prune")
                 && (seen.has("system") || seen.has("volume"))
@@ -331,22 +328,10 @@ fn database(walker: &mut Walker<'_>, seen: &Seen<'_>) {
 }
 
 fn overwrites(walker: &mut Walker<'_>, seen: &Seen<'_>) {
-    let changes = match seen.name {
-        "sed" => seen.short('i') || seen.long("in-place", 2),
-        _ => true,
-    };
-    let target = |path: &str| match seen.name {
-        "tee" | "sed" | "touch" => is_system_path(path),
-        // Only the written file counts, not the one that is read.
-        _ => is_system_path(path) && seen.operands().last() == Some(path),
-    };
-    if changes && seen.operands().any(target) {
-        walker.hit("destructive.system-file", None);
-    }
     if seen.name == "mv" && (seen.operands().any(is_wide) || seen.operands().last() == Some("/dev/null")) {
         walker.hit("destructive.rm-root", None);
     }
-    if seen.name != "sed" && seen.operands().any(is_disk) {
+    if seen.operands().any(is_disk) {
         walker.hit("disk.device", None);
     }
 }

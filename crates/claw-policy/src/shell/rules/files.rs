@@ -184,12 +184,13 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
         {
             walker.hit("destructive.system-file", None);
         }
-        judge_written(walker, path);
+        match unpacks {
+            // Where a directory is unpacked or searched is not always written.
+            true => judge_written(walker, path),
+            false => judge_file(walker, path),
+        }
         if is_disk(path) {
             walker.hit("disk.device", None);
-        }
-        if matches!(seen.name, "curl" | "wget") && is_system_path(path) {
-            walker.hit("destructive.system-file", None);
         }
     }
     if seen.any(is_socket)

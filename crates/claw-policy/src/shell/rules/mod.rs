@@ -113,6 +113,7 @@ pub(super) fn judge_unknown(walker: &mut Walker<'_>, argv: &[Argument], _: &Plac
         let place = Place::nowhere();
         let seen = Seen { name, argv, place: &place };
         destructive::judge(walker, &seen);
+        files::judge(walker, &seen);
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Access, Confinement, Expect, Files, FsBridge, Owner, Place, Reading, Search, Searched, Splice, Stat,
+    Access, Confinement, Expect, FilePlace, Files, FsBridge, Owner, Reading, Search, Searched, Splice, Stat,
     Version, View, Walk, Walked, Window, WriteMode, Written,
 };
 use claw_core::text::{self, Masked, Text};
@@ -74,12 +74,12 @@ struct Current {
 }
 
 impl GuardedFiles {
-    fn place<'a>(&'a self, expect: Expect<'a>) -> Place<'a> {
+    fn place<'a>(&'a self, expect: Expect<'a>) -> FilePlace<'a> {
         let caller = &self.origin.caller;
-        Place { caller, directory: &caller.workspace, scope: &self.grant.scope, expect }
+        FilePlace { caller, directory: &caller.workspace, scope: &self.grant.scope, expect }
     }
 
-    fn anywhere(&self) -> Place<'_> {
+    fn anywhere(&self) -> FilePlace<'_> {
         self.place(Expect::Anything)
     }
 

@@ -8,7 +8,7 @@ fn nested(depth: usize) -> Value {
 
 #[test]
 fn a_recursive_schema_does_not_take_exponential_time() {
-    use claw_registry::validate::Validator;
+    use claw_schema::validate::Validator;
     let schema = json!({
         "type": "object",
         "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
@@ -20,7 +20,7 @@ fn a_recursive_schema_does_not_take_exponential_time() {
 
 #[test]
 fn many_big_patterns_can_be_used() {
-    use claw_registry::validate::Validator;
+    use claw_schema::validate::Validator;
     let properties: serde_json::Map<_, _> = (0..300)
         .map(|n| (format!("p{n}"), json!({ "type": "string", "pattern": format!("^\\w{{90}}{n}$") })))
         .collect();
@@ -32,7 +32,7 @@ fn many_big_patterns_can_be_used() {
 
 #[test]
 fn dynamic_references_are_counted_too() {
-    use claw_registry::validate::{SchemaError, Validator};
+    use claw_schema::validate::{SchemaError, Validator};
     let mut defs = serde_json::Map::new();
     for n in 0..60 {
         let next = format!("#/$defs/d{}", n + 1);
@@ -45,7 +45,7 @@ fn dynamic_references_are_counted_too() {
 
 #[test]
 fn a_number_for_a_string_keeps_its_digits() {
-    use claw_registry::validate::{Validator, parse};
+    use claw_schema::validate::{Validator, parse};
     let schema = json!({ "type": "object", "properties": { "v": { "type": "string" } } });
     let validator = Validator::compile(&schema).unwrap();
     let whole = validator.check(json!({ "v": 42 }), &Value::clone).unwrap();
@@ -58,7 +58,7 @@ fn a_number_for_a_string_keeps_its_digits() {
 
 #[test]
 fn recursive_alternatives_do_not_take_exponential_time() {
-    use claw_registry::validate::Validator;
+    use claw_schema::validate::Validator;
     let two = |key: &str| json!({ "type": "object", "properties": { "a": { key: [{ "$ref": "#/$defs/n" }, { "$ref": "#/$defs/m" }] }, "z": { "type": "integer" } } });
     for key in ["allOf", "anyOf", "oneOf"] {
         let schema =
@@ -76,7 +76,7 @@ fn recursive_alternatives_do_not_take_exponential_time() {
 
 #[test]
 fn slow_patterns_are_given_up_on() {
-    use claw_registry::validate::Validator;
+    use claw_schema::validate::Validator;
     for pattern in ["^(a+)+\\1$", "^(?=(a+)+$)a*c", "(?<!x)(a|aa)+$", "^(a|a)*(?!z)b$"] {
         let schema = json!({ "type": "object", "properties": { "a": { "type": "array", "items": { "type": "string", "pattern": pattern } } } });
         let validator = Validator::compile(&schema).unwrap();
@@ -87,7 +87,7 @@ fn slow_patterns_are_given_up_on() {
 
 #[test]
 fn explaining_a_misfit_stays_short() {
-    use claw_registry::validate::Validator;
+    use claw_schema::validate::Validator;
     let branch = |n: usize| {
         let properties: serde_json::Map<_, _> =
             (0..40).map(|p| (format!("p{n}_{p}"), json!({ "type": "string" }))).collect();

@@ -2,8 +2,8 @@
 
 use claw_core::image::Image;
 use claw_core::store::{BlobLimits, Blobs as _, Outcome};
-use claw_host::MemoryLimits;
 use claw_registry::Reply;
+use claw_store_memory::MemoryLimits;
 use claw_testkit::fixture::{PNG, tenant};
 use claw_testkit::{FailingStore, StoreMethod};
 

@@ -26,11 +26,11 @@ use claw_core::tool::{
     Target, ToolError, ToolSource, Unavailable,
 };
 use claw_core::{CallId, TenantId, ToolName};
-use claw_host::MemoryStore;
 use claw_policy::approval::{ApprovalConfig, AskMode, EffectRule};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{Arguments, Executor, Limits, OfferOptions, Registry, Request, Scrubbers};
+use claw_store_memory::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::approvals::{approve_one, question};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::id::{AgentId, SessionKey};
-use claw_core::port::{ArtifactStore, FsBridge, Owner, Place, Stat, WriteMode};
+use claw_core::port::{ArtifactStore, FilePlace, FsBridge, Owner, Stat, WriteMode};
 use claw_core::store::{EntryEvent, Ledger, Outcome, Record, StoreError};
 use claw_core::tool::{
     AnyTool, Ask, Call, Caller, Cost, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Sight, Spec,
@@ -127,19 +127,19 @@ struct Stuck;
 
 #[async_trait]
 impl FsBridge for Stuck {
-    async fn stat(&self, _: &Place<'_>, _: &str) -> Result<Option<Stat>, ToolError> {
+    async fn stat(&self, _: &FilePlace<'_>, _: &str) -> Result<Option<Stat>, ToolError> {
         Ok(None)
     }
-    async fn read(&self, _: &Place<'_>, _: &str) -> Result<(Vec<u8>, Stat), ToolError> {
+    async fn read(&self, _: &FilePlace<'_>, _: &str) -> Result<(Vec<u8>, Stat), ToolError> {
         std::future::pending().await
     }
-    async fn mkdirp(&self, _: &Place<'_>, _: &str) -> Result<(), ToolError> {
+    async fn mkdirp(&self, _: &FilePlace<'_>, _: &str) -> Result<(), ToolError> {
         Ok(())
     }
-    async fn write(&self, _: &Place<'_>, _: &str, _: &[u8]) -> Result<Stat, ToolError> {
+    async fn write(&self, _: &FilePlace<'_>, _: &str, _: &[u8]) -> Result<Stat, ToolError> {
         std::future::pending().await
     }
-    async fn look(&self, _: &Place<'_>, _: &str) -> Result<Sight, ToolError> {
+    async fn look(&self, _: &FilePlace<'_>, _: &str) -> Result<Sight, ToolError> {
         std::future::pending().await
     }
 }
@@ -391,7 +391,7 @@ async fn held_paths_that_lead_out() {
 
 #[test]
 fn held_dialects_on_hostile_schemas() {
-    use claw_core::tool::dialect::Dialect;
+    use claw_schema::dialect::Dialect;
     let mut defs = serde_json::Map::new();
     for n in 0..40 {
         let next = format!("#/$defs/d{}", n + 1);

@@ -1,6 +1,6 @@
 //! Walking, searching and windows, for bridges that can do them.
 
-use claw_core::port::{From, Line, Order, Reading, Search, Searched, Walk, Walked, Window};
+use claw_core::port::{From, Order, Reading, Search, SearchLine, Searched, Walk, Walked, Window};
 use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 
 use super::*;
@@ -155,7 +155,7 @@ pub(super) async fn finds_what_is_said(world: World<impl FsBridge>) {
     assert_eq!((found.hits, found.with_hits, found.searched, found.binary), (3, 2, 2, 1));
     let paths: Vec<_> = found.files.iter().map(|file| (file.path.as_str(), file.count)).collect();
     assert_eq!(paths, [("a.txt", 2), ("b/c.txt", 1)]);
-    let line = |number, text: &str, hit| Line { number, text: text.into(), hit };
+    let line = |number, text: &str, hit| SearchLine { number, text: text.into(), hit };
     let lines =
         [line(1, "one", false), line(2, "Two", true), line(3, "three", false), line(4, "two four", true)];
     assert_eq!(found.files[0].lines, lines);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use claw_core::port::World;
 use claw_core::tool::{Caller, ErrorKind};
 use claw_core::{AgentId, SessionKey};
-use claw_host::MemoryStore;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_registry::{Executor, FileRules, Registry, Reply, Request, Scrubbers};
+use claw_store_memory::MemoryStore;
 use claw_testkit::{ManualClock, MemoryFiles, MemoryJournal, MemorySeen};
 use serde_json::{Value, json};
 

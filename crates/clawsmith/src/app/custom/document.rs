@@ -221,7 +221,7 @@ fn stays_or_is_given_again(
     }
     let of = old.unwrap_or_else(|| "another server".to_owned());
     let told =
-        format!("the sealed header `{}` was given for `{of}`, and is not sent elsewhere", kept.join("`, `"));
+        format!("the secret header `{}` was given for `{of}`, and is not sent elsewhere", kept.join("`, `"));
     Err(Error::invalid(told).hint("give it again in `http.headers`, or take it out with `null`"))
 }
 

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use claw_core::TenantId;
 use claw_core::port::{AgentDirectory as _, Model, Models as _, ResolvedAgent};
 use claw_core::store::ProgramCard;
-use claw_host::shell::digest_program;
-use claw_llm::{EnvKeys, Keys, Providers};
+use claw_llm::{EnvKeys, KNOWN_PROVIDERS, Keys, Providers};
+use claw_sandbox::shell::digest_program;
 
 use super::{Finding, State};
 use crate::app::credentials::usable;
 use crate::app::probe::ask as probe_model;
 use crate::app::{App, Error, Setup};
-
-const SET_UP: &str = "clawsmith onboard, or set a provider's key, for instance `ANTHROPIC_API_KEY`";
+use crate::config::{FoundBy, Origin};
 
 /// Examines models, agents and credentials. Models are asked only with `probe`.
 pub(super) async fn examine(setup: &Setup, app: Option<&App>, probe: bool) -> Vec<Finding> {
@@ -53,6 +52,36 @@ pub(super) async fn examine(setup: &Setup, app: Option<&App>, probe: bool) -> Ve
     findings
 }
 
+/// Returns what gives the default model an answer here. Where a setting names the provider, another provider's key has no
+/// effect; where a file, variable or project goes before the user's file, `onboard` alone has none.
+fn set_up(setup: &Setup) -> String {
+    let found = setup.loaded.found.as_ref();
+    let onboard = match found.filter(|found| matches!(found.by, FoundBy::Flag | FoundBy::Variable)) {
+        Some(found) => format!("clawsmith onboard --file {}", found.path.display()),
+        None => "clawsmith onboard".to_owned(),
+    };
+    let models = &setup.config().models;
+    let Some(provider) = &models.provider else {
+        return format!("{onboard}, or set a provider's key, for instance `ANTHROPIC_API_KEY`");
+    };
+    let known = KNOWN_PROVIDERS.iter().find(|known| known.name == provider);
+    let written = models.providers.get(provider).and_then(|written| written.key_env.first().cloned());
+    let variable = written.or_else(|| Some((*known?.key_env.first()?).to_owned()));
+    let first = match variable {
+        Some(variable) => format!("set `{variable}`"),
+        None => format!("see that the server of `{provider}` runs"),
+    };
+    let settings = setup.loaded.settings().unwrap_or_default();
+    let origin = settings.into_iter().find(|setting| setting.key == "models.provider").map(|set| set.origin);
+    match (origin, found) {
+        (Some(Origin::Env { variable }), _) => format!("{first}, or change `${variable}`"),
+        (Some(Origin::File { line }), Some(found)) if found.by == FoundBy::Project => {
+            format!("{first}, or change `models.provider` in `{}`, line {line}", found.path.display())
+        }
+        _ => format!("{first}, or choose another provider: {onboard}"),
+    }
+}
+
 /// Lists endpoints, and those whose key is expected in variables that are not set.
 fn keyless(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "endpoints";
@@ -79,13 +108,13 @@ async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding
     let mut findings = Vec::new();
     findings.push(match providers.model(tenant, None, None).await {
         Ok(model) if model.card().demo && model.card().provider == "demo" => {
-            Finding::worth(TOPIC, "none is set up: a demo plays a script instead", SET_UP)
+            Finding::worth(TOPIC, "none is set up: a demo plays a script instead", set_up(setup))
         }
         Ok(model) => match asked(&model, probe).await {
             Ok(how) => Finding::good(TOPIC, format!("`{}` answers where none is named{how}", name(&model))),
-            Err(error) => Finding::bad(TOPIC, error, SET_UP),
+            Err(error) => Finding::bad(TOPIC, error, set_up(setup)),
         },
-        Err(error) => Finding::bad(TOPIC, error.to_string(), SET_UP),
+        Err(error) => Finding::bad(TOPIC, error.to_string(), set_up(setup)),
     });
     for card in providers.list(tenant).await {
         let is_written = setup.config().models.providers.contains_key(card.name.as_str());
@@ -151,7 +180,7 @@ async fn agents(
         findings.push(Finding::good(
             TOPIC,
             match known.len() {
-                0 => "none but the usual one".to_owned(),
+                0 => "only the default one".to_owned(),
                 count => format!("{count}, and each has a model"),
             },
         ));

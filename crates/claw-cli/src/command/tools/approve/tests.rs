@@ -147,9 +147,9 @@ fn says_how_a_question_ended_without_its_answer() {
     let (early, late) = (UnixMillis(2_000), UnixMillis(500_000));
     assert_eq!(how_ended(Some(&question), early), None);
     // The asking program may be gone: nobody closes it then.
-    let expired = "the question expired: nobody answered within 120 s";
+    let expired = "the approval expired: nobody answered within 120 s";
     assert_eq!(how_ended(Some(&question), late).as_deref(), Some(expired));
-    assert_eq!(how_ended(None, early).as_deref(), Some("the question is withdrawn"));
+    assert_eq!(how_ended(None, early).as_deref(), Some("the approval was withdrawn"));
     let mut said = |state, by: Option<&str>| {
         question.state = state;
         question.answered_by = by.map(str::to_owned);
@@ -158,5 +158,5 @@ fn says_how_a_question_ended_without_its_answer() {
     assert_eq!(said(ApprovalState::Expired, None), expired);
     assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann said yes");
     assert_eq!(said(ApprovalState::Denied, Some("a\u{1b}nn")), "answered elsewhere: a\u{241b}nn said no");
-    assert_eq!(said(ApprovalState::Cancelled, None), "the question is withdrawn: the call was given up");
+    assert_eq!(said(ApprovalState::Cancelled, None), "the approval was withdrawn: the call was given up");
 }

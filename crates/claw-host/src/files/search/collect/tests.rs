@@ -1,10 +1,11 @@
-use claw_core::port::Line;
+use claw_core::port::SearchLine;
 use proptest::prelude::*;
 
 use super::*;
 
 fn hits(path: usize, count: usize, wanted: usize) -> Hits {
-    let line = |number: usize| Line { number: number as u64, text: String::new(), hit: number % 2 == 1 };
+    let line =
+        |number: usize| SearchLine { number: number as u64, text: String::new(), hit: number % 2 == 1 };
     let lines = (0..2 * count.min(wanted)).map(line).collect();
     Hits { path: format!("{path:04}"), count: count as u64, lines }
 }

@@ -1,0 +1,33 @@
+//! Commands and the sandboxes they run in: their reach, their confinement, and the helper that starts them.
+//!
+//! The kernel sandbox needs no set-up and no other program. Its layers are probed once ([`Layers`]); if a
+//! required layer is missing, the command is refused. Between the program and a command stands a helper: this
+//! very program, executed again, with one thread and an empty environment. An embedding program enables it by
+//! calling [`enter_if_asked`] first in `main`; without that no sandbox is entered, and the layers say so.
+
+#![cfg_attr(
+    not(feature = "docker"),
+    expect(dead_code, unused_imports, reason = "the Docker sandbox shares these parts of the kernel's")
+)]
+
+#[cfg(feature = "docker")]
+pub mod docker;
+mod error;
+mod helper;
+mod kernel;
+mod launcher;
+mod layers;
+mod reach;
+pub mod shell;
+
+pub use error::SandboxError;
+pub use helper::enter_if_asked;
+pub use launcher::{Confinement, Ended, Launch, Launcher, REQUIRED, Running, Stopped};
+pub use layers::{Layer, LayerName, Layers, Standing};
+pub use reach::{Discarded, Execute, Grant, HOME, Limits, Network, Reach, WorkspaceLayer};
+
+/// Returns whether this kernel can close TCP ports to commands that have the machine's network. Where it cannot, such
+/// commands of a program that listens are refused.
+pub fn can_close_ports() -> bool {
+    kernel::sys::landlock_version().is_ok_and(|version| version >= 4)
+}

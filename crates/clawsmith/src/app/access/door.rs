@@ -1,0 +1,102 @@
+//! The door: checks keys, caches valid ones for a moment, and counts the requests of each.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use claw_core::KeyId;
+use claw_core::port::Clock as _;
+use claw_core::store::{ApiKey, Topic};
+use claw_core::tool::Digest;
+use claw_host::SystemClock;
+use claw_store::Backend;
+use tokio::sync::watch;
+
+use super::Visitor;
+use crate::app::{App, Error};
+
+/// The time for which a valid key is cached. A change of access is noticed sooner.
+const REMEMBERED: Duration = Duration::from_secs(1);
+/// The most keys that are remembered.
+const MOST_REMEMBERED: usize = 10_000;
+
+/// Checks keys, and caches valid ones for a moment. Cheap to share.
+pub struct Door {
+    store: Arc<dyn Backend>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    visitors: HashMap<Digest, (Instant, Arc<Visitor>)>,
+    /// The keys with a rate limit, each with the time at which its requests so far would have been made at
+    /// that rate.
+    rates: HashMap<KeyId, Instant>,
+    changes: watch::Receiver<u64>,
+}
+
+impl Door {
+    /// Returns the visitor of this key; `None` if the key is invalid.
+    pub async fn admit(&self, key: &str) -> Result<Option<Arc<Visitor>>, Error> {
+        let Ok(key) = key.parse::<ApiKey>() else { return Ok(None) };
+        let hash = key.hash();
+        if let Some(visitor) = self.known(&hash) {
+            return Ok(Some(visitor));
+        }
+        let admitted = self.store.authenticate(&hash, SystemClock.now()).await;
+        let Some(admitted) = admitted? else { return Ok(None) };
+        let visitor = Arc::new(Visitor::from(admitted));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.visitors.len() >= MOST_REMEMBERED {
+            known.visitors.clear();
+        }
+        known.visitors.insert(hash, (Instant::now(), Arc::clone(&visitor)));
+        Ok(Some(visitor))
+    }
+
+    /// Counts a request of a key with a rate limit; the error is the time to wait if it has made too many. A
+    /// whole minute's requests may come at once.
+    pub fn count(&self, visitor: &Visitor) -> Result<(), Duration> {
+        let Some(per_minute) = visitor.limits.per_minute else { return Ok(()) };
+        let (minute, now) = (Duration::from_secs(60), Instant::now());
+        let each = minute / per_minute.max(1);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.rates.len() >= MOST_REMEMBERED {
+            known.rates.retain(|_, until| *until > now);
+        }
+        let until = known.rates.entry(visitor.key).or_insert(now);
+        let next = (*until).max(now) + each;
+        let ahead = next.duration_since(now);
+        if ahead > minute {
+            return Err(ahead - minute);
+        }
+        *until = next;
+        Ok(())
+    }
+
+    fn known(&self, hash: &Digest) -> Option<Arc<Visitor>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.changes.has_changed().unwrap_or(true) {
+            known.changes.mark_unchanged();
+            known.visitors.clear();
+        }
+        let (since, visitor) = known.visitors.get(hash)?;
+        (since.elapsed() < REMEMBERED).then(|| Arc::clone(visitor))
+    }
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// A door of this deployment, for all its tenants.
+    pub fn door(&self) -> Door {
+        let changes = self.store.changes(Topic::Access);
+        Door {
+            store: Arc::clone(&self.store),
+            known: Mutex::new(Known { visitors: HashMap::new(), rates: HashMap::new(), changes }),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `[gateway]`: the address of `clawsmith serve`, its certificate and its proxies.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The address of `clawsmith serve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayConfig {
+    /// The address and port that it listens on: a loopback address, unless `tls` is set or `proxies` are named.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The host names of the gateway, besides loopback ones: a request with another `Host` or `Origin` is
+    /// refused.
+    pub hosts: Vec<String>,
+    /// Other names of agents in `model` of a request: each name with its agent.
+    pub aliases: BTreeMap<String, String>,
+    /// The certificate to speak TLS with. Left out: plain HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
+    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to a
+    /// non-loopback address are accepted from these alone.
+    #[schemars(with = "Vec<String>")]
+    pub proxies: Vec<IpAddr>,
+    /// How many seconds requests and runs have to finish when it is told to end. A run that takes longer is parked, and
+    /// the next start, or another gateway on the same store, goes on with it at once.
+    #[schemars(range(max = 3600))]
+    pub drain_secs: u32,
+}
+
+/// The certificate of the gateway. Paths start from the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate in PEM, followed by its chain.
+    pub certificate: PathBuf,
+    /// The private key in PEM.
+    pub key: PathBuf,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7373)),
+            hosts: Vec::new(),
+            aliases: BTreeMap::new(),
+            tls: None,
+            proxies: Vec::new(),
+            drain_secs: 10,
+        }
+    }
+}
