@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
-"""Draws what a command prints on a terminal as an SVG: colours, bold text, nothing else.
+"""Draws what a terminal shows as an SVG: colours, bold text, nothing else.
 
-    scripts/terminal-picture.py COLUMNS TITLE OUT.svg COMMAND...
-    tmux capture-pane -e -p | scripts/terminal-picture.py COLUMNS TITLE OUT.svg -
+    tmux capture-pane -e -p | scripts/terminal-picture.py COLUMNS TITLE OUT.svg
 
-With `-` it draws standard input: a session that was typed into, as a terminal shows it.
+A terminal such as tmux has carried out what programs draw over; standard input is what was left to see.
 """
 import html
-import os
-import pty
 import re
 import sys
 
@@ -18,30 +15,6 @@ COLOURS = {
 }
 PLAIN, BACK = "#c0caf5", "#1a1b26"
 WIDTH, HEIGHT = 8.4, 19
-
-
-def printed(command, columns):
-    """What the command prints to a terminal of this width."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLUMNS=str(columns), LINES="60")
-        os.execvp(command[0], command)
-    import fcntl
-    import struct
-    import termios
-
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 60, columns, 0, 0))
-    output = b""
-    while True:
-        try:
-            piece = os.read(fd, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        output += piece
-    os.waitpid(pid, 0)
-    return output.decode("utf-8", "replace")
 
 
 def rows(text, columns):
@@ -84,9 +57,8 @@ def rows(text, columns):
 
 
 def main():
-    columns, title, out, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
-    text = sys.stdin.read().rstrip("\n") if command == ["-"] else printed(command, columns)
-    lines = [[(f"$ {title}", COLOURS[92], True)]] + rows(text, columns)
+    columns, title, out = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    lines = [[(f"$ {title}", COLOURS[92], True)]] + rows(sys.stdin.read().rstrip("\n"), columns)
     wide, high = columns * WIDTH + 32, len(lines) * HEIGHT + 56
     print_to = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {high}" width="{wide:.0f}" height="{high}">',

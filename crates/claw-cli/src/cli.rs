@@ -5,29 +5,21 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use claw_core::UserId;
+use claw_terminal::{Out, complain};
 use clawsmith::app::Setup;
 use clawsmith::config::Surroundings;
 
 use crate::command as commands;
 use crate::failure::{Failure, Kind, Outcome};
-use crate::output::{Out, complain};
 
 /// Tools for AI agents, and one guarded road that every call takes.
 ///
 /// Each call is found, authorised, limited, validated, planned and judged, recorded, run over guarded ports,
 /// scrubbed and capped.
 #[derive(Debug, Parser)]
-#[command(
-    name = "clawsmith",
-    version,
-    arg_required_else_help = true,
-    max_term_width = 100,
-    after_help = "Exit codes:\n  0  it worked\n  1  the tool reported an error, or a check found one\n  \
-                  2  the command line or the configuration is wrong\n  3  the call was refused, and nothing \
-                  happened\n\nStart here:\n  clawsmith chat -m 'show me'\n  clawsmith tour\n  clawsmith tools list\n  clawsmith tools call \
-                  datetime --args '{\"action\": \"now\"}'"
-)]
+#[command(name = "clawsmith", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -149,6 +141,11 @@ impl Session {
         Ok(setup)
     }
 
+    /// The user that was named, or the one of this machine.
+    pub(crate) fn user(&self, named: Option<UserId>) -> Result<UserId, Failure> {
+        named.map_or_else(|| crate::caller::user_of(&self.around), Ok).map_err(Failure::from)
+    }
+
     /// The configuration whether it was accepted or not. Nothing is done under its rules.
     pub(crate) fn read(&self) -> Result<Setup, Failure> {
         Ok(Setup::read(self.globals.config.as_deref(), &self.around)?)
@@ -158,7 +155,7 @@ impl Session {
 /// The whole program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parsed(&arguments) {
         Ok(cli) => cli,
         // Help and version are no errors and have code 0; everything else has 2.
         Err(error) => {
@@ -174,7 +171,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     crate::log::start(matches!(cli.command, Command::Serve(_)));
     let json = cli.globals.json;
     if let Some(columns) = cli.globals.columns {
-        crate::output::fit_to(usize::from(columns.max(1)));
+        claw_terminal::fit_to(usize::from(columns.max(1)));
     }
     match execute(cli) {
         Ok(code) => code,
@@ -187,9 +184,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The command line for generators of documents.
+/// The command line as `--help` shows it.
 pub fn command() -> clap::Command {
-    Cli::command()
+    crate::help::with_texts(Cli::command())
+}
+
+fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = command();
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 fn execute(cli: Cli) -> Outcome {

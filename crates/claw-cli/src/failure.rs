@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use claw_core::InvalidId;
+use claw_core::store::StoreError;
+use claw_terminal::AskError;
 use clawsmith::app;
 use clawsmith::config::Problems;
 
@@ -116,6 +119,30 @@ impl From<serde_json::Error> for Failure {
             Some(io::ErrorKind::BrokenPipe) => Self::new(Kind::Unread, ""),
             _ => Self::failed("the output could not be written as JSON").because(error),
         }
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        let message = error.to_string();
+        match error {
+            AskError::Unread(cause) | AskError::Shown(cause) => Self::failed(message).because(cause),
+            AskError::NotText { .. } => Self::usage(message).hint("encode it, for example with base64"),
+            AskError::Empty | AskError::TooLong { .. } => Self::usage(message),
+        }
+    }
+}
+
+impl From<InvalidId> for Failure {
+    fn from(error: InvalidId) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    /// A store's error says itself what happened and what to try.
+    fn from(error: StoreError) -> Self {
+        Self::failed(error.to_string())
     }
 }
 

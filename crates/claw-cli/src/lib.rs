@@ -7,8 +7,8 @@ mod caller;
 mod cli;
 mod command;
 mod failure;
+mod help;
 mod log;
 mod opened;
-mod output;
 
 pub use cli::{command, run};

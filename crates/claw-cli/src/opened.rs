@@ -1,9 +1,14 @@
-//! Opening the application for one command, and closing it again.
+//! Opening the application for one command, and printing its result: a value for programs, words for people.
 
+use std::process::ExitCode;
+
+use claw_terminal::{Column, Out};
 use clawsmith::app::{App, Setup};
+use serde::Serialize;
 
+use crate::cli::Session;
 use crate::command::tools::runtime;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 
 /// Runs `work` with the application open; creates the store if there is none.
 pub(crate) fn with_app<T>(
@@ -29,4 +34,52 @@ pub(crate) fn with_existing_app<T>(
         app.close().await;
         done.map(Some)
     })
+}
+
+impl Session {
+    /// Does one operation of the application; creates the store if there is none.
+    pub(crate) fn app<T, E: Into<Failure>>(
+        &self,
+        work: impl AsyncFnOnce(&App) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        with_app(&self.load()?, async |app| work(app).await.map_err(Into::into))
+    }
+
+    /// Does one operation if there is a store; otherwise returns `None` and creates nothing.
+    pub(crate) fn existing_app<T, E: Into<Failure>>(
+        &self,
+        work: impl AsyncFnOnce(&App) -> Result<T, E>,
+    ) -> Result<Option<T>, Failure> {
+        with_existing_app(&self.load()?, async |app| work(app).await.map_err(Into::into))
+    }
+
+    /// Tells the result of an operation: the value to programs, a sentence to people.
+    pub(crate) fn told(&mut self, value: &impl Serialize, words: impl std::fmt::Display) -> Outcome {
+        self.out.told(value, words)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Lists values: all of them to programs, a table to people, and `empty` where there are none.
+    pub(crate) fn list<T: Serialize>(
+        &mut self,
+        values: &[T],
+        empty: &str,
+        columns: &[Column<'_, T>],
+    ) -> Outcome {
+        self.out.list(values, empty, columns)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Shows a value: as JSON to programs, by `show` to people.
+    pub(crate) fn shown(
+        &mut self,
+        value: &impl Serialize,
+        show: impl FnOnce(&mut Out) -> Result<(), Failure>,
+    ) -> Outcome {
+        match self.out.json {
+            true => self.out.json(value)?,
+            false => show(&mut self.out)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{EntityId, RelationId};
+use crate::id::{EntityId, JobId, RelationId};
 use crate::port::{MemoryOwner, UnixMillis};
 
 /// The most characters of a name, an alias or an external id.
@@ -109,6 +109,19 @@ pub struct GraphSource {
     pub start_line: u64,
     /// The last line.
     pub end_line: u64,
+    /// The model that extracted the fact, as `provider/model`; `None` where a person stated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The run that wrote the document as the model read it; `None` where no run did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<JobId>,
+}
+
+impl GraphSource {
+    /// Returns these lines of a document, with nothing known about who extracted them.
+    pub fn new(path: impl Into<String>, start_line: u64, end_line: u64) -> Self {
+        Self { path: path.into(), start_line, end_line, model: None, run: None }
+    }
 }
 
 /// An entity of a knowledge graph.
@@ -288,7 +301,14 @@ impl RelationFacts {
 
 impl fmt::Display for GraphSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}-{}", self.path, self.start_line, self.end_line)
+        write!(f, "{}:{}-{}", self.path, self.start_line, self.end_line)?;
+        if let Some(model) = &self.model {
+            write!(f, " extracted by {model}")?;
+        }
+        match self.run {
+            Some(run) => write!(f, " from run {run}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -2,13 +2,12 @@
 
 use clawsmith::app::context::ContextOwner;
 use clawsmith::app::policy::PolicyFinding;
-use clawsmith::app::{AgentView, tools_of};
+use clawsmith::app::{AgentCard, AgentChange, AgentView};
 use clawsmith::policy_config::AgentTools;
-use clawsmith::store::{AgentKind, AgentSetup, DocumentCard};
+use clawsmith::store::DocumentCard;
 use clawsmith::{AgentId, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 use crate::api::{Body, Created, IfMatch, Json, NoContent, Path, Path2, Query, Versioned, Visit};
 use crate::error::ApiError;
@@ -20,24 +19,6 @@ pub(crate) struct Agents {
     agents: Vec<AgentCard>,
     /// The `cursor` of the next page; `null` on the last.
     next: Option<String>,
-}
-
-/// An agent.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AgentCard {
-    id: AgentId,
-    /// The display name.
-    name: String,
-    /// The agent's purpose, in a sentence.
-    about: String,
-    /// The owner of its context files: each user, or the person who set it up.
-    kind: AgentKind,
-    /// The provider of its model; `null` for the deployment's.
-    provider: Option<String>,
-    /// The agent's model; `null` for the deployment's or the provider's.
-    model: Option<String>,
-    /// The version of its entry in the store; `null` for an agent of the configuration file alone.
-    version: Option<u64>,
 }
 
 /// An agent with its tool rules.
@@ -58,22 +39,6 @@ pub(crate) struct NewAgent {
     id: AgentId,
     #[serde(flatten)]
     change: AgentChange,
-}
-
-/// A change of an agent; a field that is left out stays.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-pub(crate) struct AgentChange {
-    /// The display name.
-    name: Option<String>,
-    /// The agent's purpose, in a sentence.
-    about: Option<String>,
-    kind: Option<AgentKind>,
-    /// The provider of its model; an empty text for the deployment's.
-    provider: Option<String>,
-    /// The agent's model; an empty text for the deployment's.
-    model: Option<String>,
-    /// The agent's tool rules.
-    tools: Option<AgentTools>,
 }
 
 /// An agent that was written.
@@ -132,25 +97,9 @@ pub(crate) struct ContextWritten {
     version: u64,
 }
 
-impl From<AgentView> for AgentCard {
-    fn from(view: AgentView) -> Self {
-        let agent = view.agent;
-        Self {
-            id: agent.id,
-            name: agent.name,
-            about: agent.about,
-            kind: agent.kind,
-            provider: agent.provider.map(Into::into),
-            model: agent.model.map(Into::into),
-            version: view.version,
-        }
-    }
-}
-
 impl From<AgentView> for AgentShown {
     fn from(view: AgentView) -> Self {
-        let (configured, stored) = (view.configured.clone(), view.stored.clone());
-        Self { card: view.into(), configured, stored }
+        Self { card: AgentCard::from(&view), configured: view.configured, stored: view.stored }
     }
 }
 
@@ -158,31 +107,6 @@ impl From<DocumentCard> for ContextCard {
     fn from(card: DocumentCard) -> Self {
         let DocumentCard { key, version, bytes, at, .. } = card;
         Self { name: key.path, user_id: key.user, version, bytes, at }
-    }
-}
-
-impl AgentChange {
-    /// The agent as it is with this change.
-    fn over(self, mut setup: AgentSetup) -> Result<AgentSetup, clawsmith::app::Error> {
-        let given = |text: String| Some(text).filter(|text| !text.is_empty());
-        if let Some(name) = self.name {
-            setup.name = name;
-        }
-        if let Some(about) = self.about {
-            setup.other_config.insert("about".to_owned(), about.into());
-        }
-        setup.kind = self.kind.unwrap_or(setup.kind);
-        if let Some(provider) = self.provider {
-            setup.provider = given(provider).map(Into::into);
-        }
-        if let Some(model) = self.model {
-            setup.model = given(model).map(Into::into);
-        }
-        if let Some(tools) = self.tools {
-            setup.policy = json!(tools);
-        }
-        tools_of(&setup)?;
-        Ok(setup)
     }
 }
 
@@ -197,7 +121,7 @@ pub(crate) async fn list(visit: Visit, Query(wanted): Query<ListQuery>) -> Resul
     agents.retain(|view| visit.visitor().may_use(&view.agent.id).is_ok());
     let id = |view: &AgentView| view.agent.id.to_string();
     let (agents, next) = wanted.page(agents, id, |view| format!("{} {}", view.agent.name, view.agent.about));
-    Ok(Json(Agents { agents: agents.into_iter().map(AgentCard::from).collect(), next }))
+    Ok(Json(Agents { agents: agents.iter().map(AgentCard::from).collect(), next }))
 }
 
 pub(crate) async fn get(visit: Visit, Path(id): Path<AgentId>) -> Result<Versioned<AgentShown>, ApiError> {
@@ -210,15 +134,7 @@ pub(crate) async fn create(
     Body(new): Body<NewAgent>,
 ) -> Result<Created<AgentWritten>, ApiError> {
     let id = new.id;
-    let empty = AgentSetup {
-        name: id.to_string(),
-        kind: AgentKind::Open,
-        provider: None,
-        model: None,
-        policy: Value::Null,
-        other_config: Map::new(),
-    };
-    let findings = visit.app().add_agent(&id, new.change.over(empty)?).await?;
+    let findings = visit.app().add_agent(&id, new.change.of_new(&id)?).await?;
     Ok(Created(AgentWritten { agent: view(&visit, &id).await?.into(), findings }))
 }
 

@@ -3,6 +3,7 @@
 //! A key never crosses a network in the clear: without TLS, only a gateway on this machine is spoken to.
 
 mod connection;
+mod shown;
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 pub use self::connection::GatewayClient;
+pub use self::shown::ShownRemote;
 pub use crate::approvals::ApprovalView;
 use crate::approvals::{AlwaysGiven, AlwaysScope, Approvals as ApprovalList};
 pub use crate::sessions::MessageView;

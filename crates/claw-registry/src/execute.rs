@@ -268,7 +268,7 @@ impl Executor {
                     tool,
                     built,
                     request,
-                    skills: Arc::default(),
+                    skills: skills::none(),
                     granted: Vec::new(),
                     asked: Vec::new(),
                 })
@@ -604,7 +604,7 @@ impl Trip<'_> {
             logins: programs::logins(&judged),
             access: self.access(&judged.analysis),
             writes: judged.effects.has(Effect::Write),
-            reads_only: self.approvals().denies_writing(),
+            reads_only: self.with_approvals(claw_policy::approval::ApprovalConfig::denies_writing),
             asking: self.request.asking,
             narrowing: self.request.narrowing.clone(),
             inputs: self.request.inputs.clone(),

@@ -82,9 +82,11 @@ async fn fill(name: &str, store: &impl Memories) -> (Vec<Vec<f32>>, Vec<Vec<f32>
     let begun = Instant::now();
     for n in 0..DOCUMENTS {
         store.put_document(&key(n), "", None, NOW).await.unwrap();
-        let passage = |line: u64| {
-            let text = format!("passage {line} of document {n} about subject{}", (n * PASSAGES) % 977);
-            Passage { first_line: line, last_line: line, heading: String::new(), text }
+        let passage = |line: u64| Passage {
+            first_line: line,
+            last_line: line,
+            heading: String::new(),
+            text: text(n, line),
         };
         let passages = (1..=PASSAGES as u64).map(passage).collect();
         assert!(store.index_document(&key(n), 1, passages).await.unwrap());
@@ -116,8 +118,19 @@ fn median(name: &str, mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// The median time of a search, and the share of the exact ten nearest that it finds.
-async fn ours(name: &str, store: &impl Memories, all: &[Vec<f32>], asked: &[Vec<f32>]) -> f64 {
+/// The text of a passage.
+fn text(document: usize, line: u64) -> String {
+    format!("passage {line} of document {document} about subject{}", (document * PASSAGES) % 977)
+}
+
+/// The words of a query.
+fn words(n: usize) -> String {
+    format!("what about subject{} and passage {n}", n * 7)
+}
+
+/// The median times of a search by similarity, and of one by words and similarity; prints the share of the exact ten
+/// nearest that it finds.
+async fn ours(name: &str, store: &impl Memories, all: &[Vec<f32>], asked: &[Vec<f32>]) -> (f64, f64) {
     store.similar_passages(&query(&asked[0])).await.unwrap();
     let (mut times, mut found) = (Vec::new(), 0);
     for vector in asked {
@@ -136,14 +149,13 @@ async fn ours(name: &str, store: &impl Memories, all: &[Vec<f32>], asked: &[Vec<
     let mut times = Vec::new();
     for (n, vector) in asked.iter().enumerate() {
         let begun = Instant::now();
-        let text = format!("what about subject{} and passage {n}", n * 7);
-        let words = PassageQuery { tenant: TenantId::main(), agent: agent(), user: None, text, limit: 60 };
+        let (tenant, text) = (TenantId::main(), words(n));
+        let words = PassageQuery { tenant, agent: agent(), user: None, text, limit: 60 };
         store.search_passages(&words).await.unwrap();
         store.similar_passages(&SimilarQuery { limit: 60, ..query(vector) }).await.unwrap();
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    median(&format!("{name}: words and similar passages, 60 each"), times);
-    similar
+    (similar, median(&format!("{name}: words and similar passages, 60 each"), times))
 }
 
 async fn sqlite() {
@@ -157,7 +169,7 @@ async fn sqlite() {
     }
     println!("sqlite: memory of the index\t{:.0}\tMB", index.bytes() as f64 / 1e6);
     println!("sqlite: memory of the vectors\t{:.0}\tMB", (all.len() * DIMENSIONS * 4) as f64 / 1e6);
-    let similar = ours("sqlite", &store, &all, &asked).await;
+    let (similar, _) = ours("sqlite", &store, &all, &asked).await;
     // Brute force as sqlite-vec does it: every vector is read from the file and compared.
     let mut bare: SqliteConnection =
         SqliteConnectOptions::new().filename(&path).disable_statement_logging().connect().await.unwrap();
@@ -194,6 +206,61 @@ async fn sqlite() {
     println!("sqlite: similar passages / all compared in memory\t{:.2}\tx", similar / held);
 }
 
+/// The median time of words and similar rows in a bare table of the same texts and vectors: a GIN index over the words,
+/// HNSW over the vectors, nothing of owners and documents.
+async fn bare(options: &PgConnectOptions, all: &[Vec<f32>], asked: &[Vec<f32>]) -> f64 {
+    let mut bare = PgConnection::connect_with(options).await.unwrap();
+    let table = format!(
+        "CREATE TABLE bare (id BIGINT PRIMARY KEY, text TEXT, words TSVECTOR, vector VECTOR({DIMENSIONS}));
+         CREATE INDEX ON bare USING gin (words) WITH (fastupdate = off);
+         CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)"
+    );
+    bare.execute(AssertSqlSafe(table)).await.unwrap();
+    for (n, vectors) in all.chunks(PASSAGES).enumerate() {
+        let ids: Vec<i64> = (0..).skip(n * PASSAGES).take(vectors.len()).collect();
+        let texts: Vec<String> = (1..).take(vectors.len()).map(|line| text(n, line)).collect();
+        let vectors: Vec<String> = vectors.iter().map(|vector| written(vector)).collect();
+        sqlx::query(
+            "INSERT INTO bare SELECT id, text, to_tsvector('simple', text), vector::vector
+             FROM UNNEST($1::bigint[], $2::text[], $3::text[]) AS new (id, text, vector)",
+        )
+        .bind(ids)
+        .bind(texts)
+        .bind(vectors)
+        .execute(&mut bare)
+        .await
+        .unwrap();
+    }
+    bare.execute("ANALYZE bare; SET hnsw.ef_search = 60").await.unwrap();
+    let mut times = Vec::new();
+    for (n, vector) in asked.iter().enumerate() {
+        // Without the words that every passage has, which would make it slow for nothing.
+        let any = format!("subject{} | {n}", n * 7);
+        let begun = Instant::now();
+        let _: Vec<(i64, String)> = query_as(
+            "SELECT id, text FROM bare, to_tsquery('simple', $1) AS asked WHERE words @@ asked
+             ORDER BY ts_rank(words, asked) DESC LIMIT 60",
+        )
+        .bind(any)
+        .fetch_all(&mut bare)
+        .await
+        .unwrap();
+        let _: Vec<(i64, String)> =
+            query_as("SELECT id, text FROM bare ORDER BY vector <#> $1::text::vector LIMIT 60")
+                .bind(written(vector))
+                .fetch_all(&mut bare)
+                .await
+                .unwrap();
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    median("postgres: bare words and bare pgvector, 60 each", times)
+}
+
+/// A vector as pgvector reads it.
+fn written(vector: &[f32]) -> String {
+    format!("{vector:?}")
+}
+
 async fn postgres(url: &str) {
     let server = PgConnectOptions::from_str(url).unwrap().disable_statement_logging();
     let name = format!("clawbench_{}", uuid::Uuid::now_v7().simple());
@@ -202,8 +269,13 @@ async fn postgres(url: &str) {
     let options = server.clone().database(&name);
     let store = PostgresStore::connect(options.to_url_lossy().as_ref(), NodeId::local()).await.unwrap();
     let (all, asked) = fill("postgres", &store).await;
-    ours("postgres", &store, &all, &asked[..10]).await;
+    let (_, both) = ours("postgres", &store, &all, &asked).await;
     drop(store);
+    let bare = bare(&options, &all, &asked).await;
+    println!(
+        "postgres: words and similar passages / bare words and bare pgvector\t{:.2}\tx\ttarget at most 1.5",
+        both / bare
+    );
     admin.execute(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
 }
 

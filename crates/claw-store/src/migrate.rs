@@ -71,6 +71,7 @@ const PAIRS: &[Pair] = &[
     pair!(39, "feed", "0039_feed.sql"),
     pair!(40, "approval_inputs", "0040_approval_inputs.sql"),
     pair!(42, "provenance", "0042_provenance.sql"),
+    pair!(43, "extracting_model", "0043_extracting_model.sql"),
 ];
 
 /// Every step, in order.

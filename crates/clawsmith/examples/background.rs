@@ -9,8 +9,8 @@ use clawsmith::sandbox::Launcher;
 use clawsmith::shell::{LocalShell, ShellOptions};
 use clawsmith::store::Worker;
 use clawsmith::{
-    AgentId, BootId, Caller, Keeping, LocalFiles, ProcessLimits, Request, SessionKey, SystemClock, Toolbox,
-    World,
+    AgentId, BootId, Caller, LocalFiles, ProcessKeeping, ProcessLimits, Request, SessionKey, SystemClock,
+    Toolbox, World,
 };
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn run() -> anyhow::Result<()> {
     world.bridge = Some(Arc::new(LocalFiles::new()));
     world.shell = Some(Arc::new(LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default())));
     // The store knows which commands run, so that those of a program that died are reported as lost.
-    let keeping = Keeping {
+    let keeping = ProcessKeeping {
         store: Arc::new(SqliteStore::memory("demo".parse()?).await?),
         worker: Worker { node: "demo".parse()?, boot: BootId::new() },
         limits: ProcessLimits::default(),

@@ -62,7 +62,7 @@
 //! | `limits` | [`Limiter`], [`MemoryFiles`], [`CallStore`](store::CallStore), [`Reply`] |
 //! | `approvals` | [`Approver`], [`ApprovalConfig`] |
 //! | `progress` | [`Progress`], [`Request`], [`Caller`] |
-//! | `commands`, `background` | [`World`], [`LocalFiles`], [`Reply`], [`Output`], [`Keeping`] |
+//! | `commands`, `background` | [`World`], [`LocalFiles`], [`Reply`], [`Output`], [`ProcessKeeping`] |
 //! | `plans` | [`Plan`], [`Ask`], [`Rehearsal`] |
 //! | `agent_loop`, `agent_with_model` | an agent by hand, and one with a model of a server |
 //! | `store_files` | [`StoreFiles`], [`RoutedFiles`], [`ToolboxBuilder::everything_in`] |

@@ -13,6 +13,7 @@ use crate::tree::{File, Tree};
 /// or with it.
 const TABLE: &[(&str, &[&str])] = &[
     ("claw-core", &[]),
+    ("claw-terminal", &[]),
     ("claw-policy", &["claw-core"]),
     ("claw-net", &["claw-core"]),
     ("claw-schema", &["claw-core"]),

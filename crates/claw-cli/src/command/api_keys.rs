@@ -1,6 +1,5 @@
 //! `clawsmith api-keys`: the keys that programs come in with.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,39 +7,23 @@ use claw_core::port::Clock as _;
 use claw_core::store::{AccessRole, Key, KeyLimits, KeyScope, KeyScopes, User};
 use claw_core::{AgentId, UserId};
 use claw_host::SystemClock;
+use claw_terminal::{Cell, tell};
 use clawsmith::app::access::{KeyRequest, is_good};
+use clawsmith::app::words::time;
 use serde_json::json;
 
-use super::ledger::time;
 use super::users::{OfTenant, Role};
-use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::{with_app, with_existing_app};
-use crate::output::{Cell, Table, tell};
 
 /// The operations on keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApiKeys {
     /// Create a key. It is shown once and stored nowhere.
-    #[command(
-        after_help = "What can be done with a key is what its scopes and the role of its user both allow.
-
-Examples:
-  clawsmith api-keys create --user ann
-  clawsmith api-keys create --user ci --scope tools:read,tools:call --days 30 --label pipeline
-  clawsmith api-keys create --user bot --agent helper --per-minute 60
-  clawsmith api-keys create --user ops --role admin --scope admin"
-    )]
     Create(Create),
     /// List the keys: owner, purpose and state.
-    #[command(after_help = "Examples:
-  clawsmith api-keys list
-  clawsmith api-keys list --json")]
     List(OfTenant),
     /// Revoke a key for good.
-    #[command(after_help = "Examples:
-  clawsmith api-keys revoke 019b7611")]
     Revoke(Which),
 }
 
@@ -49,7 +32,7 @@ Examples:
 pub(crate) struct Create {
     /// The key's user [default: `$USER`]; a missing user is added.
     #[arg(long, value_name = "ID")]
-    user: Option<String>,
+    user: Option<UserId>,
     #[command(flatten)]
     of: OfTenant,
     /// The role of a user that is added [default: operator].
@@ -96,76 +79,58 @@ impl ApiKeys {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         match self {
             Self::Create(create) => create.run(session),
-            Self::List(of) => list(session, &of),
-            Self::Revoke(which) => which.run(session),
+            Self::List(of) => {
+                let keys = session.existing_app(async |app| of.app(app).api_keys().await)?;
+                session.list(
+                    &keys.unwrap_or_default(),
+                    "no keys; `clawsmith api-keys create --user NAME` makes one",
+                    &[
+                        ("id", &|key| Cell::strong(key.new.id)),
+                        ("user", &|key| Cell::new(key.new.user.as_ref().map_or("-", |user| user.as_str()))),
+                        ("state", &state),
+                        ("scopes", &|key| Cell::new(&key.new.scopes)),
+                        ("label", &|key| Cell::new(&key.new.label)),
+                        ("last used", &|key| Cell::quiet(key.last_used.map_or("never".to_owned(), time))),
+                    ],
+                )
+            }
+            Self::Revoke(Which { id, of }) => {
+                let revoked = session.existing_app(async |app| of.app(app).revoke_key(&id).await)?;
+                let key = revoked.ok_or_else(|| Failure::usage(format!("there is no key `{id}`")))?;
+                session.told(&key, format_args!("key {} is revoked", key.new.id))
+            }
         }
     }
 }
 
 impl Create {
     fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let user = match &self.user {
-            Some(user) => UserId::new(user),
-            None => caller::user_of(&session.around),
-        };
-        let user = user.map_err(|error| Failure::usage(format!("`--user`: {error}")))?;
+        let user = session.user(self.user)?;
         let scopes: KeyScopes = match self.scope.is_empty() {
             true => USUAL.into_iter().collect(),
             false => self.scope.into_iter().collect(),
         };
-        let (asked, tenant) = (self.role.map(AccessRole::from), self.of.id(&setup)?);
+        let asked = self.role.map(AccessRole::from);
         let role = asked.unwrap_or(AccessRole::Operator);
         let lasts = self.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let agents = Some(self.agent).filter(|agents| !agents.is_empty());
         let limits = KeyLimits { agents, per_minute: self.per_minute };
         let request = KeyRequest { user, role, label: self.label, scopes, lasts, limits };
-        let (key, new) = with_app(&setup, async |app| {
-            let app = app.of_tenant(&tenant);
+        let (key, new) = session.app(async |app| {
+            let app = self.of.app(app);
             let known = app.users().await?.into_iter().find(|known| known.id == request.user);
             match known.filter(|known| asked.is_some_and(|asked| asked != known.role)) {
                 Some(known) => Err(has_another_role(&known)),
                 None => Ok(app.create_key(request).await?),
             }
         })?;
-        if session.out.json {
-            session.out.json(
-                &json!({ "key": key.reveal(), "id": new.id, "user": new.user, "scopes": new.scopes }),
-            )?;
-        } else {
-            session.out.line(key.reveal())?;
+        let value = json!({ "key": key.reveal(), "id": new.id, "user": new.user, "scopes": new.scopes });
+        let told = session.told(&value, key.reveal())?;
+        if !session.out.json {
             tell("this is shown once: keep it; programs send it as `Authorization: Bearer KEY`");
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(told)
     }
-}
-
-fn list(session: &mut Session, of: &OfTenant) -> Outcome {
-    let setup = session.load()?;
-    let tenant = of.id(&setup)?;
-    let keys = with_existing_app(&setup, async |app| Ok(app.of_tenant(&tenant).api_keys().await?))?;
-    let keys = keys.unwrap_or_default();
-    if session.out.json {
-        session.out.json(&keys)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if keys.is_empty() {
-        session.out.line("no keys; `clawsmith api-keys create --user NAME` makes one")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["id", "user", "state", "scopes", "label", "last used"]);
-    for key in &keys {
-        table.row([
-            Cell::strong(key.new.id),
-            Cell::new(key.new.user.as_ref().map_or("-", |user| user.as_str())),
-            state(key),
-            Cell::new(&key.new.scopes),
-            Cell::new(&key.new.label),
-            Cell::quiet(key.last_used.map_or_else(|| "never".to_owned(), time)),
-        ]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The error for `--role` where the user has another one: a key has its user's role.
@@ -180,20 +145,5 @@ fn state(key: &Key) -> Cell {
         (true, _) => Cell::good("active"),
         (false, Some(_)) => Cell::bad("revoked"),
         (false, None) => Cell::warning("expired"),
-    }
-}
-
-impl Which {
-    fn run(&self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let tenant = self.of.id(&setup)?;
-        let revoked =
-            with_existing_app(&setup, async |app| Ok(app.of_tenant(&tenant).revoke_key(&self.id).await?))?;
-        let key = revoked.ok_or_else(|| Failure::usage(format!("there is no key `{}`", self.id)))?;
-        match session.out.json {
-            true => session.out.json(&key)?,
-            false => session.out.line(format_args!("key {} is revoked", key.new.id))?,
-        }
-        Ok(ExitCode::SUCCESS)
     }
 }

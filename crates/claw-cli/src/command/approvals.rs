@@ -13,81 +13,37 @@ use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
+use claw_terminal::{Cell, Table};
+use clawsmith::app::words::time;
 use clawsmith::app::{Answered, InputValues, RulePreview, Setup, Verdict};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-use super::ledger::time;
 use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table};
 
 /// The operations on approvals.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
     /// List pending approvals, oldest first.
-    #[command(after_help = "Examples:
-  clawsmith approvals list
-  clawsmith approvals list --json")]
     List,
     /// Show an approval: the action, the caller, and the rule that asks.
-    #[command(after_help = "Examples:
-  clawsmith approvals show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
     Show(Question),
     /// Approve: the waiting call may run, once and as it was shown. With `--always` a rule is remembered too.
-    #[command(
-        after_help = "Of the id at least 13 characters are needed: fewer match all approvals of about a \
-minute, and so perhaps another one than you saw.
-
-Exit code 1 if the approval is no longer pending: the first answer stands.
-
-Examples:
-  clawsmith approvals approve 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8
-  clawsmith approvals approve 019b7611-3c00 --always
-  clawsmith approvals approve 019b7611-3c00 --always --width paths
-  clawsmith approvals approve 019b7611-3c00 --always --scope agent --expires 7d"
-    )]
     Approve(Yes),
     /// Deny: the waiting call is refused.
-    #[command(after_help = "Exit code 1 if the approval is no longer pending: the first answer stands.
-
-Examples:
-  clawsmith approvals deny 019b7611
-  clawsmith approvals deny 019b7611 --reason 'not on the main branch'")]
     Deny(No),
     /// Give the values that an MCP server asks for: they are checked, and sent to that server alone.
-    #[command(
-        after_help = "`show` lists the fields. Fields that are left out get their defaults; a field with several values is \
-given several times. Say no with `deny`.
-
-Examples:
-  clawsmith approvals answer 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8 size=M count=2
-  clawsmith approvals answer 019b7611-3c00 colour=red colour=blue"
-    )]
     Answer(Values),
     /// Dismiss a request of an MCP server for values: neither given nor declined.
-    #[command(after_help = "Examples:
-  clawsmith approvals dismiss 019b7611")]
     Dismiss(Question),
     /// Wait for approvals, and answer each here as it comes.
-    #[command(
-        after_help = "At a terminal each approval is shown as it arrives, and you answer it; elsewhere it is printed. Ctrl-C to stop.
-
-Examples:
-  clawsmith approvals watch
-  clawsmith approvals watch --json"
-    )]
     Watch,
     /// List the rules that were given with an approval.
-    #[command(after_help = "Examples:
-  clawsmith approvals rules
-  clawsmith approvals rules --all --json")]
     Rules(rules::List),
     /// Revoke a rule: calls that it covered need approval again.
-    #[command(after_help = "Examples:
-  clawsmith approvals revoke 019b7611")]
     Revoke(rules::Revoke),
 }
 
@@ -255,7 +211,7 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
 fn in_short(approval: &Approval, scrubber: &CallScrubber) -> String {
     let what = scrubber.text(&approval.request.summary);
     let what = what.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-    super::ledger::shortened(&what.replace(":; ", ": "))
+    clawsmith::app::words::in_short(&what.replace(":; ", ": "))
 }
 
 fn show(

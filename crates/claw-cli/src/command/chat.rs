@@ -5,18 +5,12 @@
 //! session's log, as any other client would.
 
 mod interactive;
-mod lines;
-mod markdown;
-mod quiet;
 mod remote;
-mod source;
-mod speech;
-mod spinner;
 mod view;
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -26,54 +20,26 @@ use claw_core::store::Process;
 use claw_core::tool::Caller;
 use claw_gateway::client::Approvals;
 use claw_registry::Asking;
+use claw_terminal::{Completion, Heard, LineEditor, complain, tell, visible};
 use clawsmith::app::attach::{self, Attachment};
+use clawsmith::app::completion::{self, Names};
 use clawsmith::app::mode::Mode;
-use clawsmith::app::{App, ModelChoice, SessionChoice, Sessions, SessionsOptions, private_lane};
+use clawsmith::app::shown_session::{Answerer, LocalSession};
+use clawsmith::app::{App, ModelChoice, SessionChoice, Sessions, SessionsOptions, Setup, private_lane};
 use rustix::fs::FileType;
 
-use self::source::{Answerer, LocalSession};
 use self::view::View;
-use super::tools::{approve, read, workspace};
+use super::tools::{read, workspace};
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{complain, tell, visible};
 
 /// The longest message, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
 /// A message to an agent, or an interactive chat.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The answer goes to standard output as it comes; which tools are called goes to standard \
-error. With `--json` everything goes to standard output, one event a line, and the last line says what it cost.
-
-At a terminal the latest session of the directory goes on, unless another terminal has it; `--new` begins one. A message \
-(`-m`, or the words themselves) begins a session of its own, unless `--continue`, `--resume` or `--session` says otherwise. \
-What is piped in goes with the message. `@path` in a message attaches that file.
-
-Alt-Enter, or a backslash at the end of a line, makes a new line; a paste of several lines is one message; Tab completes \
-commands, tools and `@path`.
-
-A message that is one of the words of a chat (`/undo`, `/cost`, `/tools`, `/policy`, `/help`) is done, not said.
-
-Where a call needs an approval you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it \
-wait for `clawsmith approvals`. With `--connect` the session lives at a gateway, and files and commands are those \
-of that machine. Ctrl-C stops the run; the partial answer is saved.
-
-Exit codes: 0 answered, 1 the run failed, 2 usage, 4 a limit ended the run, 130 stopped.
-
-Examples:
-  clawsmith chat
-  clawsmith chat 'what is in README.md?'
-  clawsmith chat --continue -m 'and now fix it'
-  cat calc.py | clawsmith chat -m 'explain this'
-  clawsmith chat --resume 3f2a
-  clawsmith chat --connect https://agents.example.org
-  clawsmith chat --mode plan 'how would you do it?'
-  clawsmith chat -m hello --json"
-)]
 pub(crate) struct Chat {
     /// The message [default: standard input; at a terminal, an interactive chat].
     #[arg(value_name = "MESSAGE", conflicts_with = "message")]
@@ -197,7 +163,7 @@ impl Chat {
 
     /// Handling of calls that need an approval at a gateway.
     fn remote_approvals(&self) -> Approvals {
-        match self.wait || approve::can_ask() {
+        match self.wait || claw_terminal::can_ask() {
             true => Approvals::Watch,
             false => Approvals::Refuse,
         }
@@ -225,7 +191,7 @@ impl Chat {
         let named = attach::named_in(&message.text, &talk.caller.workspace)?;
         parts.extend(named.into_iter().map(|attached| attached.part));
         parts.extend(message.piped.as_deref().map(attach::piped));
-        let asking = match self.wait || approve::can_ask() {
+        let asking = match self.wait || claw_terminal::can_ask() {
             true => Asking::Watched,
             false => Asking::Impossible,
         };
@@ -266,7 +232,7 @@ struct Message {
 }
 
 /// Attaches a picture, if the model accepts any.
-fn picture(path: &std::path::Path, model: &dyn Model) -> Result<Attachment, Failure> {
+fn picture(path: &Path, model: &dyn Model) -> Result<Attachment, Failure> {
     let card = model.card();
     if !card.images {
         let message = format!("`{}/{}` takes no images", card.provider, card.model);
@@ -300,6 +266,34 @@ fn whole_input() -> Result<String, Failure> {
     let bytes = read(std::io::stdin().lock())
         .map_err(|error| Failure::usage("standard input cannot be read").because(error))?;
     String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))
+}
+
+/// Edits lines, with those of earlier chats in the history, and completes these names and files.
+fn line_editor(
+    setup: &Setup,
+    session: &Session,
+    names: Names,
+    workspace: &Path,
+) -> Result<LineEditor, Failure> {
+    let editor = LineEditor::new(&setup.data_dir()?.join("chat-history"), session.out.shows_styles());
+    let workspace = workspace.to_owned();
+    editor.complete_with(move |line, at| {
+        let found = completion::complete(line, at, &names, &workspace).into_iter();
+        found
+            .map(|completion::Completion { start, value, about, is_whole }| Completion {
+                start,
+                value,
+                about,
+                is_whole,
+            })
+            .collect()
+    });
+    Ok(editor)
+}
+
+/// A line that was read, or why there is none.
+fn heard(read: std::io::Result<Heard>) -> Result<Heard, Failure> {
+    read.map_err(|error| Failure::failed("the terminal cannot be read").because(error))
 }
 
 /// A session that this process carries, and its view.

@@ -10,10 +10,6 @@ use crate::failure::Outcome;
 
 /// The shell to complete for.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  clawsmith completions bash > ~/.local/share/bash-completion/completions/clawsmith
-  clawsmith completions zsh  > ~/.zfunc/_clawsmith
-  clawsmith completions fish > ~/.config/fish/completions/clawsmith.fish")]
 pub(crate) struct Completions {
     /// The shell.
     shell: Shell,

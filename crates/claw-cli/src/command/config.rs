@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use claw_llm::EnvKeys;
 use claw_policy::lint::Severity;
 use claw_registry::CallScrubber;
+use claw_terminal::{Cell, Table};
 use clawsmith::app::Setup;
 use clawsmith::config::{self, Loaded, Origin, Setting};
 use serde_json::{Value, json};
@@ -16,37 +17,17 @@ use super::prompt;
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
 
 /// The operations on the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check the configuration, and warn of settings that are probably not meant.
-    #[command(after_help = "Exit code 2 where it cannot be used; warnings alone give 0.
-
-Examples:
-  clawsmith config check
-  clawsmith --config staging.toml config check --json")]
     Check,
     /// Print the settings and their sources; with `--all` or `--json` every key.
-    #[command(after_help = "Examples:
-  clawsmith config show
-  clawsmith config show --all
-  CLAWSMITH_TOOLS__PROFILE=coding clawsmith config show | grep profile")]
     Show(ShowArgs),
     /// Show the configuration file found here, and accept it as it is.
-    #[command(
-        after_help = "A `clawsmith.toml` in the current directory or above may have come with a clone, or have been made
-by a command. It holds only as a person accepted it; after a change, accept it again. A file named by
-`--config` or `$CLAWSMITH_CONFIG` and the user's own need no accepting.
-
-Examples:
-  clawsmith config trust"
-    )]
     Trust(TrustArgs),
     /// Print the JSON Schema of `clawsmith.toml`.
-    #[command(after_help = "Examples:
-  clawsmith config schema > clawsmith.schema.json")]
     Schema,
 }
 

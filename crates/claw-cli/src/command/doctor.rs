@@ -3,21 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_terminal::{Cell, Table};
 use clawsmith::app::{Finding, FindingState, Setup};
 
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
 
 /// The options of the examination.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 1 where something is wrong; what is only worth knowing changes nothing.
-
-Examples:
-  clawsmith doctor
-  clawsmith doctor --probe
-  clawsmith doctor --json")]
 pub(crate) struct Doctor {
     /// Also ask each model for one word, which costs a request each.
     #[arg(long)]

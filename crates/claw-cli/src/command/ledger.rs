@@ -3,29 +3,21 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use claw_core::port::UnixMillis;
 use claw_core::store::{Entry, EntryEvent, Outcome as CallOutcome, StoreError};
 use claw_store::StoreLocation;
+use claw_terminal::{Cell, Table, tell};
+use clawsmith::app::words::{in_short, time};
 use serde_json::json;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table, tell};
 
 /// The operations on the ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
     /// Print the last entries, oldest first.
-    #[command(after_help = "Examples:
-  clawsmith ledger show
-  clawsmith ledger show --last 100 --session cli:me --json")]
     Show(Show),
     /// Check that no entry was changed, removed or cut off.
-    #[command(after_help = "Exit code 1 where the ledger is damaged; it says which entry and what was found.
-
-Examples:
-  clawsmith ledger verify
-  clawsmith ledger verify --json")]
     Verify,
 }
 
@@ -119,31 +111,14 @@ fn row(table: &mut Table, entry: &Entry) {
         Cell::new(&record.agent),
         Cell::strong(&record.tool),
         event,
-        Cell::new(shortened(&what)),
+        Cell::new(in_short(&what)),
     ]);
-}
-
-/// A line is for looking through; `--json` has the whole.
-pub(super) fn shortened(text: &str) -> String {
-    const MOST: usize = 160;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// A moment as RFC 3339 in UTC, to the second.
-pub(super) fn time(at: UnixMillis) -> String {
-    match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
-        Ok(time) => time.to_string(),
-        Err(_) => at.0.to_string(),
-    }
 }
 
 fn none(session: &mut Session, is_there: bool, place: &StoreLocation) -> Result<(), Failure> {
     match is_there {
-        true => session.out.line(format_args!("no entries in {place}")),
-        false => session.out.line(format_args!("no store at {place} yet; the first call makes it")),
+        true => Ok(session.out.line(format_args!("no entries in {place}"))?),
+        false => Ok(session.out.line(format_args!("no store at {place} yet; the first call makes it"))?),
     }
 }
 

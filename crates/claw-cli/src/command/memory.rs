@@ -1,65 +1,39 @@
 //! `clawsmith memory`: searching and managing the memory documents of agents.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use claw_core::port::{MemoryHit, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader};
+use claw_core::port::{MemoryHit, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader, UnixMillis};
 use claw_core::provenance::Provenance;
+use claw_core::store::EmbeddingFailure;
 use claw_core::{AgentId, UserId};
 use claw_host::recall::Indexed;
-use clawsmith::app::Setup;
+use claw_terminal::{Cell, Out, tell};
+use clawsmith::app::words::time;
 use serde_json::json;
 
-use super::ledger::time;
 use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
-use crate::output::{Cell, Table, tell};
 
 /// The operations on memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Memory {
     /// Search the memory.
-    #[command(after_help = "Examples:
-  clawsmith memory search 'when did we move the servers?'
-  clawsmith memory search invoices --limit 10 --agent researcher --json")]
     Search(Search),
     /// Store the Markdown and text files of a directory as memory documents.
-    #[command(after_help = "Examples:
-  clawsmith memory import notes/
-  clawsmith memory import handbook/ --owner tenant")]
     Import(Import),
     /// List the documents that can be read: the user's, the agent's, the tenant's.
-    #[command(after_help = "Examples:
-  clawsmith memory list --agent researcher --json")]
     List(Reader),
     /// Print a document, or some lines of it.
-    #[command(after_help = "Examples:
-  clawsmith memory show MEMORY.md
-  clawsmith memory show memory/2026-05-03.md --from 10 --lines 20")]
     Show(Show),
     /// Show the progress of indexing, and failures.
-    #[command(after_help = "Examples:
-  clawsmith memory status")]
     Status,
     /// Index every document again: words and, if a model is configured, vectors.
-    #[command(
-        after_help = "Search goes on meanwhile. Vectors that are known by the hash of their text are not made again.
-
-Examples:
-  clawsmith memory reindex"
-    )]
     Reindex,
     /// Write the documents to files below a directory.
-    #[command(after_help = "Examples:
-  clawsmith memory export backup/")]
     Export(Export),
     /// Remove a document.
-    #[command(after_help = "Examples:
-  clawsmith memory forget memory/old.md
-  clawsmith memory forget MEMORY.md --owner agent")]
     Forget(Forget),
 }
 
@@ -68,10 +42,10 @@ Examples:
 pub(crate) struct Reader {
     /// The agent.
     #[arg(long, value_name = "ID", default_value = "default")]
-    agent: String,
+    agent: AgentId,
     /// The user [default: `$USER`].
     #[arg(long, value_name = "ID")]
-    user: Option<String>,
+    user: Option<UserId>,
 }
 
 #[derive(Debug, Args)]
@@ -151,16 +125,11 @@ impl From<Owner> for MemoryOwner {
 }
 
 impl Reader {
-    pub(crate) fn reader(&self, session: &Session, setup: &Setup) -> Result<MemoryReader, Failure> {
-        let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
-        let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
-        caller::must_be_set_up(agent.as_str(), setup)?;
-        let user = match &self.user {
-            Some(user) => UserId::new(user),
-            None => caller::user_of(&session.around),
-        };
-        let user = Some(user.map_err(|error| wrong("--user", error))?);
-        Ok(MemoryReader { tenant: setup.tenant().clone(), agent, user })
+    pub(crate) fn reader(&self, session: &Session) -> Result<MemoryReader, Failure> {
+        let setup = session.load()?;
+        caller::must_be_set_up(self.agent.as_str(), &setup)?;
+        let user = Some(session.user(self.user.clone())?);
+        Ok(MemoryReader { tenant: setup.tenant().clone(), agent: self.agent.clone(), user })
     }
 }
 
@@ -169,124 +138,103 @@ impl Memory {
         match self {
             Self::Search(search) => search.run(session),
             Self::Import(import) => import.run(session),
-            Self::List(reader) => reader.list(session),
-            Self::Show(show) => show.run(session),
+            Self::List(reader) => {
+                let reader = reader.reader(session)?;
+                let cards = session.app(async |app| app.list_memory(&reader).await)?;
+                session.list(
+                    &cards,
+                    "no memory documents; `clawsmith memory import DIR` stores some",
+                    &[
+                        ("path", &|entry| Cell::strong(&entry.card.key.path)),
+                        ("owner", &|entry| Cell::new(entry.owner.name())),
+                        ("bytes", &|entry| Cell::new(entry.card.bytes)),
+                        ("version", &|entry| Cell::quiet(entry.card.version)),
+                        ("written", &|entry| Cell::quiet(time(entry.card.at))),
+                        ("by", &|entry| Cell::quiet(origin(&entry.card.provenance))),
+                    ],
+                )
+            }
+            Self::Show(Show { path, from, lines, reader }) => {
+                let reader = reader.reader(session)?;
+                let part = MemoryPart { path, from: from.max(1), lines };
+                let found = session.app(async |app| app.read_memory(&reader, &part).await)?;
+                session.shown(&found, |out| {
+                    if found.provenance != Provenance::default() {
+                        // Beside the text, which may be piped into a file.
+                        tell(format_args!("written by {}", origin(&found.provenance)));
+                    }
+                    Ok(out.foreign(&found.text)?)
+                })
+            }
             Self::Status => status(session),
-            Self::Reindex => reindex(session),
-            Self::Export(export) => export.run(session),
-            Self::Forget(forget) => forget.run(session),
+            Self::Reindex => {
+                let indexed = session.app(async |app| app.reindex_memory().await)?;
+                session.shown(&indexed, |out| {
+                    out.line(format_args!("words of {} documents indexed", indexed.words))?;
+                    Ok(told(out, &indexed)?)
+                })
+            }
+            Self::Export(Export { directory, reader }) => {
+                let reader = reader.reader(session)?;
+                let target = session.around.directory.join(&directory);
+                let written = session.app(async |app| app.export_memory(&reader, &target).await)?;
+                let words = format!("{} documents written to `{}`", written.len(), directory.display());
+                session.told(&json!({ "written": written }), words)
+            }
+            Self::Forget(Forget { path, owner, reader }) => {
+                let reader = reader.reader(session)?;
+                session.app(async |app| app.forget_memory(&reader, owner.into(), &path).await)?;
+                session.told(&json!({ "forgotten": path }), format_args!("`{path}` is forgotten"))
+            }
         }
     }
 }
 
 impl Search {
     fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let reader = self.reader.reader(session, &setup)?;
+        let reader = self.reader.reader(session)?;
         let query = MemoryQuery { text: self.query, limit: usize::from(self.limit) };
-        let found = with_app(&setup, async |app| Ok(app.search_memory(&reader, &query).await?))?;
-        if session.out.json {
-            session.out.json(&found)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        for hit in &found.hits {
-            let MemoryHit { path, start_line, end_line, score, heading, text, why, provenance } = hit;
-            let under = if heading.is_empty() { String::new() } else { format!(" · {heading}") };
-            let mut reasons = vec![why.owner.name().to_owned()];
-            reasons.extend((!why.words.is_empty()).then(|| why.words.join(", ")));
-            reasons.extend(why.similarity.map(|similarity| format!("similarity {similarity:.2}")));
-            reasons.extend(provenance.untrusted.then(|| "untrusted".to_owned()));
-            let reasons = reasons.join(" · ");
-            session
-                .out
-                .line(format_args!("{path}:{start_line}-{end_line}{under} · {score:.2} · {reasons}"))?;
-            session.out.foreign(text)?;
-            session.out.line("\n")?;
-        }
-        if found.hits.is_empty() {
-            session.out.line("nothing in memory matches; try other words")?;
-        }
-        if let Some(note) = &found.note {
-            session.out.line(note)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let found = session.app(async |app| app.search_memory(&reader, &query).await)?;
+        session.shown(&found, |out| {
+            for hit in &found.hits {
+                let MemoryHit { path, start_line, end_line, score, heading, text, why, provenance } = hit;
+                let under = if heading.is_empty() { String::new() } else { format!(" · {heading}") };
+                let mut reasons = vec![why.owner.name().to_owned()];
+                reasons.extend((!why.words.is_empty()).then(|| why.words.join(", ")));
+                reasons.extend(why.similarity.map(|similarity| format!("similarity {similarity:.2}")));
+                reasons.extend(provenance.untrusted.then(|| "untrusted".to_owned()));
+                let reasons = reasons.join(" · ");
+                out.line(format_args!("{path}:{start_line}-{end_line}{under} · {score:.2} · {reasons}"))?;
+                out.foreign(text)?;
+                out.line("\n")?;
+            }
+            if found.hits.is_empty() {
+                out.line("nothing in memory matches; try other words")?;
+            }
+            Ok(found.note.iter().try_for_each(|note| out.line(note))?)
+        })
     }
 }
 
 impl Import {
     fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let reader = self.reader.reader(session, &setup)?;
+        let reader = self.reader.reader(session)?;
         let directory = session.around.directory.join(&self.directory);
-        let (files, indexed) = with_app(&setup, async |app| {
+        let (files, indexed) = session.app(async |app| {
             let files = app.import_memory(&reader, self.owner.into(), &directory).await?;
             // Vectors that cannot be made now are made later.
-            Ok((files, app.index_memory().await?))
+            app.index_memory().await.map(|indexed| (files, indexed))
         })?;
-        if session.out.json {
-            session.out.json(&json!({ "files": files, "indexed": indexed }))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        for file in files.iter().filter(|file| file.state == "skipped") {
-            session.out.line(format_args!(
-                "skipped {}: {}",
-                file.path,
-                file.why.as_deref().unwrap_or_default()
-            ))?;
-        }
-        let count = |state: &str| files.iter().filter(|file| file.state == state).count();
-        let (added, changed, unchanged) = (count("added"), count("changed"), count("unchanged"));
-        session.out.line(format_args!("{added} added, {changed} changed, {unchanged} unchanged"))?;
-        told(session, &indexed)
-    }
-}
-
-impl Reader {
-    fn list(&self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let reader = self.reader(session, &setup)?;
-        let cards = with_app(&setup, async |app| Ok(app.list_memory(&reader).await?))?;
-        if session.out.json {
-            session.out.json(&cards)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        if cards.is_empty() {
-            session.out.line("no memory documents; `clawsmith memory import DIR` stores some")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut table = Table::new(["path", "owner", "bytes", "version", "written", "by"]);
-        for entry in &cards {
-            let card = &entry.card;
-            table.row([
-                Cell::strong(&card.key.path),
-                Cell::new(entry.owner.name()),
-                Cell::new(card.bytes),
-                Cell::quiet(card.version),
-                Cell::quiet(time(card.at)),
-                Cell::quiet(origin(&card.provenance)),
-            ]);
-        }
-        session.out.table(&table)?;
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-impl Show {
-    fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let reader = self.reader.reader(session, &setup)?;
-        let part = MemoryPart { path: self.path, from: self.from.max(1), lines: self.lines };
-        let found = with_app(&setup, async |app| Ok(app.read_memory(&reader, &part).await?))?;
-        if session.out.json {
-            session.out.json(&found)?;
-        } else {
-            if found.provenance != Provenance::default() {
-                // Beside the text, which may be piped into a file.
-                tell(format_args!("written by {}", origin(&found.provenance)));
+        session.shown(&json!({ "files": files, "indexed": indexed }), |out| {
+            for file in files.iter().filter(|file| file.state == "skipped") {
+                let why = file.why.as_deref().unwrap_or_default();
+                out.line(format_args!("skipped {}: {why}", file.path))?;
             }
-            session.out.foreign(&found.text)?;
-        }
-        Ok(ExitCode::SUCCESS)
+            let count = |state: &str| files.iter().filter(|file| file.state == state).count();
+            let (added, changed, unchanged) = (count("added"), count("changed"), count("unchanged"));
+            out.line(format_args!("{added} added, {changed} changed, {unchanged} unchanged"))?;
+            Ok(told(out, &indexed)?)
+        })
     }
 }
 
@@ -297,93 +245,45 @@ fn origin(provenance: &Provenance) -> String {
 }
 
 fn status(session: &mut Session) -> Outcome {
-    let setup = session.load()?;
-    let status = with_app(&setup, async |app| Ok(app.memory_status().await?))?;
-    if session.out.json {
-        session.out.json(&status)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let status = session.app(async |app| app.memory_status().await)?;
     let state = &status.state;
     let waits = |count: u64, what: &str| {
         if count == 0 { String::new() } else { format!(", {count} wait for {what}") }
     };
-    let documents = format!("{}{}", state.documents, waits(state.unindexed, "their words"));
-    session.out.field("documents", &documents)?;
-    session.out.field("passages", &state.passages.to_string())?;
-    match &status.model {
-        Some(model) => {
-            session.out.field("model", model)?;
-            let vectors = format!("{}{}", state.vectors, waits(state.unembedded, "vectors"));
-            session.out.field("vectors", &vectors)?;
+    let vectors = format!("{}{}", state.vectors, waits(state.unembedded, "vectors"));
+    let none = || "none; words alone find (see `memory.embeddings`)".to_owned();
+    session.shown(&status, |out| {
+        out.fields([
+            ("documents", Some(format!("{}{}", state.documents, waits(state.unindexed, "their words")))),
+            ("passages", Some(state.passages.to_string())),
+            ("model", Some(status.model.clone().unwrap_or_else(none))),
+            ("vectors", status.model.as_ref().map(|_| vectors)),
+        ])?;
+        for EmbeddingFailure { key, tries, next, error, .. } in &state.failures {
+            failure(out, &key.path, (*tries, *next), error)?;
         }
-        None => session.out.field("model", "none; words alone find (see `memory.embeddings`)")?,
-    }
-    for failure in &state.failures {
-        let next = time(failure.next);
-        session.out.line(format_args!(
-            "{} failed {} times, next try {next}: {}",
-            failure.key.path, failure.tries, failure.error
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
+        Ok(())
+    })
 }
 
-fn reindex(session: &mut Session) -> Outcome {
-    let setup = session.load()?;
-    let indexed = with_app(&setup, async |app| Ok(app.reindex_memory().await?))?;
-    if session.out.json {
-        session.out.json(&indexed)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    session.out.line(format_args!("words of {} documents indexed", indexed.words))?;
-    told(session, &indexed)
+/// A document that an indexer failed on, how often, and when it is tried again.
+pub(super) fn failure(
+    out: &mut Out,
+    path: &str,
+    (tries, next): (u64, UnixMillis),
+    error: &str,
+) -> std::io::Result<()> {
+    out.line(format_args!("{path} failed {tries} times, next try {}: {error}", time(next)))
 }
 
 /// Prints the result of computing vectors.
-fn told(session: &mut Session, indexed: &Indexed) -> Outcome {
+fn told(out: &mut Out, indexed: &Indexed) -> std::io::Result<()> {
     let Indexed { documents, embedded, cached, failed, .. } = indexed;
     if documents + failed > 0 {
-        session.out.line(format_args!(
-            "vectors of {documents} documents: {embedded} made, {cached} known already"
-        ))?;
+        out.line(format_args!("vectors of {documents} documents: {embedded} made, {cached} known already"))?;
     }
     if *failed > 0 {
-        session
-            .out
-            .line(format_args!("{failed} documents got none yet; `clawsmith memory status` says why"))?;
+        out.line(format_args!("{failed} documents got none yet; `clawsmith memory status` says why"))?;
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-impl Export {
-    fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let reader = self.reader.reader(session, &setup)?;
-        let directory = session.around.directory.join(&self.directory);
-        let written = with_app(&setup, async |app| Ok(app.export_memory(&reader, &directory).await?))?;
-        if session.out.json {
-            session.out.json(&json!({ "written": written }))?;
-        } else {
-            session.out.line(format_args!(
-                "{} documents written to `{}`",
-                written.len(),
-                self.directory.display()
-            ))?;
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-impl Forget {
-    fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let reader = self.reader.reader(session, &setup)?;
-        with_app(&setup, async |app| Ok(app.forget_memory(&reader, self.owner.into(), &self.path).await?))?;
-        if session.out.json {
-            session.out.json(&json!({ "forgotten": self.path }))?;
-        } else {
-            session.out.line(format_args!("`{}` is forgotten", self.path))?;
-        }
-        Ok(ExitCode::SUCCESS)
-    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_policy::shell::ShellConfig;
+use claw_terminal::{complain, tell};
 use clawsmith::app::Setup;
 use clawsmith::app::grants::{Toolchain, read_setting};
 use clawsmith::app::onboard::{self, ModelTest, ModelTestState, NewKey, NewModel, Target, TargetChange};
@@ -22,28 +23,9 @@ use self::questions::{Questions, Stop};
 use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{complain, tell};
 
 /// The model to set up; missing parts are asked for at a terminal.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The key is never an argument, since others can read those, and never in the file: it is typed \
-without being shown or read from standard input, and kept sealed in the store (`clawsmith secrets list`); or a variable \
-of the environment holds it. One small request tells whether it works. Where it does not, nothing is written, unless you \
-say so.
-
-Run it again to change provider, model or key: they are replaced in the file, and everything else in it stays, to the \
-last comment. If the file is written such that they cannot be replaced line by line, it is not touched, and what to write \
-there is printed.
-
-Exit code 1 where the test failed or the file was left alone; 2 where nobody can be asked and a flag is missing.
-
-Examples:
-  clawsmith onboard
-  clawsmith onboard --provider openai --key-env OPENAI_API_KEY
-  pass show anthropic | clawsmith onboard --provider anthropic --key-stdin
-  clawsmith onboard --base-url http://localhost:8000/v1 --model qwen3-coder"
-)]
 pub(crate) struct Onboard {
     /// The model's provider: a known one, such as `anthropic`, or a name of your own with `--base-url`.
     #[arg(long, value_name = "NAME")]

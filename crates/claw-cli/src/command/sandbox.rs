@@ -1,50 +1,31 @@
 //! `clawsmith sandbox`: shows and tests the sandbox of commands, and runs one in it.
 
-mod docker;
-
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use claw_core::port::{CommandHome, FileChange, RunContext, WorkspaceAccess};
-use claw_core::tool::{Effect, Effects, Progress, Secrets};
-use claw_policy::sandbox::SandboxMode;
-use claw_sandbox::docker::DockerShell;
-use claw_sandbox::shell::{Finished, LocalShell, Reason, ShellOptions};
-use claw_sandbox::{Grant, Launcher, LayerName, Layers, Limits, Network, SandboxError, Standing};
-use clawsmith::config::SandboxBackend;
-use serde_json::json;
+use claw_core::tool::Progress;
+use claw_sandbox::{Grant, Network};
+use claw_terminal::{Cell, Column, Out, Table, tell, visible};
+use clawsmith::app::sandbox::{
+    CommandReach, CommandSandbox, PartState, ReachedPath, SandboxCost, SandboxPart, SandboxStatus,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table, tell, visible};
+use crate::failure::Outcome;
 
 /// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
     /// Print the sandbox's layers here, and the reach of a command in it.
-    #[command(after_help = "Examples:
-  clawsmith sandbox status
-  clawsmith sandbox status --json")]
     Status(Reaching),
     /// Run commands that try to escape, and measure the cost of the sandbox.
-    #[command(after_help = "Exit code 1 where one of them got out.
-
-Examples:
-  clawsmith sandbox probe
-  clawsmith sandbox probe --json")]
     Probe,
     /// Run a command in it. The exit code is the command's, or 128 plus the number of the signal that ended
     /// it.
-    #[command(after_help = "Examples:
-  clawsmith sandbox run -- ls -la
-  clawsmith sandbox run --discard -- make install DESTDIR=out
-  clawsmith sandbox run --read-only --network loopback -- make test
-  clawsmith sandbox run --grant /opt/toolchain --timeout 600 -- sh -c 'cc --version'")]
     Run(Run),
 }
 
@@ -97,394 +78,164 @@ pub(crate) struct Run {
 
 impl Sandbox {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let runtime = super::tools::runtime()?;
+        let (setup, runtime) = (session.load()?, super::tools::runtime()?);
         match self {
-            Self::Status(reaching) => runtime.block_on(status(&reaching, session)),
-            Self::Probe => runtime.block_on(probe(session)),
-            Self::Run(run) => runtime.block_on(run.run(session)),
-        }
-    }
-}
-
-/// The data directory is never shown to a command, wherever the workspace is.
-fn place(reaching: &Reaching, session: &Session, launcher: Arc<Launcher>) -> Result<Place, Failure> {
-    let setup = session.load()?;
-    setup.make_private_directories();
-    let workspace = match &reaching.workspace {
-        Some(path) => session.around.directory.join(path),
-        None => session.around.directory.clone(),
-    };
-    let unusable = format!("the workspace `{}` cannot be used", workspace.display());
-    let workspace = workspace.canonicalize().map_err(|error| Failure::usage(unusable).because(error))?;
-    let grant = |write: bool| move |path: &PathBuf| Grant { path: path.clone(), write };
-    let grants = reaching.grant.iter().map(grant(false)).chain(reaching.grant_write.iter().map(grant(true)));
-    let options = ShellOptions {
-        grants: grants.collect(),
-        network: match reaching.network {
-            Talk::None => Network::None,
-            Talk::Loopback => Network::Loopback,
-            Talk::Host => Network::Host,
-        },
-        ..setup.shell_options()
-    };
-    let effects = match reaching.read_only {
-        true => Effects::ALL.without(Effects::of(&[Effect::Write])),
-        false => Effects::ALL,
-    };
-    let context = RunContext {
-        workspace,
-        sandbox_key: "cli".into(),
-        sandboxed: true,
-        effects,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        readable: Vec::new(),
-        granted: setup.granted_to_commands()?,
-        home: Some(CommandHome { key: "cli".into(), write: true }),
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    };
-    let docker = (setup.config().sandbox.backend == SandboxBackend::Docker).then(|| {
-        let local = LocalShell::new(Arc::clone(&launcher), options.clone());
-        DockerShell::new(local, setup.docker_options())
-    });
-    Ok(Place { launcher, options, context, mode: setup.config().sandbox.mode, docker })
-}
-
-struct Place {
-    mode: SandboxMode,
-    launcher: Arc<Launcher>,
-    options: ShellOptions,
-    context: RunContext,
-    /// The shell for containers; `None` if the sandbox is the kernel's.
-    docker: Option<DockerShell>,
-}
-
-impl Place {
-    async fn finish(&self, argv: &[String]) -> Result<Finished, Failure> {
-        if let Some(docker) = self.docker.as_ref().filter(|_| self.context.sandboxed) {
-            return docker::finish(docker, self, argv).await;
-        }
-        let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
-        let command = shell.command(&self.context, argv.to_vec(), "", &[]).await;
-        let finished = shell.finish(&self.context, command).await;
-        finished.map_err(|error| match (&error, argv.first()) {
-            // The sandbox stood; what was to run in it is not there.
-            (SandboxError::Start { step, reason }, Some(program)) if step.starts_with("run `") => {
-                Failure::failed(format!("`{program}` cannot be run: {reason}")).hint(
-                    match program.contains('/') {
-                        true => {
-                            "see whether that file is there, may be run, and can be reached from the sandbox \
-                             (`--grant`)"
-                        }
-                        false => {
-                            "see whether it is installed where the sandbox reaches it, or give its whole path"
-                        }
-                    },
-                )
+            Self::Status(reaching) => {
+                let sandbox = setup.command_sandbox(reaching.reach(session))?;
+                let status = runtime.block_on(sandbox.status());
+                session.shown(&status.facts, |out| Ok(show(out, &status, sandbox.is_docker())?))
             }
-            _ => Failure::failed("the command did not run")
-                .because(error)
-                .hint("clawsmith sandbox status")
-                .refusing(),
-        })
-    }
-
-    async fn finish_discarding(&self, argv: &[String]) -> Result<(Finished, Vec<FileChange>), Failure> {
-        let shell = LocalShell::new(Arc::clone(&self.launcher), self.options.clone());
-        let command = shell.command(&self.context, argv.to_vec(), "", &[]).await;
-        let done = shell.finish_discarding(&self.context, command).await;
-        done.map_err(|error| Failure::failed("the command did not run").because(error).refusing())
-    }
-
-    async fn script(&self, text: &str) -> Result<Finished, Failure> {
-        self.finish(&["/bin/sh".to_owned(), "-c".to_owned(), text.to_owned()]).await
-    }
-}
-
-async fn status(reaching: &Reaching, session: &mut Session) -> Outcome {
-    let place = place(reaching, session, Arc::default())?;
-    if let Some(docker) = &place.docker {
-        return docker::status(docker, &place, session).await;
-    }
-    let layers = place.launcher.layers().await;
-    let missing = place.options.required.iter().find(|layer| !layers.works(**layer));
-    let Limits { memory, processes, open_files, file_size, disk, temporary, .. } = place.options.limits;
-    if session.out.json {
-        let limits = json!({
-            "memory": memory, "processes": processes, "open_files": open_files, "file_size": file_size,
-            "disk": disk, "temporary": temporary,
-        });
-        let value = json!({
-            "mode": place.mode,
-            "backend": "kernel",
-            "usable": missing.is_none(),
-            "layers": layers,
-            "required": place.options.required,
-            "reach": reach(&place),
-            "limits": limits,
-        });
-        session.out.json(&value)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    session.out.line(held(place.mode))?;
-    session.out.line("")?;
-    layer_table(&layers, &place, session)?;
-    session.out.line("")?;
-    session.out.heading("A command in it reaches")?;
-    let write = place.context.effects.has(Effect::Write);
-    let access = |write: bool| if write { "read, write" } else { "read" };
-    let mut table = Table::new(["path", "access"]);
-    table.row([Cell::strong(place.context.workspace.display()), Cell::new(access(write))]);
-    for grant in &place.options.grants {
-        table.row([Cell::new(grant.path.display()), Cell::new(access(grant.write && write))]);
-    }
-    let mounted = layers.works(LayerName::Mounts);
-    let temporary_files =
-        if mounted { "its session's own" } else { "none: no mounts give it one of its own" };
-    table.row([Cell::new("/tmp"), Cell::new(temporary_files)]);
-    table.row([Cell::new("programs and libraries of the system"), Cell::new("read")]);
-    for path in &place.options.hidden {
-        table.row([Cell::quiet(path.display()), Cell::quiet("never, wherever it lies")]);
-    }
-    table.row([Cell::new("network"), Cell::new(network(place.options.network))]);
-    session.out.table(&table)?;
-    if !mounted {
-        session.out.line("")?;
-        session.out.prose(
-            "Without mounts a command that may write is asked about: it can change modes and times of files outside the \
-             workspace, and its changes cannot be undone.",
-        )?;
-    }
-    session.out.line("")?;
-    session.out.heading("and may use")?;
-    let mut table = Table::new(["what", "at most"]);
-    let count = |value: Option<u64>| value.map_or_else(|| "no limit".to_owned(), |value| value.to_string());
-    for (what, most) in [
-        ("memory", size(memory)),
-        ("processes", count(processes)),
-        ("open files", count(open_files)),
-        ("one file", size(file_size)),
-        ("the workspace's disk", size(disk)),
-        ("/tmp", size(Some(temporary))),
-    ] {
-        table.row([Cell::new(what), Cell::new(most)]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Says whose commands are sandboxed, and what it means for those that are not.
-const fn held(mode: SandboxMode) -> &'static str {
-    match mode {
-        SandboxMode::All => "Every command of a tool runs in it (`sandbox.mode` is `all`).",
-        SandboxMode::NonMain => {
-            "Commands of your own conversations at the terminal run outside of it (`sandbox.mode` is `non-main`): an \
-             agent there can reach the store and answer its own questions."
-        }
-        SandboxMode::Off => {
-            "No command of a tool runs in it (`sandbox.mode` is `off`): an agent can reach the store and answer its own \
-             questions."
+            Self::Probe => {
+                let probe = runtime.block_on(setup.probe_sandbox())?;
+                session.shown(&probe, |out| {
+                    out.table(&Table::of(
+                        &probe.tries,
+                        &[
+                            ("try", &|one| Cell::strong(one.what)),
+                            ("result", &|one| match one.held {
+                                true => Cell::good("held"),
+                                false => Cell::bad("got out"),
+                            }),
+                            ("what it was told", &|one| Cell::quiet(&one.said)),
+                        ],
+                    ))?;
+                    let SandboxCost { sandbox_ms, host_ms } = probe.cost;
+                    Ok(out.line(format_args!(
+                        "\n`true` takes {sandbox_ms:.1} ms in the sandbox, {host_ms:.1} ms on the host"
+                    ))?)
+                })?;
+                Ok(ExitCode::from(u8::from(!probe.held)))
+            }
+            Self::Run(run) => {
+                let sandbox = setup.command_sandbox(run.reaching.reach(session))?;
+                runtime.block_on(run.run(session, sandbox))
+            }
         }
     }
 }
 
-fn layer_table(layers: &Layers, place: &Place, session: &mut Session) -> Result<(), Failure> {
-    let mut table = Table::new(["layer", "here", "by"]);
-    for layer in layers.iter() {
-        let required = place.options.required.contains(&layer.name);
-        let (here, by) = match &layer.standing {
-            Standing::Works(by) => (Cell::good("works"), Cell::quiet(by)),
-            Standing::Missing(reason) if required => (Cell::bad("missing"), Cell::new(reason)),
-            Standing::Missing(reason) => (Cell::warning("missing"), Cell::new(reason)),
-        };
-        table.row([Cell::strong(layer.name), here, by]);
-    }
-    session.out.table(&table)?;
-    let missing = place.options.required.iter().find(|layer| !layers.works(**layer));
-    match missing {
-        Some(layer) => session.out.line(format_args!("\nNo command runs: `{layer}` is required.")),
-        None => Ok(()),
+impl Reaching {
+    fn reach(&self, session: &Session) -> CommandReach {
+        let grant = |write: bool| move |path: &PathBuf| Grant { path: path.clone(), write };
+        let (read, write) = (self.grant.iter().map(grant(false)), self.grant_write.iter().map(grant(true)));
+        CommandReach {
+            workspace: session.around.directory.join(self.workspace.as_deref().unwrap_or(Path::new(""))),
+            read_only: self.read_only,
+            grants: read.chain(write).collect(),
+            network: match self.network {
+                Talk::None => Network::None,
+                Talk::Loopback => Network::Loopback,
+                Talk::Host => Network::Host,
+            },
+        }
     }
 }
 
-fn reach(place: &Place) -> serde_json::Value {
-    json!({
-        "workspace": place.context.workspace,
-        "write": place.context.effects.has(Effect::Write),
-        "grants": place.options.grants,
-        "hidden": place.options.hidden,
-        "network": place.options.network,
-    })
-}
-
-const fn network(network: Network) -> &'static str {
-    match network {
-        Network::None => "none",
-        Network::Loopback => "itself",
-        Network::Host => "what this machine can",
+fn show(out: &mut Out, status: &SandboxStatus, is_docker: bool) -> io::Result<()> {
+    out.line(status.held)?;
+    if is_docker {
+        out.line("It is made of Docker containers (`sandbox.backend` is `docker`).")?;
     }
-}
-
-fn size(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "no limit".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
-}
-
-/// Files that are the machine's in the kernel sandbox, and the image's in a container.
-const KERNEL_TRIES: &[(&str, &str)] = &[
-    ("read /etc/shadow", "cat /etc/shadow"),
-    ("list the home of root", "ls ~root"),
-    ("write to /usr", "touch /usr/clawsmith-probe"),
-];
-
-/// The escape attempts: a name, and a script that succeeds only if it got out.
-const TRIES: &[(&str, &str)] = &[
-    ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
-    ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 12"),
-    ("signal the program", "kill -0 $PROGRAM"),
-    ("mount a file system", "mount -t tmpfs none /tmp"),
-    ("make a user namespace", "unshare -U true"),
-    ("see an interface that is up", "grep -q up /sys/class/net/*/operstate"),
-    ("open a block device", "ls /dev | grep -E '^(sd|vd|nvme|loop)'"),
-    ("write to a terminal", "echo x > /dev/tty"),
-];
-
-const RUNS: u32 = 20;
-
-async fn probe(session: &mut Session) -> Outcome {
-    let workspace =
-        tempfile::tempdir().map_err(|error| Failure::failed("no temporary directory").because(error))?;
-    let reaching = Reaching {
-        workspace: Some(workspace.path().to_owned()),
-        read_only: false,
-        grant: Vec::new(),
-        grant_write: Vec::new(),
-        network: Talk::None,
+    out.line("")?;
+    let state = |part: &SandboxPart| match part.state {
+        PartState::Works => Cell::good("works"),
+        PartState::Missing => Cell::warning("missing"),
+        PartState::Required => Cell::bad("missing"),
     };
-    let mut place = place(&reaching, session, Arc::default())?;
-    let mut tried = Vec::new();
-    let tries = if place.docker.is_some() { docker::TRIES } else { KERNEL_TRIES };
-    for (name, script) in tries.iter().chain(TRIES) {
-        let script = script.replace("$PROGRAM", &std::process::id().to_string());
-        let finished = place.script(&script).await?;
-        let held = finished.ended.exit != Some(0);
-        let said = finished.output.lines().next().unwrap_or_default().to_owned();
-        tried.push((*name, held, said));
+    let by = |part: &SandboxPart| match part.state {
+        PartState::Works => Cell::quiet(&part.by),
+        _ => Cell::new(&part.by),
+    };
+    let (name, what) = if is_docker { ("part", "what") } else { ("layer", "by") };
+    let parts = [
+        (name, &(|part: &SandboxPart| Cell::strong(&part.name)) as _),
+        ("here", &state as _),
+        (what, &by as _),
+    ];
+    out.table(&Table::of(&status.parts, &parts))?;
+    if let Some(why) = &status.unusable {
+        out.line(format_args!("\n{why}"))?;
     }
-    let inside = cost(&place).await?;
-    place.context.sandboxed = false;
-    let host = cost(&place).await?;
-    let held = tried.iter().all(|(_, held, _)| *held);
-    let code = ExitCode::from(u8::from(!held));
-    if session.out.json {
-        let tries: Vec<_> = tried
-            .iter()
-            .map(|(what, held, said)| json!({ "try": what, "held": held, "said": said }))
-            .collect();
-        session.out.json(&json!({
-            "held": held,
-            "tries": tries,
-            "cost": { "sandbox_ms": inside, "host_ms": host },
-        }))?;
-        return Ok(code);
+    out.line("")?;
+    out.heading("A command in it reaches")?;
+    let workspace = status.reach.first().map(|reached| &reached.path);
+    let path = |reached: &ReachedPath| match reached.is_hidden {
+        true => Cell::quiet(&reached.path),
+        false if Some(&reached.path) == workspace => Cell::strong(&reached.path),
+        false => Cell::new(&reached.path),
+    };
+    let access = |reached: &ReachedPath| match reached.is_hidden {
+        true => Cell::quiet(&reached.access),
+        false => Cell::new(&reached.access),
+    };
+    let inside = |reached: &ReachedPath| Cell::new(&reached.inside);
+    let columns: &[Column<'_, ReachedPath>] = match is_docker {
+        true => &[("path", &path), ("inside", &inside), ("access", &access)],
+        false => &[("path", &path), ("access", &access)],
+    };
+    out.table(&Table::of(&status.reach, columns))?;
+    if let Some(warning) = status.warning {
+        out.line("")?;
+        out.prose(warning)?;
     }
-    let mut table = Table::new(["try", "result", "what it was told"]);
-    for (what, held, said) in &tried {
-        let result = if *held { Cell::good("held") } else { Cell::bad("got out") };
-        table.row([Cell::strong(what), result, Cell::quiet(said)]);
+    out.line("")?;
+    out.heading(if is_docker { "and all commands of a container together may use" } else { "and may use" })?;
+    let limits: &[Column<'_, (&str, String)>] =
+        &[("what", &|(what, _)| Cell::new(what)), ("at most", &|(_, most)| Cell::new(most))];
+    out.table(&Table::of(&status.limits, limits))?;
+    if status.containers.is_empty() {
+        return Ok(());
     }
-    session.out.table(&table)?;
-    session
-        .out
-        .line(format_args!("\n`true` takes {inside:.1} ms in the sandbox, {host:.1} ms on the host"))?;
-    Ok(code)
-}
-
-/// The median time of a command that does nothing, in milliseconds.
-async fn cost(place: &Place) -> Result<f64, Failure> {
-    let argv = ["/bin/true".to_owned()];
-    let mut times = Vec::new();
-    for _ in 0..RUNS {
-        let begun = Instant::now();
-        place.finish(&argv).await?;
-        times.push(begun.elapsed().as_secs_f64() * 1e3);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    out.line("")?;
+    out.heading("Containers")?;
+    out.table(&Table::of(
+        &status.containers,
+        &[
+            ("container", &|container| Cell::strong(container.id.chars().take(12).collect::<String>())),
+            ("shared by", &|container| Cell::new(&container.key)),
+            ("shows", &|container| Cell::new(&container.variant)),
+            ("state", &|container| match container.running {
+                true => Cell::good("runs"),
+                false => Cell::warning("stopped"),
+            }),
+        ],
+    ))
 }
 
 impl Run {
-    async fn run(self, session: &mut Session) -> Outcome {
-        let mut place = place(&self.reaching, session, Arc::default())?;
-        if self.discard && place.docker.is_some() {
-            return Err(Failure::usage(
-                "`--discard` needs the kernel sandbox, and `sandbox.backend` is `docker`",
-            ));
-        }
-        place.options.sandbox_timeout = Duration::from_secs(self.timeout);
-        if let Some(docker) = place.docker.take() {
-            let local = LocalShell::new(Arc::clone(&place.launcher), place.options.clone());
-            place.docker = Some(DockerShell::new(local, docker.options().clone()));
-        }
-        let cancel = place.context.cancel.clone();
+    async fn run(self, session: &mut Session, sandbox: CommandSandbox) -> Outcome {
+        let cancel = CancellationToken::new();
+        let interrupted = cancel.clone();
         tokio::spawn(async move {
             if tokio::signal::ctrl_c().await.is_ok() {
-                cancel.cancel();
+                interrupted.cancel();
             }
         });
-        if !session.out.json {
-            place.context.progress = Progress::to(show);
-        }
-        let (finished, changes) = match self.discard {
-            true => place.finish_discarding(&self.command).await?,
-            false => (place.finish(&self.command).await?, Vec::new()),
-        };
-        if session.out.json {
-            session.out.json(&json!({
-                "discarded": changes,
-                "exit": finished.ended.exit,
-                "signal": finished.ended.signal,
-                "stopped": stopped(&finished),
-                "stragglers": finished.ended.stragglers,
-                "dropped": finished.dropped,
-                "output": finished.output,
-            }))?;
-        } else {
-            if let Some(why) = stopped(&finished) {
+        let progress = if session.out.json { Progress::silent() } else { Progress::to(print) };
+        let timeout = Duration::from_secs(self.timeout);
+        let ran = sandbox.run(&self.command, timeout, self.discard, (progress, cancel)).await?;
+        session.shown(&ran, |_| {
+            if let Some(why) = ran.stopped {
                 tell(format_args!("stopped: {why}"));
             }
-            for change in &changes {
+            for change in &ran.discarded {
                 tell(format_args!("discarded: {}", visible(&change.path.to_string_lossy())));
             }
-            if finished.ended.stragglers > 0 {
-                tell(format_args!("{} processes that it left running were ended", finished.ended.stragglers));
+            if ran.stragglers > 0 {
+                tell(format_args!("{} processes that it left running were ended", ran.stragglers));
             }
-        }
-        let signal = finished.ended.signal.map(|signal| 128 + signal);
-        let code = finished.ended.exit.or(signal).and_then(|code| u8::try_from(code).ok());
+            Ok(())
+        })?;
+        let signal = ran.signal.map(|signal| 128 + signal);
+        let code = ran.exit.or(signal).and_then(|code| u8::try_from(code).ok());
         Ok(ExitCode::from(code.unwrap_or(1)))
     }
 }
 
 /// Shows a command's output as it comes.
-fn show(text: &str) {
+fn print(text: &str) {
     let mut out = io::stdout();
     let text = if out.is_terminal() { visible(text) } else { text.into() };
     // If nobody reads it any more, the command may still have work to do.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-fn stopped(finished: &Finished) -> Option<&'static str> {
-    use claw_sandbox::Stopped;
-    match (finished.reason, finished.ended.stopped) {
-        (Some(Reason::TimedOut), _) => Some("its time was up"),
-        (Some(Reason::Cancelled), _) => Some("it was cancelled"),
-        (None, Some(Stopped::Memory)) => Some("it took more memory than it may"),
-        (None, Some(Stopped::Disk)) => Some("the disk filled up while it ran"),
-        (None, None) => None,
-    }
 }

@@ -13,19 +13,11 @@ use serde_json::json;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output;
 
 const PIECE: usize = 64 * 1024;
 
 /// The options of scrubbing.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  journalctl -u app | clawsmith scrub > app.log
-  clawsmith scrub --report < dump.txt > clean.txt
-  DB_PASSWORD=... CLAWSMITH_SCRUB__VALUES_FROM_ENV=DB_PASSWORD clawsmith scrub < dump.txt
-
-Values of the variables that `scrub.values_from_env` names are removed too, and all that the store keeps
-sealed, also where they are written in base64, hex or percent-encoded.")]
 pub(crate) struct Scrub {
     /// Print on standard error how many secrets of each kind were removed.
     #[arg(long)]
@@ -40,7 +32,7 @@ impl Scrub {
         for value in sealed.unwrap_or_default() {
             match scrubber.clone().with_values([SecretValue::new(value, "value")]) {
                 Ok(more) => scrubber = more,
-                Err(_) => output::tell("note: a secret is too short to be recognised, and passes"),
+                Err(_) => claw_terminal::tell("note: a secret is too short to be recognised, and passes"),
             }
         }
         let mut stream = scrubber.stream();
@@ -81,8 +73,8 @@ fn tell(report: &Report, json: bool) {
         let _ = writeln!(io::stderr(), "{}", json!({ "redacted": report.total(), "kinds": kinds }));
         return;
     }
-    output::tell(format_args!("{} redacted", report.total()));
+    claw_terminal::tell(format_args!("{} redacted", report.total()));
     for (kind, count) in report.iter() {
-        output::tell(format_args!("{count:>8}  {kind}"));
+        claw_terminal::tell(format_args!("{count:>8}  {kind}"));
     }
 }

@@ -6,57 +6,34 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::port::Clock as _;
-use claw_core::store::{KeyUse, SecretPlace, StoreError};
+use claw_core::store::{KeyUse, SecretPlace};
 use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
 use claw_policy::scrub::Weakness;
 use claw_store::vault::{Progress, Retired, Rotated};
-use clawsmith::config::Config;
+use claw_terminal::{Cell, complain, tell};
+use clawsmith::app::Setup;
+use clawsmith::app::words::time;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
-use super::ledger::time;
 use super::prompt;
 use super::tools::runtime;
 use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{Cell, Table, complain, tell};
 
 /// The operations on secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
     /// Seal a value under a name, replacing the stored one.
-    #[command(after_help = "The value is read from standard input, without the line break at its end; on a \
-terminal you are asked for it, and it does not show. It is never an argument: others can read those.
-
-Examples:
-  clawsmith secrets set GITHUB_TOKEN
-  pass show github | clawsmith secrets set GITHUB_TOKEN --agent researcher
-  clawsmith secrets set DEPLOY_KEY < id_ed25519")]
     Set(Named),
     /// List the names; values are never shown.
-    #[command(after_help = "Examples:
-  clawsmith secrets list
-  clawsmith secrets list --json")]
     List,
     /// Remove a secret.
-    #[command(after_help = "Examples:
-  clawsmith secrets remove GITHUB_TOKEN
-  clawsmith secrets remove GITHUB_TOKEN --agent researcher")]
     Remove(Named),
     /// Make a new key and reseal everything with it, while programs keep working.
-    #[command(
-        after_help = "If it is interrupted, run it again: it goes on where it was. The old key is kept, \
-and opens what was sealed with it, until `--retire` takes it away; copies of the database from before need it.
-
-Exit code 1 where a value could not be opened, or a key could not be retired.
-
-Examples:
-  clawsmith secrets rotate
-  clawsmith secrets rotate --retire"
-    )]
     Rotate(Rotate),
 }
 
@@ -64,10 +41,10 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     /// The secret's name, such as `GITHUB_TOKEN`.
-    name: String,
+    name: SecretName,
     /// The agent that owns it [default: all agents].
     #[arg(long, value_name = "ID")]
-    agent: Option<String>,
+    agent: Option<AgentId>,
 }
 
 /// The options of rotating keys.
@@ -93,79 +70,51 @@ impl Secrets {
 }
 
 impl Named {
-    fn place(&self, config: &Config) -> Result<SecretPlace, Failure> {
-        let wrong = |error: claw_core::InvalidId| Failure::usage(error.to_string());
-        let name = SecretName::new(&self.name).map_err(wrong)?;
-        let agent = self.agent.as_ref().map(AgentId::new).transpose().map_err(wrong)?;
-        Ok(SecretPlace { tenant: config.tenant.clone(), agent, name })
+    fn place(&self, setup: &Setup) -> SecretPlace {
+        SecretPlace { tenant: setup.tenant().clone(), agent: self.agent.clone(), name: self.name.clone() }
     }
 
     fn set(&self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
-        let place = self.place(setup.config())?;
+        let place = self.place(&setup);
         if let Some(agent) = &place.agent {
             caller::must_be_set_up(agent.as_str(), &setup)?;
         }
-        let runtime = runtime()?;
-        let Some(value) = prompt::value(&runtime, &shown(&place), EMPTY)? else {
+        let Some(value) = prompt::value(&runtime()?, &shown(&place), EMPTY)? else {
             return Ok(ExitCode::from(130));
         };
-        runtime.block_on(async {
-            let app = setup.open().await?;
-            let put = app.vault().await?.put_secret(&place, &value, SystemClock.now()).await;
-            app.close().await;
-            put.map_err(failed)
+        with_app(&setup, async |app| {
+            Ok(app.vault().await?.put_secret(&place, &value, SystemClock.now()).await?)
         })?;
         // Blanks at its ends are no part of what is looked for.
         if let Some(weakness) = Weakness::of(value.expose_secret().trim()) {
             tell(format_args!("warning: the value of `{}` {weakness}", place.name));
         }
-        if session.out.json {
-            session.out.json(&json!({ "set": place }))?;
-        } else {
-            session.out.line(format_args!("{} is stored encrypted", shown(&place)))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        session.told(&json!({ "set": place }), format_args!("{} is stored encrypted", shown(&place)))
     }
 
     fn remove(&self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let place = self.place(setup.config())?;
-        let removed = with_app(&setup, async |app| app.store().remove_secret(&place).await.map_err(failed))?;
-        if !removed {
+        let place = self.place(&session.load()?);
+        if !session.app(async |app| app.store().remove_secret(&place).await)? {
             let failure = Failure::failed(format!("there is no {}", shown(&place)));
             return Err(failure.hint("clawsmith secrets list"));
         }
-        if session.out.json {
-            session.out.json(&json!({ "removed": place }))?;
-        } else {
-            session.out.line(format_args!("{} is removed", shown(&place)))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        session.told(&json!({ "removed": place }), format_args!("{} is removed", shown(&place)))
     }
 }
 
 fn list(session: &mut Session) -> Outcome {
-    let setup = session.load()?;
-    let cards = with_app(&setup, async |app| app.store().secrets(app.tenant()).await.map_err(failed))?;
-    if session.out.json {
-        session.out.json(&cards)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if cards.is_empty() {
-        session.out.line(format_args!("no secrets of tenant `{}`", setup.config().tenant))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["name", "agent", "written"]);
-    for card in &cards {
-        let agent = match &card.place.agent {
-            Some(agent) => Cell::new(agent),
-            None => Cell::quiet("all"),
-        };
-        table.row([Cell::strong(&card.place.name), agent, Cell::quiet(time(card.at))]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
+    let cards = session.app(async |app| app.store().secrets(app.tenant()).await)?;
+    let empty = format!("no secrets of tenant `{}`", session.load()?.tenant());
+    session.list(
+        &cards,
+        &empty,
+        &[
+            ("name", &|card| Cell::strong(&card.place.name)),
+            ("agent", &|card| card.place.agent.as_ref().map_or_else(|| Cell::quiet("all"), Cell::new)),
+            ("written", &|card| Cell::quiet(time(card.at))),
+        ],
+    )
 }
 
 impl Rotate {
@@ -181,11 +130,11 @@ impl Rotate {
             let vault = app.vault().await?;
             let is_ours = vault.keys().is_ours_to_change();
             if self.retire {
-                let retired = vault.retire(tell).await.map_err(failed)?;
+                let retired = vault.retire(tell).await?;
                 end_progress(shows);
                 report_retired(session, &retired)
             } else {
-                let rotated = vault.rotate(tell).await.map_err(failed)?;
+                let rotated = vault.rotate(tell).await?;
                 end_progress(shows);
                 report_rotated(session, &rotated, is_ours)
             }
@@ -262,9 +211,4 @@ fn shown(place: &SecretPlace) -> String {
         Some(agent) => format!("secret `{}` of agent `{agent}`", place.name),
         None => format!("secret `{}`", place.name),
     }
-}
-
-/// Converts a store's error, which says itself what happened and what to try.
-fn failed(error: StoreError) -> Failure {
-    Failure::failed(error.to_string())
 }

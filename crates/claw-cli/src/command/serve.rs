@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use claw_gateway::{GatewayOptions, ReloadOptions};
+use claw_terminal::tell;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,19 +17,9 @@ use tokio::sync::Notify;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::tell;
 
 /// The address to listen on.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Every request needs a key: `clawsmith api-keys create` makes one. SIGTERM and Ctrl-C end it: \
-requests and runs have `gateway.drain_secs` to finish, and what is left of a run is taken up by the next start. SIGHUP, \
-and a change of the configuration file, reload the configuration.
-
-Examples:
-  clawsmith serve
-  clawsmith serve --listen 127.0.0.1:8080"
-)]
 pub(crate) struct Serve {
     /// The address and port, instead of `gateway.listen`; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT")]

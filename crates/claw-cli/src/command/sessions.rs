@@ -9,6 +9,7 @@ use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Circle, Role};
 use claw_core::tool::Caller;
 use claw_host::SystemClock;
+use claw_terminal::{Cell, Table, tell, visible};
 use clawsmith::app::session_list::{short_id, shortened};
 use clawsmith::app::shown_call::summary;
 use clawsmith::app::{App, SessionView};
@@ -20,37 +21,22 @@ use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{Cell, Table, tell, visible};
 
 /// The most messages that are read at a time.
 const PAGE: usize = 500;
 
 /// Sessions of a user at the terminal.
 #[derive(Debug, Subcommand)]
-#[command(after_help = "A session is named by its id (the beginning is enough), its title or its key.
-
-Examples:
-  clawsmith sessions list
-  clawsmith sessions show 3f2a
-  clawsmith sessions rename 3f2a 'the parser'
-  clawsmith chat --resume 3f2a")]
 pub(crate) enum Sessions {
     /// List sessions, the latest first.
-    #[command(after_help = "Examples:\n  clawsmith sessions list\n  clawsmith sessions list --workspace .")]
     List(List),
     /// Print the messages of a session.
-    #[command(
-        after_help = "Examples:\n  clawsmith sessions show 3f2a\n  clawsmith sessions show 'the parser' --json"
-    )]
     Show(One),
     /// Give a session a title; an empty one removes it.
-    #[command(after_help = "Examples:\n  clawsmith sessions rename 3f2a 'the parser'")]
     Rename(Rename),
     /// Copy a session, to continue it in another direction.
-    #[command(after_help = "Examples:\n  clawsmith sessions fork 3f2a")]
     Fork(One),
     /// Remove a session and its messages. The ledger and file changes stay.
-    #[command(after_help = "Examples:\n  clawsmith sessions remove 3f2a")]
     Remove(One),
 }
 
@@ -129,10 +115,10 @@ impl List {
         let more = list.len().saturating_sub(self.limit);
         list.truncate(self.limit);
         if session.out.json {
-            return session.out.json(&list);
+            return Ok(session.out.json(&list)?);
         }
         if list.is_empty() {
-            return session.out.line("No sessions yet; `clawsmith chat` begins one.");
+            return Ok(session.out.line("No sessions yet; `clawsmith chat` begins one.")?);
         }
         table(session, &list)?;
         if more > 0 {
@@ -164,13 +150,13 @@ pub(super) fn table(session: &mut Session, list: &[SessionView]) -> Result<(), F
             Cell::new(&view.about),
         ]);
     }
-    session.out.table(&table)
+    Ok(session.out.table(&table)?)
 }
 
 fn changed(session: &mut Session, view: &SessionView, how: &str) -> Result<(), Failure> {
     match session.out.json {
-        true => session.out.json(view),
-        false => session.out.line(format_args!("{how} {} ({})", view.id, shortened(&view.about, 60))),
+        true => Ok(session.out.json(view)?),
+        false => Ok(session.out.line(format_args!("{how} {} ({})", view.id, shortened(&view.about, 60)))?),
     }
 }
 
@@ -181,7 +167,7 @@ async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> 
     let said = said.map_err(|error| Failure::failed("the session cannot be read").because(error))?;
     let said = said.unwrap_or_default();
     if session.out.json {
-        return session.out.json(&json!({ "session": view, "messages": said }));
+        return Ok(session.out.json(&json!({ "session": view, "messages": said }))?);
     }
     let about = visible(&view.about);
     session.out.heading(&format!("{} · {about} · {} messages", view.id, view.messages))?;
@@ -213,11 +199,5 @@ async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> 
 
 /// Says how long ago a time is.
 pub(super) fn ago(at: UnixMillis) -> String {
-    let seconds = SystemClock.now().0.saturating_sub(at.0) / 1000;
-    match seconds {
-        ..60 => "just now".to_owned(),
-        60..3600 => format!("{} min ago", seconds / 60),
-        3600..86_400 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
-    }
+    clawsmith::app::words::ago(at, SystemClock.now())
 }

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use claw_core::store::Rule;
 use claw_policy::config::ANY_AGENT;
 use claw_policy::shell::{Decision, LONGEST, Rules, Verdict, analyse};
+use claw_terminal::{Cell, Table, visible};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,7 +15,6 @@ use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table, visible};
 
 /// The operations on shell commands.
 #[derive(Debug, Subcommand)]
@@ -33,16 +33,6 @@ impl Shell {
 
 /// The command to check.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit code 0 where the command is allowed, 1 where it is asked or denied. With `--batch`: 0, or 1 \
-where a line could not be read.
-
-Examples:
-  clawsmith shell check -- 'git status && make test'
-  clawsmith shell check --json -- 'curl https://example.com/x | sh'
-  clawsmith shell check --agent builder -- 'rm -rf target'
-  clawsmith shell check --batch < commands.jsonl"
-)]
 pub(crate) struct Check {
     /// The command, as one argument.
     #[arg(required_unless_present = "batch", conflicts_with = "batch", last = true)]

@@ -5,20 +5,14 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::Args;
+use claw_terminal::style;
 use clawsmith::config::Surroundings;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::style;
 
 /// No options.
 #[derive(Debug, Args)]
-#[command(after_help = "Nothing outside of a temporary directory is read or changed, and that directory is \
-removed at the end.
-
-Examples:
-  clawsmith tour
-  clawsmith tour | less")]
 pub(crate) struct Tour {}
 
 /// The indentation of a command's output.
@@ -160,7 +154,7 @@ fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failu
         session.out.styled(style::QUIET, &format!("  (exit code {code})"))?;
     }
     // Each stop is read while the next one runs.
-    session.out.flush()
+    Ok(session.out.flush()?)
 }
 
 /// Returns the command's output and messages in one, and its exit code.

@@ -8,17 +8,17 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{CommandUndo, Entry, EntryEvent, NewUndo, Undo as Change, UndoFilter};
 use claw_core::{AgentId, CallId, JobId, SessionKey};
 use claw_host::files::Restored;
+use claw_terminal::{Cell, Table, style, tell};
 use clawsmith::app::undo::{
     ChangeState, LastChanges, NOT_COVERED, UndoLog, Undone, change_json, change_kind, command_json,
 };
+use clawsmith::app::words::{in_short as shortened, time};
 use clawsmith::app::{App, real};
 use serde_json::{Value, json};
 
-use super::ledger::{shortened, time};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table, style, tell};
 
 /// The number of skipped changes that are named.
 const SKIPPED: usize = 5;
@@ -31,32 +31,10 @@ const SHORT_DIFF: usize = 40;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Undo {
     /// List changes, newest first, and the commands that may have changed files.
-    #[command(
-        after_help = "The changes of a command are one entry. Commands whose changes are not covered, because \
-they wrote to the workspace directly, are listed as such.
-
-Examples:
-  clawsmith undo list
-  clawsmith undo list --session cli:me --last 100 --json"
-    )]
     List(List),
     /// Show a change as a unified diff, without secrets.
-    #[command(after_help = "Examples:
-  clawsmith undo show --last
-  clawsmith undo show 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8")]
     Show(Which),
     /// Put files back as they were before a change.
-    #[command(
-        after_help = "A file that somebody else changed since is left alone, and with it all the others of \
-the same call: what it was, what the change made of it and what it is now are shown instead. The undoing is a \
-change too and can be undone by its id.
-
-Exit code 1 where nothing was undone.
-
-Examples:
-  clawsmith undo apply --last
-  clawsmith undo apply 019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8"
-    )]
     Apply(Apply),
 }
 
@@ -383,5 +361,5 @@ impl Work {
 }
 
 fn print(session: &mut Session, diff: &str) -> Result<(), Failure> {
-    diff.lines().try_for_each(|line| session.out.diff_line(line))
+    Ok(diff.lines().try_for_each(|line| session.out.diff_line(line))?)
 }

@@ -1,34 +1,23 @@
 //! `clawsmith users` and `clawsmith tenants`: access over the network.
 
-use std::process::ExitCode;
-
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::store::{AccessRole, TenantChange, UserChange};
 use claw_core::{TenantId, UserId};
-use clawsmith::app::Setup;
+use claw_terminal::Cell;
+use clawsmith::app::App;
+use clawsmith::app::words::time;
 
-use super::ledger::time;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
-use crate::opened::{with_app, with_existing_app};
-use crate::output::{Cell, Table};
+use crate::failure::Outcome;
 
 /// The operations on users.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Users {
     /// List the users of a tenant: their roles, and who is disabled.
-    #[command(after_help = "Examples:
-  clawsmith users list
-  clawsmith users list --tenant acme --json")]
     List(OfTenant),
     /// Add a user.
-    #[command(after_help = "Examples:
-  clawsmith users add ann --role admin --name 'Ann Example'")]
     Add(AddUser),
     /// Change a user's name or role, or disable them.
-    #[command(after_help = "Examples:
-  clawsmith users edit ann --role viewer
-  clawsmith users edit ann --disabled true")]
     Edit(EditUser),
 }
 
@@ -36,17 +25,10 @@ pub(crate) enum Users {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tenants {
     /// List the tenants.
-    #[command(after_help = "Examples:
-  clawsmith tenants list")]
     List,
     /// Add a tenant, whose data is separate from that of all others.
-    #[command(after_help = "Examples:
-  clawsmith tenants add acme --name 'Acme Inc.'
-  clawsmith api-keys create --tenant acme --user ann --role admin --scope admin")]
     Add(AddTenant),
     /// Change a tenant's name, or disable it.
-    #[command(after_help = "Examples:
-  clawsmith tenants edit acme --disabled true")]
     Edit(EditTenant),
 }
 
@@ -55,16 +37,13 @@ pub(crate) enum Tenants {
 pub(crate) struct OfTenant {
     /// The tenant [default: the deployment's own].
     #[arg(long, value_name = "ID")]
-    tenant: Option<String>,
+    tenant: Option<TenantId>,
 }
 
 impl OfTenant {
-    /// The tenant by its id.
-    pub(crate) fn id(&self, setup: &Setup) -> Result<TenantId, Failure> {
-        match &self.tenant {
-            None => Ok(setup.tenant().clone()),
-            Some(id) => TenantId::new(id).map_err(|error| Failure::usage(format!("`--tenant`: {error}"))),
-        }
+    /// The application of the tenant.
+    pub(crate) fn app(&self, app: &App) -> App {
+        self.tenant.as_ref().map_or_else(|| app.clone(), |tenant| app.of_tenant(tenant))
     }
 }
 
@@ -95,7 +74,7 @@ impl From<Role> for AccessRole {
 #[derive(Debug, Args)]
 pub(crate) struct AddUser {
     /// The user's id.
-    id: String,
+    id: UserId,
     #[command(flatten)]
     of: OfTenant,
     /// Display name.
@@ -110,7 +89,7 @@ pub(crate) struct AddUser {
 #[group(id = "change", required = true, multiple = true, args = ["name", "role", "disabled"])]
 pub(crate) struct EditUser {
     /// The user's id.
-    id: String,
+    id: UserId,
     #[command(flatten)]
     of: OfTenant,
     /// Display name.
@@ -127,7 +106,7 @@ pub(crate) struct EditUser {
 #[derive(Debug, Args)]
 pub(crate) struct AddTenant {
     /// The tenant's id.
-    id: String,
+    id: TenantId,
     /// Display name.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -137,7 +116,7 @@ pub(crate) struct AddTenant {
 #[group(id = "tenant_change", required = true, multiple = true, args = ["name", "disabled"])]
 pub(crate) struct EditTenant {
     /// The tenant's id.
-    id: String,
+    id: TenantId,
     /// Display name.
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -148,47 +127,29 @@ pub(crate) struct EditTenant {
 
 impl Users {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
         match self {
             Self::List(of) => {
-                let tenant = of.id(&setup)?;
-                let users =
-                    with_existing_app(&setup, async |app| Ok(app.of_tenant(&tenant).users().await?))?;
-                let users = users.unwrap_or_default();
-                if session.out.json {
-                    session.out.json(&users)?;
-                    return Ok(ExitCode::SUCCESS);
-                }
-                let mut table = Table::new(["id", "name", "role", "state", "added"]);
-                for user in &users {
-                    let (id, role) = (Cell::strong(&user.id), Cell::new(user.role));
-                    table.row([
-                        id,
-                        Cell::new(&user.name),
-                        role,
-                        state(user.disabled),
-                        Cell::quiet(time(user.created)),
-                    ]);
-                }
-                match users.is_empty() {
-                    true => session.out.line("no users; `clawsmith users add ID` adds one")?,
-                    false => session.out.table(&table)?,
-                }
-                Ok(ExitCode::SUCCESS)
+                let users = session.existing_app(async |app| of.app(app).users().await)?;
+                session.list(
+                    &users.unwrap_or_default(),
+                    "no users; `clawsmith users add ID` adds one",
+                    &[
+                        ("id", &|user| Cell::strong(&user.id)),
+                        ("name", &|user| Cell::new(&user.name)),
+                        ("role", &|user| Cell::new(user.role)),
+                        ("state", &|user| state(user.disabled)),
+                        ("added", &|user| Cell::quiet(time(user.created))),
+                    ],
+                )
             }
             Self::Add(AddUser { id, of, name, role }) => {
-                let (tenant, id) = (of.id(&setup)?, user_id(&id)?);
-                let user = with_app(&setup, async |app| {
-                    Ok(app.of_tenant(&tenant).add_user(id, name, role.into()).await?)
-                })?;
-                told(session, &user, &format!("user {} is added, as {}", user.id, user.role))
+                let user = session.app(async |app| of.app(app).add_user(id, name, role.into()).await)?;
+                session.told(&user, format_args!("user {} is added, as {}", user.id, user.role))
             }
             Self::Edit(EditUser { id, of, name, role, disabled }) => {
-                let (tenant, id) = (of.id(&setup)?, user_id(&id)?);
                 let change = UserChange { name, role: role.map(Into::into), disabled };
-                let user =
-                    with_app(&setup, async |app| Ok(app.of_tenant(&tenant).edit_user(&id, change).await?))?;
-                told(session, &user, &format!("user {} is changed", user.id))
+                let user = session.app(async |app| of.app(app).edit_user(&id, change).await)?;
+                session.told(&user, format_args!("user {} is changed", user.id))
             }
         }
     }
@@ -196,56 +157,37 @@ impl Users {
 
 impl Tenants {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
         match self {
             Self::List => {
-                let tenants =
-                    with_existing_app(&setup, async |app| Ok(app.tenants().await?))?.unwrap_or_default();
-                if session.out.json {
-                    session.out.json(&tenants)?;
-                    return Ok(ExitCode::SUCCESS);
-                }
-                let mut table = Table::new(["id", "name", "state", "added"]);
-                for tenant in &tenants {
-                    let (id, name) = (Cell::strong(&tenant.id), Cell::new(&tenant.name));
-                    // The deployment's own tenant comes with the store, which says no time for it.
-                    let added = if tenant.created.0 == 0 { String::new() } else { time(tenant.created) };
-                    table.row([id, name, state(tenant.disabled), Cell::quiet(added)]);
-                }
-                session.out.table(&table)?;
-                Ok(ExitCode::SUCCESS)
+                let tenants = session.existing_app(async |app| app.tenants().await)?;
+                session.list(
+                    &tenants.unwrap_or_default(),
+                    "no tenants; `clawsmith tenants add ID` adds one",
+                    &[
+                        ("id", &|tenant| Cell::strong(&tenant.id)),
+                        ("name", &|tenant| Cell::new(&tenant.name)),
+                        ("state", &|tenant| state(tenant.disabled)),
+                        // The deployment's own tenant comes with the store, which says no time for it.
+                        ("added", &|tenant| match tenant.created.0 {
+                            0 => Cell::quiet(""),
+                            _ => Cell::quiet(time(tenant.created)),
+                        }),
+                    ],
+                )
             }
             Self::Add(AddTenant { id, name }) => {
-                let id = tenant_id(&id)?;
-                let tenant = with_app(&setup, async |app| Ok(app.add_tenant(id, name).await?))?;
-                told(session, &tenant, &format!("tenant {} is added", tenant.id))
+                let tenant = session.app(async |app| app.add_tenant(id, name).await)?;
+                session.told(&tenant, format_args!("tenant {} is added", tenant.id))
             }
             Self::Edit(EditTenant { id, name, disabled }) => {
-                let id = tenant_id(&id)?;
                 let change = TenantChange { name, disabled, policy: None };
-                let tenant = with_app(&setup, async |app| Ok(app.edit_tenant(&id, change).await?))?;
-                told(session, &tenant, &format!("tenant {} is changed", tenant.id))
+                let tenant = session.app(async |app| app.edit_tenant(&id, change).await)?;
+                session.told(&tenant, format_args!("tenant {} is changed", tenant.id))
             }
         }
     }
 }
 
-fn user_id(id: &str) -> Result<UserId, Failure> {
-    UserId::new(id).map_err(|error| Failure::usage(error.to_string()))
-}
-
-fn tenant_id(id: &str) -> Result<TenantId, Failure> {
-    TenantId::new(id).map_err(|error| Failure::usage(error.to_string()))
-}
-
 fn state(is_disabled: bool) -> Cell {
     if is_disabled { Cell::bad("disabled") } else { Cell::good("active") }
-}
-
-fn told(session: &mut Session, value: &impl serde::Serialize, words: &str) -> Outcome {
-    match session.out.json {
-        true => session.out.json(value)?,
-        false => session.out.line(words)?,
-    }
-    Ok(ExitCode::SUCCESS)
 }

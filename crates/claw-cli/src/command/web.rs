@@ -27,17 +27,6 @@ impl Web {
 
 /// The page, and the form of its text.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "It is a call of `web_fetch`: policy, approvals, ledger and scrubbing hold. Private addresses are \
-refused, unless `web.private_origins` names them.
-
-Exit codes: 0 done, 1 the page could not be fetched, 2 usage, 3 refused.
-
-Examples:
-  clawsmith web fetch https://example.com
-  clawsmith web fetch https://example.com/feed.xml --mode text
-  clawsmith web fetch https://example.com --max-chars 2000 --json"
-)]
 pub(crate) struct Fetch {
     /// Address of the page, with `http://` or `https://`.
     url: String,
@@ -79,17 +68,6 @@ impl Fetch {
 
 /// The query, and filters on its results.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "It is a call of `web_search`. Providers and their order are set in `web.search`; keys are kept with \
-`clawsmith secrets set web-brave` and the like. DuckDuckGo needs none.
-
-Exit codes: 0 done, 1 no provider answered, 2 usage, 3 refused.
-
-Examples:
-  clawsmith web search rust async book
-  clawsmith web search 'tram timetable' --country de --lang de --count 3
-  clawsmith web search elections --freshness pw --json"
-)]
 pub(crate) struct Search {
     /// Words to search for.
     #[arg(required = true)]

@@ -46,6 +46,8 @@ pub enum FactsFrom {
         key: DocumentKey,
         /// The version; nothing is stored if the stored document has another one.
         version: u64,
+        /// The model that extracted them, as `provider/model`.
+        model: String,
     },
     /// A person; earlier facts stay.
     Person(GraphOwner),

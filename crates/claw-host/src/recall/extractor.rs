@@ -6,7 +6,7 @@
 
 mod reading;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Extractor {
             }
             for document in work {
                 match self.facts(&document).await {
-                    Ok(facts) => self.keep(&document, facts, &mut done).await?,
+                    Ok(read) => self.keep(&document, read, &mut done).await?,
                     Err(failed) => {
                         done.failed += 1;
                         self.fail(&document, failed).await?;
@@ -146,13 +146,11 @@ impl Extractor {
     async fn keep(
         &self,
         work: &ExtractionWork,
-        facts: NewFacts,
+        (facts, model): (NewFacts, String),
         done: &mut Extracted,
     ) -> Result<(), StoreError> {
-        let (entities, from) = (
-            facts.entities.len() as u64,
-            FactsFrom::Document { key: work.key.clone(), version: work.version },
-        );
+        let entities = facts.entities.len() as u64;
+        let from = FactsFrom::Document { key: work.key.clone(), version: work.version, model };
         match self.store.keep_facts(&from, facts, SystemClock.now()).await {
             Ok(KeptFacts { is_stale: true, .. }) => {} // A newer version is work of its own.
             Ok(kept) => {
@@ -170,8 +168,9 @@ impl Extractor {
         Ok(())
     }
 
-    /// The facts that a model finds in a document.
-    async fn facts(&self, work: &ExtractionWork) -> Result<NewFacts, Failed> {
+    /// The facts that a model finds in a document, and the name of the model. If a fallback answered for some of the
+    /// pieces, both are named.
+    async fn facts(&self, work: &ExtractionWork) -> Result<(NewFacts, String), Failed> {
         let lines: Vec<&str> = work.text.lines().collect();
         let mut pieces: VecDeque<Range<usize>> = cut(&lines).into();
         if pieces.len() > MOST_PIECES {
@@ -182,6 +181,7 @@ impl Extractor {
             );
             return Err(Failed { why, passes: false, retry_after: None });
         }
+        let mut models = BTreeSet::new();
         let mut reading = Reading::new(&work.key.path, self.options.min_confidence);
         while let Some(piece) = pieces.pop_front() {
             let blank = lines.get(piece.clone()).unwrap_or_default();
@@ -189,6 +189,7 @@ impl Extractor {
                 continue;
             }
             let answer = self.ask(work, &lines, &piece).await?;
+            models.insert(format!("{}/{}", answer.provider, answer.model));
             let read = match answer.stop {
                 Stop::Length => Err("its answer was cut off".to_owned()),
                 _ => reading.take(&words(&answer), piece.clone()),
@@ -203,7 +204,7 @@ impl Extractor {
             pieces.push_front(middle..piece.end);
             pieces.push_front(piece.start..middle);
         }
-        Ok(reading.facts())
+        Ok((reading.facts(), models.into_iter().collect::<Vec<_>>().join(", ")))
     }
 
     async fn ask(

@@ -16,6 +16,8 @@ const SOFT: f64 = 60.0;
 const LONGEST: usize = 1_600;
 /// The most lines without text between neighbours.
 const GAP: u64 = 3;
+/// The ranks by which a passage may lie behind the hit that it joins: text that ranks far below would only take up room.
+const BEHIND: usize = 10;
 /// The share of common runs of three words above which passages count as the same.
 const SAME: f64 = 0.8;
 
@@ -28,6 +30,8 @@ struct Candidate {
 
 /// Passages that make one hit.
 struct Group {
+    /// The rank of its best passage, counted from 0.
+    rank: usize,
     key: DocumentKey,
     version: u64,
     provenance: Provenance,
@@ -53,13 +57,14 @@ pub(super) fn hits(
     // The score is scaled so that a user's passage that is first in every list has 1.
     let best = lists / (SOFT + 1.0) * weight(MemoryOwner::User);
     let mut groups: Vec<Group> = Vec::new();
-    for candidate in different(fused(by_words, similar)) {
-        if let Some(at) = groups.iter().position(|group| group.takes(&candidate)) {
+    for (rank, candidate) in different(fused(by_words, similar)).enumerate() {
+        let joins = groups.iter().position(|group| rank <= group.rank + BEHIND && group.takes(&candidate));
+        if let Some(at) = joins {
             if let Some(group) = groups.get_mut(at) {
                 group.add(candidate);
             }
         } else if groups.len() < limit {
-            groups.push(Group::of(candidate));
+            groups.push(Group::of(rank, candidate));
         }
     }
     groups.into_iter().map(|group| group.hit(best)).collect()
@@ -175,10 +180,10 @@ fn share(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
 }
 
 impl Group {
-    fn of(Candidate { found, score, similarity }: Candidate) -> Self {
+    fn of(rank: usize, Candidate { found, score, similarity }: Candidate) -> Self {
         let Found { key, version, provenance, passage, words } = found;
         let heading = passage.heading.clone();
-        Self { key, version, provenance, heading, parts: vec![passage], score, words, similarity }
+        Self { rank, key, version, provenance, heading, parts: vec![passage], score, words, similarity }
     }
 
     /// Returns whether a passage directly precedes or follows this group, in the same section, and fits.

@@ -61,7 +61,7 @@ impl StoredGraph {
                 let place = |similar: &claw_core::store::SimilarPassage| {
                     let passage = &similar.found.passage;
                     let (path, start_line) = (similar.found.key.path.clone(), passage.first_line);
-                    (owner(&similar.found.key), GraphSource { path, start_line, end_line: passage.last_line })
+                    (owner(&similar.found.key), GraphSource::new(path, start_line, passage.last_line))
                 };
                 let places: Vec<(MemoryOwner, GraphSource)> = passages.iter().map(place).collect();
                 (self.store.entities_in(reader, &places, Some(as_of)).await?, None)

@@ -1,11 +1,11 @@
 //! Waits for a tool, within its time limit.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claw_core::tool::{ErrorKind, Output, ToolError};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,44 +21,84 @@ pub(super) struct Bounds {
 #[derive(Debug, Clone)]
 pub struct TimeLimit {
     limit: Duration,
+    pauses: Arc<Pauses>,
+}
+
+/// The time that does not count. Most calls ask nobody, and pay one small allocation for it.
+#[derive(Debug, Default)]
+struct Pauses {
+    state: Mutex<PauseState>,
+    /// Rings when the last approval was answered.
+    resumed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct PauseState {
     /// The number of pending approvals.
-    open: Arc<watch::Sender<usize>>,
+    open: usize,
+    /// The time when the first of them was asked.
+    since: Option<Instant>,
+    /// The time of pauses that are over and were not added to the limit yet.
+    passed: Duration,
+}
+
+impl Pauses {
+    fn state(&self) -> MutexGuard<'_, PauseState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Holds a limit of time until it is dropped.
 #[derive(Debug)]
-pub struct Paused(Arc<watch::Sender<usize>>);
+pub struct Paused(Arc<Pauses>);
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open = open.saturating_sub(1));
+        let mut state = self.0.state();
+        state.open = state.open.saturating_sub(1);
+        if state.open == 0 {
+            let begun = state.since.take();
+            state.passed += begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+            drop(state);
+            self.0.resumed.notify_one();
+        }
     }
 }
 
 impl TimeLimit {
     /// A limit that nothing holds yet.
     pub fn new(limit: Duration) -> Self {
-        Self { limit, open: Arc::new(watch::Sender::new(0)) }
+        Self { limit, pauses: Arc::default() }
     }
 
     /// Holds the limit: time that passes until the value is dropped does not count.
     #[must_use]
     pub fn pause(&self) -> Paused {
-        self.open.send_modify(|open| *open += 1);
-        Paused(Arc::clone(&self.open))
+        let mut state = self.pauses.state();
+        state.open += 1;
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
+        Paused(Arc::clone(&self.pauses))
     }
 
     /// Waits until the time is over.
     pub async fn over(&self) {
-        let (mut left, mut open) = (self.limit, self.open.subscribe());
+        let Some(mut deadline) = Instant::now().checked_add(self.limit) else {
+            return std::future::pending().await;
+        };
         loop {
-            // The sender lives in this value, so waiting cannot fail.
-            let _ = open.wait_for(|open| *open == 0).await;
-            let begun = Instant::now();
-            tokio::select! {
-                () = tokio::time::sleep(left) => return,
-                _ = open.wait_for(|open| *open > 0) => left = left.saturating_sub(begun.elapsed()),
+            tokio::time::sleep_until(deadline).await;
+            // Pauses are looked at once the time seems over, so that a call without one costs nothing more.
+            if self.pauses.state().open > 0 {
+                self.pauses.resumed.notified().await;
             }
+            let mut state = self.pauses.state();
+            let passed = std::mem::take(&mut state.passed);
+            if passed.is_zero() && state.open == 0 {
+                return;
+            }
+            drop(state);
+            deadline += passed;
         }
     }
 }

@@ -142,25 +142,30 @@ impl Trip<'_> {
             analysis,
             sights: &judged.sights,
         };
-        policy::judge(&self.approvals(), &circumstances)
+        self.with_approvals(|rules| policy::judge(rules, &circumstances))
     }
 
     /// The way in which the call's commands see the workspace. If changes have to be reviewed before they are
     /// applied, only a layer will do.
     pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
-        let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
-        let of_writing = self.approvals().of_effect(Effect::Write).map(|(rule, _)| rule);
-        let looked_at =
-            mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny));
+        let is_looked_at = || {
+            let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
+            let of_writing =
+                self.with_approvals(|rules| rules.of_effect(Effect::Write).map(|(rule, _)| rule));
+            mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny))
+        };
         match analysis.access() {
-            WorkspaceAccess::Layer if looked_at => WorkspaceAccess::OnlyLayer,
+            WorkspaceAccess::Layer if is_looked_at() => WorkspaceAccess::OnlyLayer,
             access => access,
         }
     }
 
     /// When a person is asked: by the rules of now, in the mode of the call's run.
-    pub(super) fn approvals(&self) -> Arc<ApprovalConfig> {
-        self.executor.approvals_in(self.request.narrowing.as_ref())
+    pub(super) fn with_approvals<T>(&self, read: impl FnOnce(&ApprovalConfig) -> T) -> T {
+        match &self.request.narrowing {
+            None => read(&self.executor.0.approvals.load()),
+            narrowing => read(&self.executor.approvals_in(narrowing.as_ref())),
+        }
     }
 
     /// The files that the call may reach under the current rules.
@@ -248,7 +253,8 @@ impl Trip<'_> {
             sights.extend(guard::look_at_sessions(self.offer, sessions).await?);
             sights.extend(guard::look_at_skills(self.executor, self.offer, &skills, &scope).await?);
             let (cancel, access) = (&self.request.cancel, self.access(analysis));
-            let (network, reads_only) = (analysis.network, self.approvals().denies_writing());
+            let (network, reads_only) =
+                (analysis.network, self.with_approvals(ApprovalConfig::denies_writing));
             let judged = guard::Looking { plan, effects, network, access, reads_only, scope: &scope };
             sights.extend(guard::look_at_commands(self.offer, &commands, judged, cancel).await?);
             sights.extend(guard::look_at_programs(self.offer, &logins, judged, cancel).await?);

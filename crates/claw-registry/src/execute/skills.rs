@@ -1,6 +1,8 @@
 //! Skills in use: the directories that a call can read for them, and the tools that they exclude.
 
-use claw_core::port::Owner;
+use std::sync::{Arc, LazyLock};
+
+use claw_core::port::{ActiveSkills, Owner};
 use claw_core::skill::SkillCard;
 use claw_core::tool::{Meta, Need, ToolError};
 
@@ -19,6 +21,12 @@ impl Executor {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// No skills in use, shared by all calls.
+pub(super) fn none() -> Arc<ActiveSkills> {
+    static NONE: LazyLock<Arc<ActiveSkills>> = LazyLock::new(Arc::default);
+    Arc::clone(&NONE)
 }
 
 /// The tool that starts using a skill.

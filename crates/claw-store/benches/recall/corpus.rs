@@ -179,7 +179,7 @@ struct Note {
 }
 
 /// A number that depends on two others and looks like none of them.
-fn mix(one: usize, other: usize) -> usize {
+pub(crate) fn mix(one: usize, other: usize) -> usize {
     let mut number =
         (one as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (other as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     number ^= number >> 29;

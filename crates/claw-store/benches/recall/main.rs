@@ -1,20 +1,25 @@
 //! The recall of memory search: the share of relevant notes that it returns, against FTS5 over chunks of 400
 //! tokens.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines: the share of the notes that answer, within 5 hits, within 10, and within the
-//! first 5,000 characters returned.
+//! Two sets: the one that the ranking was chosen on, and one that was held out. Prints `name<TAB>value<TAB>unit` lines: the
+//! share of the notes that answer, within 5 hits, within 10, and within the first 2,500, 5,000 and 10,000 characters
+//! returned. Vectors are measured if `CLAWSMITH_BENCH_MODEL` names the directory of a local model
+//! (`scripts/with-word-vectors.sh` makes one). `tuning` or `held-out` as an argument measures one set alone.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
 mod corpus;
+mod held_out;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use claw_core::port::{MemoryHost as _, MemoryQuery, MemoryReader, UnixMillis};
+use claw_core::port::{Embedder, MemoryHost as _, MemoryQuery, MemoryReader, UnixMillis};
 use claw_core::store::{DocumentKey, Documents as _, Shelf};
 use claw_core::{AgentId, NodeId, TenantId};
 use claw_host::recall::StoredMemory;
+use claw_llm::LocalEmbedder;
 use claw_store::SqliteStore;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
@@ -23,17 +28,17 @@ use self::corpus::{Corpus, Kind, Question};
 
 /// The number of hits requested.
 const HITS: usize = 40;
-/// Characters that a prompt has room for.
-const ROOM: usize = 5_000;
+/// Characters that a prompt has room for; the second is the one that kinds are compared by.
+const ROOMS: [usize; 3] = [2_500, 5_000, 10_000];
 /// Bytes of a chunk of 400 tokens.
 const CHUNK: usize = 1_600;
 
-/// Shares of evidence: within 5 hits, within 10, within [`ROOM`]; and how many characters 5 hits have.
+/// Shares of evidence: within 5 hits, within 10, within each of [`ROOMS`]; and how many characters 5 hits have.
 #[derive(Default, Clone, Copy)]
 struct Shares {
     five: f64,
     ten: f64,
-    room: f64,
+    rooms: [f64; 3],
     length: f64,
     questions: f64,
 }
@@ -44,10 +49,11 @@ impl Shares {
             |text: &str| question.evidence.iter().filter(|note| text.contains(note.as_str())).count() as f64;
         let share = |text: &str| whole(text) / question.evidence.len() as f64;
         let first = |count: usize| hits[..count.min(hits.len())].join("\n\n");
-        let room: String = first(hits.len()).chars().take(ROOM).collect();
         self.five += share(&first(5));
         self.ten += share(&first(10));
-        self.room += share(&room);
+        for (sum, room) in self.rooms.iter_mut().zip(ROOMS) {
+            *sum += share(&first(hits.len()).chars().take(room).collect::<String>());
+        }
         self.length += first(5).chars().count() as f64;
         self.questions += 1.0;
     }
@@ -56,7 +62,9 @@ impl Shares {
         let percent = |sum: f64| 100.0 * sum / self.questions;
         println!("{name}: evidence in 5 hits\t{:.1}\t%", percent(self.five));
         println!("{name}: evidence in 10 hits\t{:.1}\t%", percent(self.ten));
-        println!("{name}: evidence in 5,000 characters\t{:.1}\t%", percent(self.room));
+        for (sum, room) in self.rooms.iter().zip(ROOMS) {
+            println!("{name}: evidence in {room} characters\t{:.1}\t%", percent(*sum));
+        }
         println!("{name}: characters of 5 hits\t{:.0}\t", self.length / self.questions);
     }
 }
@@ -72,13 +80,13 @@ async fn measure(name: &str, corpus: &Corpus, mut search: impl AsyncFnMut(&str) 
     all.print(name);
     for kind in Kind::ALL {
         if let Some(shares) = kinds.get(&kind) {
-            let percent = 100.0 * shares.room / shares.questions;
-            println!("{name}: {}, evidence in 5,000 characters\t{percent:.1}\t%", kind.name());
+            let percent = 100.0 * shares.rooms[1] / shares.questions;
+            println!("{name}: {}, evidence in 5000 characters\t{percent:.1}\t%", kind.name());
         }
     }
 }
 
-async fn ours(corpus: &Corpus) {
+async fn ours(name: &str, corpus: &Corpus, embedder: Option<Arc<dyn Embedder>>) {
     let store = SqliteStore::memory(NodeId::local()).await.unwrap();
     let (tenant, agent) = (TenantId::main(), AgentId::new("bench").unwrap());
     for (path, text) in &corpus.documents {
@@ -91,9 +99,10 @@ async fn ours(corpus: &Corpus) {
         };
         store.put_document(&key, text, None, UnixMillis(0)).await.unwrap();
     }
-    let memory = StoredMemory::new(Arc::new(store), None);
+    let memory = StoredMemory::new(Arc::new(store), embedder);
+    memory.indexer().run().await.unwrap();
     let reader = MemoryReader { tenant, agent, user: None };
-    measure("memory_search, words", corpus, async |text| {
+    measure(name, corpus, async |text| {
         let found =
             memory.search(&reader, &MemoryQuery { text: text.to_owned(), limit: HITS }).await.unwrap();
         found.hits.into_iter().map(|hit| hit.text).collect()
@@ -147,13 +156,37 @@ async fn fts5(name: &str, corpus: &Corpus, tokenizer: &str, between: &str) {
     .await;
 }
 
+async fn set(name: &str, corpus: &Corpus, embedder: Option<Arc<dyn Embedder>>) {
+    println!("{name}: notes\t{}\t", corpus.notes);
+    println!("{name}: questions\t{}\t", corpus.questions.len());
+    ours(&format!("{name}, memory_search, words"), corpus, None).await;
+    if embedder.is_some() {
+        ours(&format!("{name}, memory_search, words and vectors"), corpus, embedder).await;
+    }
+    for (baseline, tokenizer, between) in [
+        ("all words", "unicode61", " AND "),
+        ("any word", "unicode61", " OR "),
+        ("any word, stems", "porter unicode61", " OR "),
+    ] {
+        fts5(&format!("{name}, FTS5, {baseline}"), corpus, tokenizer, between).await;
+    }
+}
+
 #[tokio::main]
 async fn main() {
-    let corpus = corpus::corpus();
-    println!("recall: notes\t{}\t", corpus.notes);
-    println!("recall: questions\t{}\t", corpus.questions.len());
-    ours(&corpus).await;
-    fts5("FTS5, all words", &corpus, "unicode61", " AND ").await;
-    fts5("FTS5, any word", &corpus, "unicode61", " OR ").await;
-    fts5("FTS5, any word, stems", &corpus, "porter unicode61", " OR ").await;
+    let model = std::env::var_os("CLAWSMITH_BENCH_MODEL");
+    let embedder = model.map(|directory| -> Arc<dyn Embedder> {
+        Arc::new(LocalEmbedder::open(Path::new(&directory)).unwrap())
+    });
+    let is_asked = |name: &str| {
+        let sets: Vec<String> =
+            std::env::args().filter(|word| ["tuning", "held-out"].contains(&word.as_str())).collect();
+        sets.is_empty() || sets.iter().any(|set| set == name)
+    };
+    if is_asked("tuning") {
+        set("tuning", &corpus::corpus(), embedder.clone()).await;
+    }
+    if is_asked("held-out") {
+        set("held-out", &held_out::corpus(), embedder).await;
+    }
 }

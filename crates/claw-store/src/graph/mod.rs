@@ -49,11 +49,15 @@ pub(crate) struct Desk {
     pub(crate) by_hand: bool,
     /// The document that states the facts; a person may name another for each.
     pub(crate) path: String,
+    /// The model that extracted the facts; `None` for those of a person.
+    pub(crate) model: Option<String>,
+    /// The run that wrote the document.
+    pub(crate) run: Option<Vec<u8>>,
     pub(crate) at: i64,
 }
 
-/// A mention from its row: path, lines and body.
-pub(crate) type MentionRow = (String, i64, i64, String);
+/// A mention from its row: path, lines and body, the extracting model and the document's run.
+pub(crate) type MentionRow = (String, i64, i64, String, Option<String>, Option<Vec<u8>>);
 
 /// Combines all mentions of one fact; `None` if there are none.
 pub(crate) fn folded<'r, F: Deserialize<'r>>(
@@ -61,12 +65,15 @@ pub(crate) fn folded<'r, F: Deserialize<'r>>(
     fold: impl Fn(&[F]) -> Option<F>,
 ) -> Result<Option<Known<F>>, StoreError> {
     let said: Vec<F> =
-        rows.iter().map(|(_, _, _, body)| row::json("a mention", body)).collect::<Result<_, _>>()?;
+        rows.iter().map(|(_, _, _, body, ..)| row::json("a mention", body)).collect::<Result<_, _>>()?;
     let Some(said) = fold(&said) else { return Ok(None) };
     let mut sources: Vec<GraphSource> = Vec::new();
-    for (path, first, last, _) in rows.iter().filter(|(path, ..)| !path.is_empty()) {
-        let source =
-            GraphSource { path: path.clone(), start_line: row::count(*first)?, end_line: row::count(*last)? };
+    for (path, first, last, _, model, run) in rows.iter().filter(|(path, ..)| !path.is_empty()) {
+        let source = GraphSource {
+            model: model.clone(),
+            run: document::provenance(run.as_deref(), false)?.run,
+            ..GraphSource::new(path, row::count(*first)?, row::count(*last)?)
+        };
         if sources.len() < NAMED_SOURCES && !sources.contains(&source) {
             sources.push(source);
         }
@@ -151,13 +158,15 @@ pub(crate) fn end(ids: &[EntityId], at: usize) -> Result<EntityId, StoreError> {
     })
 }
 
-/// Returns the desk for facts from this source.
-pub(crate) fn desk(from: &FactsFrom, owner: i64, at: UnixMillis) -> Desk {
-    let (tenant, by_hand, path) = match from {
-        FactsFrom::Document { key, .. } => (&key.tenant, false, key.path.clone()),
-        FactsFrom::Person(owner) => (&owner.tenant, true, String::new()),
+/// Returns the desk for facts from this source; `run` wrote the document.
+pub(crate) fn desk(from: &FactsFrom, owner: i64, run: Option<Vec<u8>>, at: UnixMillis) -> Desk {
+    let (tenant, by_hand, path, model) = match from {
+        FactsFrom::Document { key, model, .. } => {
+            (&key.tenant, false, key.path.clone(), Some(model.replace('\0', "")))
+        }
+        FactsFrom::Person(owner) => (&owner.tenant, true, String::new(), None),
     };
-    Desk { tenant: tenant.to_string(), owner, by_hand, path, at: at.0 }
+    Desk { tenant: tenant.to_string(), owner, by_hand, path, model, run, at: at.0 }
 }
 
 /// Tenant, agent, user and path of a document.

@@ -23,13 +23,15 @@ macro_rules! graph_store {
             ) -> Result<KeptFacts, StoreError> {
                 let mut facts = checked(facts)?;
                 let mut transaction = self.$write(WRITE).await?;
-                let (owner, before) = match from {
-                    FactsFrom::Person(owner) => (hold_owner(&mut transaction, owner).await?, BTreeSet::new()),
-                    FactsFrom::Document { key, version } => {
-                        let stands: Option<(i64, bool)> = query_as(
+                let (owner, before, run) = match from {
+                    FactsFrom::Person(owner) => {
+                        (hold_owner(&mut transaction, owner).await?, BTreeSet::new(), None)
+                    }
+                    FactsFrom::Document { key, version, .. } => {
+                        let stands: Option<(Option<Vec<u8>>, bool)> = query_as(
                             "UPDATE documents SET graphed = $6, graph_after = 0, graph_tries = 0, graph_error = NULL
                              WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
-                             AND version = $6 AND text IS NOT NULL RETURNING owner, untrusted",
+                             AND version = $6 AND text IS NOT NULL RETURNING run, untrusted",
                         )
                         .bind(key.tenant.as_str())
                         .bind(document::agent(key.agent.as_ref()))
@@ -40,7 +42,7 @@ macro_rules! graph_store {
                         .fetch_optional(&mut *transaction)
                         .await
                         .map_err($failed(WRITE))?;
-                        let Some((_, untrusted)) = stands else {
+                        let Some((run, untrusted)) = stands else {
                             transaction.commit().await.map_err($failed(WRITE))?;
                             return Ok(KeptFacts { is_stale: true, ..KeptFacts::default() });
                         };
@@ -49,10 +51,10 @@ macro_rules! graph_store {
                         }
                         let (tenant, agent, user) = (key.tenant.clone(), key.agent.clone(), key.user.clone());
                         let owner = hold_owner(&mut transaction, &GraphOwner { tenant, agent, user }).await?;
-                        (owner, unsay(&mut transaction, owner, &key.path).await?)
+                        (owner, unsay(&mut transaction, owner, &key.path).await?, run)
                     }
                 };
-                let desk = desk(from, owner, at);
+                let desk = desk(from, owner, run, at);
                 let mut kept = KeptFacts::default();
                 for new in &facts.entities {
                     let (id, is_new) =

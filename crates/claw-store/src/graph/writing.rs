@@ -169,8 +169,8 @@ macro_rules! graph_writing {
             let path = source.map_or(desk.path.as_str(), |source| source.path.as_str());
             query(
                 "INSERT INTO graph_mentions
-                     (tenant, owner, id, fact, is_relation, by_hand, path, first_line, last_line, body, at)
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE NOT EXISTS (
+                     (tenant, owner, id, fact, is_relation, by_hand, path, first_line, last_line, body, at, model, run)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 WHERE NOT EXISTS (
                      SELECT 1 FROM graph_mentions WHERE owner = $2 AND fact = $4 AND by_hand = $6 AND path = $7
                      AND first_line = $8 AND last_line = $9 AND body = $10
                  )",
@@ -186,6 +186,8 @@ macro_rules! graph_writing {
             .bind(row::number(last))
             .bind(body)
             .bind(desk.at)
+            .bind(desk.model.as_deref())
+            .bind(desk.run.as_deref())
             .execute(connection)
             .await
             .map_err($failed(WRITE))?;
@@ -198,7 +200,7 @@ macro_rules! graph_writing {
             fact: &str,
         ) -> Result<Vec<MentionRow>, StoreError> {
             query_as(
-                "SELECT path, first_line, last_line, body FROM graph_mentions
+                "SELECT path, first_line, last_line, body, model, run FROM graph_mentions
                  WHERE owner = $1 AND fact = $2 ORDER BY by_hand, at, id",
             )
             .bind(owner)

@@ -228,7 +228,11 @@ async fn extract(store: &impl GraphStore, now: UnixMillis, lease: Duration) {
     for work in store.claim_unextracted(now, now, lease, 4).await.unwrap() {
         say("extract");
         let facts = facts(&work.key.path, value_of(&work.text));
-        let from = FactsFrom::Document { key: work.key.clone(), version: work.version };
+        let from = FactsFrom::Document {
+            key: work.key.clone(),
+            version: work.version,
+            model: "local/kill".to_owned(),
+        };
         store.keep_facts(&from, facts, now).await.unwrap();
         say("extracted");
     }
@@ -274,7 +278,7 @@ fn value_of(text: &str) -> u64 {
 }
 
 fn facts(path: &str, value: u64) -> NewFacts {
-    let source = || Some(GraphSource { path: path.to_owned(), start_line: 1, end_line: 3 });
+    let source = || Some(GraphSource::new(path, 1, 3));
     let entity =
         |name: String, kind: &str| NewEntity { said: EntityFacts::new(name, kind), source: source() };
     let entities =

@@ -16,6 +16,8 @@ use claw_core::{AgentId, EntityId, JobId, TenantId, UserId};
 use crate::fixture::{NOW, tenant};
 
 const LEASE: Duration = Duration::from_secs(60);
+/// The model that documents' facts are extracted by.
+const MODEL: &str = "local/reader";
 
 /// Runs the suite; `make` creates an empty store. Run it on a runtime with several threads.
 pub async fn graph<S: GraphStore + 'static>(make: impl AsyncFn() -> S) {
@@ -230,12 +232,13 @@ async fn the_same_is_merged_and_the_alike_is_a_question(store: impl GraphStore) 
 }
 
 fn said_at(path: &str, line: u64, mut entity: NewEntity) -> NewEntity {
-    entity.source = Some(GraphSource { path: path.to_owned(), start_line: line, end_line: line });
+    entity.source = Some(GraphSource::new(path, line, line));
     entity
 }
 
 async fn extract(store: &impl GraphStore, path: &str, version: u64, facts: NewFacts) -> KeptFacts {
-    store.keep_facts(&FactsFrom::Document { key: document(path), version }, facts, NOW).await.unwrap()
+    let from = FactsFrom::Document { key: document(path), version, model: MODEL.to_owned() };
+    store.keep_facts(&from, facts, NOW).await.unwrap()
 }
 
 async fn a_document_replaces_what_it_said(store: impl GraphStore) {
@@ -264,7 +267,15 @@ async fn a_document_replaces_what_it_said(store: impl GraphStore) {
     let again = extract(&store, path, version, facts).await;
     assert_eq!((again.entities, again.added), (first.entities.clone(), 0), "what is said again keeps its id");
 
-    let version = store.put_document(&document(path), "other", Some(version), NOW).await.unwrap();
+    let run = JobId::new();
+    let write = DocumentWrite {
+        text: "other",
+        seen: Some(version),
+        at: NOW,
+        provenance: Provenance { run: Some(run), untrusted: false },
+        keeps_mark: false,
+    };
+    let version = store.write_document(&document(path), write).await.unwrap();
     let facts =
         NewFacts { entities: vec![said_at(path, 4, described("Anna", "a painter"))], relations: vec![] };
     assert_eq!(extract(&store, path, version, facts).await.entities, [first.entities[0]]);
@@ -273,7 +284,9 @@ async fn a_document_replaces_what_it_said(store: impl GraphStore) {
     assert_eq!(shown(&walked), (vec!["Anna", "Ben"], vec![]));
     let (anna, ben) = (&walked.entities[0], &walked.entities[1]);
     assert_eq!((anna.said.description.as_str(), anna.mentions), ("a painter", 1));
-    assert_eq!(anna.sources, [GraphSource { path: path.to_owned(), start_line: 4, end_line: 4 }]);
+    let extracted =
+        GraphSource { model: Some(MODEL.to_owned()), run: Some(run), ..GraphSource::new(path, 4, 4) };
+    assert_eq!(anna.sources, [extracted]);
     assert_eq!((ben.said.description.as_str(), ben.sources[0].path.as_str()), ("a Ben of b", "memory/b.md"));
     assert_eq!(names(&store, &ann(), Some("baker")).await, [""; 0], "its old words find it no more");
 }
@@ -418,9 +431,7 @@ async fn places_of_documents_lead_to_entities(store: impl GraphStore) {
     let version = store.put_document(&document(path), "one", None, NOW).await.unwrap();
     let entities = vec![said_at(path, 3, thing("Anna")), said_at(path, 8, thing("Ben"))];
     extract(&store, path, version, NewFacts { entities, relations: vec![] }).await;
-    let part = |start_line, end_line| {
-        (MemoryOwner::User, GraphSource { path: path.to_owned(), start_line, end_line })
-    };
+    let part = |start_line, end_line| (MemoryOwner::User, GraphSource::new(path, start_line, end_line));
     for (place, expected) in [(part(1, 3), "Anna"), (part(4, 7), ""), (part(1, 99), "Anna Ben")] {
         let found = store.entities_in(&ann(), std::slice::from_ref(&place), None).await.unwrap();
         let names: Vec<_> = found.iter().map(|entity| entity.said.name.as_str()).collect();

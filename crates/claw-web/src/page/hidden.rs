@@ -112,9 +112,13 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut
     let name = &*element.name.local;
     match name {
         // Metadata is read from these; they are never shown.
-        "head" | "script" | "style" | "link" | "meta" | "title" => return Verdict::Keep,
+        "head" | "script" | "style" | "link" | "meta" => return Verdict::Keep,
+        "title" if element.name.ns.ends_with("/svg") => return Verdict::Drop,
+        "title" => return Verdict::Keep,
+        // Their texts stand in for what a browser shows instead, or are never shown.
         "template" | "noscript" | "noframes" | "object" | "embed" | "iframe" | "canvas" | "select"
-        | "datalist" => {
+        | "datalist" | "audio" | "video" | "meter" | "progress" | "rp" | "desc" | "metadata" | "defs"
+        | "annotation" | "annotation-xml" => {
             return Verdict::Drop;
         }
         _ => {}
@@ -128,6 +132,7 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut
             "hidden" if !value.eq_ignore_ascii_case("until-found") => return Verdict::Drop,
             "aria-hidden" if value.eq_ignore_ascii_case("true") => return Verdict::Drop,
             "type" if name == "input" => return Verdict::Drop,
+            "popover" => return Verdict::Drop,
             "open" => is_open = true,
             "style" => own = value,
             "class" => class = value,
@@ -147,6 +152,6 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut
         // Some pages hide everything until a script has run; what they show then is the page.
         look = Look::of_colours(look.color, look.background);
     }
-    look.apply_own(own, variables);
+    sheet.apply_own(&mut look, own, variables);
     if look.is_hidden() && !is_root { Verdict::Drop } else { Verdict::Look(look) }
 }

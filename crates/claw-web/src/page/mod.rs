@@ -6,9 +6,11 @@ mod colour;
 mod feed;
 mod hidden;
 mod html;
+mod media;
 mod nesting;
 mod plain;
 mod region;
+mod shapes;
 mod style;
 mod survey;
 

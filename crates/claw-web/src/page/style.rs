@@ -7,6 +7,7 @@ use std::rc::Rc;
 use dom_query::{Document, Matcher, NodeId, NodeRef};
 
 use super::colour::{Rgb, words};
+use super::{media, shapes};
 
 /// The most rules that are looked at.
 const RULES: usize = 2_000;
@@ -14,6 +15,8 @@ const RULES: usize = 2_000;
 const BYTES: usize = 512 * 1024;
 /// Most comparisons of elements with selectors, all together.
 const COMPARISONS: usize = 20_000_000;
+/// The deepest rule within rules.
+const DEEPEST: usize = 4;
 /// The most variables in one value, and the longest value that they make.
 const VARIABLES: usize = 16;
 const LONGEST: usize = 2_000;
@@ -56,8 +59,8 @@ impl Look {
             || (is(self.no_extent) && is(self.clips))
     }
 
-    /// Applies the styles of the element itself.
-    pub(super) fn apply_own(&mut self, style: &str, variables: &mut Variables) {
+    /// Applies the declarations of a block.
+    fn apply_own(&mut self, style: &str, variables: &mut Variables) {
         if !style.is_empty() {
             let own: Vec<_> = declarations(style).collect();
             self.apply(own.iter(), variables);
@@ -87,9 +90,26 @@ impl Look {
             "display" => self.not_displayed = Some(value == "none"),
             "visibility" => self.invisible = Some(matches!(value, "hidden" | "collapse")),
             "content-visibility" => self.invisible = Some(value == "hidden"),
-            "opacity" => self.clear = number.map(|(number, _)| number < 0.05),
-            "filter" => self.clear = value.contains("opacity(0").then_some(true).or(self.clear),
-            "font-size" => self.no_size = number.map(|(number, unit)| is_tiny(number, unit)),
+            "opacity" => self.clear = number.map(|(number, unit)| is_clear(number, unit)),
+            "filter" => {
+                let opacity = value.split_once("opacity(").and_then(|(_, inside)| length(inside));
+                self.clear = opacity.map(|(number, unit)| is_clear(number, unit)).or(self.clear);
+            }
+            "mask" | "mask-image" | "-webkit-mask" | "-webkit-mask-image" => {
+                self.clear = shapes::is_clear_mask(value).then_some(true).or(self.clear);
+            }
+            // A share of the inherited size: of none it is none.
+            "font-size" => {
+                let is_share = |unit: &str| matches!(unit, "em" | "%");
+                self.no_size = number
+                    .map(|(number, unit)| (is_tiny(number, unit), unit))
+                    .filter(|(is_tiny, unit)| *is_tiny || !is_share(unit))
+                    .map(|(is_tiny, _)| is_tiny);
+            }
+            "line-height" => {
+                let is_none = number.is_some_and(|(number, _)| number <= 0.01);
+                self.no_extent = Some(is_none || self.no_extent == Some(true));
+            }
             "font" => {
                 let size = value.split([' ', '/']).find_map(length);
                 self.no_size = size.map(|(number, unit)| is_tiny(number, unit)).or(self.no_size);
@@ -103,29 +123,25 @@ impl Look {
             }
             "overflow" | "overflow-x" | "overflow-y" => self.clips = Some(matches!(value, "hidden" | "clip")),
             "left" | "top" | "right" | "bottom" | "text-indent" | "margin-left" | "margin-top" | "margin" => {
-                let is_far = number.is_some_and(|(number, unit)| number <= far(unit));
+                let to_the_right = matches!(name, "left" | "margin-left" | "text-indent");
+                let is_far = number.is_some_and(|(number, unit)| {
+                    number <= far(unit) || (to_the_right && number >= beyond(unit))
+                });
                 self.off_screen = Some(is_far || self.off_screen == Some(true));
+                // Pushed out of a box that is as wide as the text.
+                let is_pushed = name == "text-indent"
+                    && number.is_some_and(|(number, unit)| unit == "%" && number >= 100.0);
+                self.no_extent = is_pushed.then_some(true).or(self.no_extent);
             }
             "scale" | "zoom" => {
                 let is_gone = number.is_some_and(|(number, _)| number.abs() < 0.01);
                 self.off_screen = Some(is_gone || self.off_screen == Some(true));
             }
             "transform" => {
-                let is_gone = value.contains("scale(0)")
-                    || value.contains("scale(0,")
-                    || value.contains("translate")
-                        && value.split(['(', ',', ')']).filter_map(length).any(|(n, unit)| n <= far(unit));
-                self.off_screen = Some(is_gone || self.off_screen == Some(true));
+                self.off_screen = Some(shapes::is_gone(value) || self.off_screen == Some(true));
             }
             "clip" => self.clipped = Some(is_empty_clip(value)),
-            "clip-path" => {
-                let inset = value.strip_prefix("inset(").and_then(length);
-                self.clipped = Some(
-                    inset.is_some_and(|(number, unit)| unit == "%" && number >= 50.0)
-                        || value.starts_with("circle(0")
-                        || value.starts_with("polygon(0 0, 0 0"),
-                );
-            }
+            "clip-path" | "-webkit-clip-path" => self.clipped = Some(shapes::is_empty(value)),
             "color" | "-webkit-text-fill-color" => self.color = Rgb::parse(value).or(self.color),
             "background-color" => self.background = Rgb::parse(value).map(Some).or(self.background),
             "background" | "background-image" => {
@@ -142,12 +158,28 @@ impl Look {
     }
 }
 
+fn is_clear(number: f32, unit: &str) -> bool {
+    number < if unit == "%" { 5.0 } else { 0.05 }
+}
+
 fn is_tiny(number: f32, unit: &str) -> bool {
-    number <= 0.01 || (unit == "px" && number <= 1.0) || (unit == "pt" && number <= 1.0)
+    number <= 0.01
+        || (unit == "%" && number <= 1.0)
+        || (unit == "px" && number <= 1.0)
+        || (unit == "pt" && number <= 1.0)
+}
+
+/// The distance to the right from which an element is off every screen.
+pub(super) fn beyond(unit: &str) -> f32 {
+    match unit {
+        "em" | "rem" => 300.0,
+        "%" | "vw" => 150.0,
+        _ => 5_000.0,
+    }
 }
 
 /// The distance from which an element is off the screen.
-fn far(unit: &str) -> f32 {
+pub(super) fn far(unit: &str) -> f32 {
     match unit {
         "px" => -900.0,
         "em" | "rem" => -60.0,
@@ -167,7 +199,7 @@ fn is_empty_clip(value: &str) -> bool {
 }
 
 /// A number and its unit, at the start of a text.
-fn length(text: &str) -> Option<(f32, &str)> {
+pub(super) fn length(text: &str) -> Option<(f32, &str)> {
     let text = text.trim();
     if let Some(inside) = text.strip_prefix("calc(") {
         let is_nothing = inside.split('*').any(|factor| {
@@ -271,6 +303,8 @@ pub(super) struct Sheet {
     by_id: HashMap<String, Vec<usize>>,
     by_class: HashMap<String, Vec<usize>>,
     complex: Vec<Complex>,
+    /// Names of animations at whose end the element cannot be seen.
+    hiding: Vec<String>,
     others: bool,
     bytes: usize,
 }
@@ -308,16 +342,85 @@ impl Sheet {
             let Some(close) = block_end(&rest[open..]) else { return };
             let block = &rest[open + 1..open + close];
             if let Some(at) = prelude.strip_prefix('@') {
-                let is_media = at.starts_with("media")
-                    && !["print", "max-width", "dark"].iter().any(|other| at.contains(other));
-                let is_shown = is_media || at.starts_with("supports") || at.starts_with("layer");
-                if is_shown && depth < 4 {
+                if let Some((_, name)) = at.split_once("keyframes ") {
+                    self.animation(name.trim(), block);
+                } else if media::is_read(at) && depth < DEEPEST {
                     self.read(block, depth + 1);
                 }
             } else {
-                self.add(prelude, block);
+                self.nest(prelude, block, depth);
             }
             rest = &rest[open + close + 1..];
+        }
+    }
+
+    /// Adds a rule and those nested in it.
+    fn nest(&mut self, selectors: &str, block: &str, depth: usize) {
+        let (mut own, mut rest) = (String::new(), block);
+        while let Some(open) = rest.find('{') {
+            let head = rest[..open].rfind([';', '}']).map_or(0, |at| at + 1);
+            let Some(close) = block_end(&rest[open..]) else { break };
+            own.push_str(&rest[..head]);
+            let (prelude, inner) = (rest[head..open].trim(), &rest[open + 1..open + close]);
+            rest = &rest[open + close + 1..];
+            if depth >= DEEPEST {
+                continue;
+            }
+            let nested = match prelude.strip_prefix('@') {
+                Some(at) if media::is_read(at) => selectors.to_owned(),
+                Some(_) => continue,
+                None => {
+                    let within = |part: &str| match part.contains('&') {
+                        true => part.replace('&', &format!(":is({selectors})")),
+                        false => format!(":is({selectors}) {}", part.trim()),
+                    };
+                    parts(prelude).map(within).collect::<Vec<_>>().join(",")
+                }
+            };
+            if nested.len() <= LONGEST {
+                self.nest(&nested, inner, depth + 1);
+            }
+        }
+        own.push_str(rest);
+        self.add(selectors, &own);
+    }
+
+    /// Remembers an animation if its last frame cannot be seen.
+    fn animation(&mut self, name: &str, frames: &str) {
+        let mut rest = frames;
+        while let Some(open) = rest.find('{') {
+            let Some(close) = block_end(&rest[open..]) else { return };
+            let at = rest[..open].to_ascii_lowercase();
+            if at.split(',').any(|at| matches!(at.trim(), "to" | "100%")) && self.hiding.len() < RULES {
+                let mut look = Look::default();
+                look.apply_own(&rest[open + 1..open + close], &mut Variables::default());
+                if look.is_hidden() || look.no_size == Some(true) || look.color.is_some_and(Rgb::is_clear) {
+                    self.hiding.push(name.trim_matches(['"', '\'']).to_ascii_lowercase());
+                }
+            }
+            rest = &rest[open + close + 1..];
+        }
+    }
+
+    /// Returns whether an animation of these declarations ends with the element hidden, and stays there.
+    fn ends_hidden<'a>(&self, declared: impl Iterator<Item = &'a (String, String)>) -> bool {
+        let (mut is_named, mut stays) = (false, false);
+        for (_, value) in
+            declared.filter(|(name, _)| name.trim_start_matches("-webkit-").starts_with("animation"))
+        {
+            for word in value.split([' ', ',']) {
+                is_named |= self.hiding.iter().any(|name| name == word);
+                stays |= matches!(word, "forwards" | "both" | "infinite");
+            }
+        }
+        is_named && stays
+    }
+
+    /// Applies the styles of the element itself.
+    pub(super) fn apply_own(&self, look: &mut Look, style: &str, variables: &mut Variables) {
+        look.apply_own(style, variables);
+        if !self.hiding.is_empty() && self.ends_hidden(declarations(style).collect::<Vec<_>>().iter()) {
+            look.not_displayed = Some(true);
         }
     }
 
@@ -396,7 +499,11 @@ impl Sheet {
         let complex = complex.iter().filter_map(|at| self.complex.get(*at));
         found.extend(complex.map(|rule| (rule.weight, rule.block.as_slice())));
         found.sort_by_key(|(weight, _)| *weight);
-        look.apply(found.iter().flat_map(|(_, block)| block.iter()), variables);
+        let declared = found.iter().flat_map(|(_, block)| block.iter());
+        look.apply(declared.clone(), variables);
+        if !self.hiding.is_empty() && self.ends_hidden(declared) {
+            look.not_displayed = Some(true);
+        }
     }
 }
 
@@ -433,6 +540,7 @@ fn block_end(text: &str) -> Option<usize> {
 
 fn matters(name: &str) -> bool {
     name.starts_with("--")
+        || name.trim_start_matches("-webkit-").starts_with("animation")
         || matches!(
             name,
             "display"
@@ -462,6 +570,12 @@ fn matters(name: &str) -> bool {
                 | "zoom"
                 | "clip"
                 | "clip-path"
+                | "-webkit-clip-path"
+                | "mask"
+                | "mask-image"
+                | "-webkit-mask"
+                | "-webkit-mask-image"
+                | "line-height"
                 | "color"
                 | "-webkit-text-fill-color"
                 | "background-color"

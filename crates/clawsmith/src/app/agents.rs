@@ -8,17 +8,109 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use claw_core::nearest::nearest;
-use claw_core::port::{AgentDirectory as _, AgentEntry, Clock as _, ResolvedAgent};
-use claw_core::store::{Agent, AgentSetup, StoreError};
+use claw_core::port::{AgentDirectory as _, AgentEntry, AgentSource, Clock as _, ResolvedAgent};
+use claw_core::store::{Agent, AgentKind, AgentSetup, StoreError};
 use claw_core::{AgentId, TenantId};
 use claw_host::{AgentResolver, SystemClock};
 use claw_policy::config::{ANY_AGENT, AgentTools, PolicyConfig, TenantTools};
 use claw_policy::lint::{Finding, Severity, lint};
 use claw_policy::pipeline::Policy;
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::{App, Error, Setup, catalogue};
 use crate::config::{AgentConfig, unknown_provider};
+
+/// An agent.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AgentCard {
+    /// Id of the agent.
+    pub id: AgentId,
+    /// The display name.
+    pub name: String,
+    /// The agent's purpose, in a sentence.
+    pub about: String,
+    /// Where it is set up: the configuration file, the store, or both.
+    #[schemars(with = "String")]
+    pub from: AgentSource,
+    /// The owner of its context files: each user, or the person who set it up.
+    pub kind: AgentKind,
+    /// The provider of its model; `null` for the deployment's.
+    pub provider: Option<String>,
+    /// The agent's model; `null` for the deployment's or the provider's.
+    pub model: Option<String>,
+    /// The version of its entry in the store; `null` for an agent of the configuration file alone.
+    pub version: Option<u64>,
+}
+
+impl From<&AgentView> for AgentCard {
+    fn from(view: &AgentView) -> Self {
+        let agent = view.agent.clone();
+        Self {
+            id: agent.id,
+            name: agent.name,
+            about: agent.about,
+            from: agent.from,
+            kind: agent.kind,
+            provider: agent.provider.map(Into::into),
+            model: agent.model.map(Into::into),
+            version: view.version,
+        }
+    }
+}
+
+/// A change of an agent; a field that is left out stays.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct AgentChange {
+    /// The display name.
+    pub name: Option<String>,
+    /// The agent's purpose, in a sentence.
+    pub about: Option<String>,
+    /// The owner of its context files.
+    pub kind: Option<AgentKind>,
+    /// The provider of its model; an empty text for the deployment's.
+    pub provider: Option<String>,
+    /// The agent's model; an empty text for the deployment's.
+    pub model: Option<String>,
+    /// The agent's tool rules.
+    pub tools: Option<AgentTools>,
+}
+
+impl AgentChange {
+    /// A new agent with this change.
+    pub fn of_new(self, id: &AgentId) -> Result<AgentSetup, Error> {
+        self.over(AgentSetup {
+            name: id.to_string(),
+            kind: AgentKind::Open,
+            provider: None,
+            model: None,
+            policy: Value::Null,
+            other_config: Map::new(),
+        })
+    }
+
+    /// The agent as it is with this change.
+    pub fn over(self, mut setup: AgentSetup) -> Result<AgentSetup, Error> {
+        let given = |text: String| Some(text.trim()).filter(|text| !text.is_empty()).map(Into::into);
+        setup.name = self.name.unwrap_or(setup.name);
+        if let Some(about) = self.about {
+            setup.other_config.insert("about".to_owned(), about.into());
+        }
+        setup.kind = self.kind.unwrap_or(setup.kind);
+        if let Some(provider) = self.provider {
+            setup.provider = given(provider);
+        }
+        if let Some(model) = self.model {
+            setup.model = given(model);
+        }
+        if let Some(tools) = self.tools {
+            setup.policy = if tools == AgentTools::default() { Value::Null } else { json!(tools) };
+        }
+        tools_of(&setup)?;
+        Ok(setup)
+    }
+}
 
 impl Setup {
     /// The agents of the configuration file.

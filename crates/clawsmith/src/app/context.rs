@@ -26,9 +26,13 @@ pub struct ContextOwner {
 impl App {
     /// Returns the context files of an agent, and those of a user beside them.
     pub async fn context_files(&self, owner: &ContextOwner) -> Result<Vec<DocumentCard>, Error> {
-        self.must_have_agent(owner.agent.as_str()).await?;
         let (agent, user) = (Some(&owner.agent), owner.user.as_ref());
-        Ok(self.store.documents(self.tenant(), agent, user, Shelf::Context).await?)
+        let files = self.store.documents(self.tenant(), agent, user, Shelf::Context).await?;
+        // Files of a removed agent are still shown; a misspelt one has none.
+        if files.is_empty() {
+            self.must_have_agent(owner.agent.as_str()).await?;
+        }
+        Ok(files)
     }
 
     /// Returns a context file; an error if it does not exist.

@@ -1,20 +1,25 @@
 //! Credentialed programs: programs that run with credentials which no agent sees.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claw_core::port::{Clock as _, ProgramHost as _, ProgramRun, RunContext, WorkspaceAccess};
 use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings};
 use claw_core::tool::{Argv, Digest, Effects, Progress, Secrets, ToolError};
+use claw_core::{AgentId, InvalidId, ProgramName};
 use claw_host::SystemClock;
-use claw_policy::program::{ArgumentRules, Route};
+use claw_policy::program::{ArgumentRules, OPEN_VARIABLES, Route, preset};
 use claw_policy::sandbox::SandboxMode;
 use claw_policy::scrub::Value as SecretValue;
 use claw_sandbox::shell::{CredentialedPrograms, check_program, digest_program};
 use claw_store::vault::ProgramEnv;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{App, Error, Setup};
+use crate::config::SHORTEST_SECRET;
 
 /// A program to be registered.
 pub struct NewProgram {
@@ -26,6 +31,62 @@ pub struct NewProgram {
     pub env: ProgramEnv,
 }
 
+/// A program as files list it: rows that other systems keep can be loaded as they are.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramRow {
+    /// The program's name.
+    pub binary_name: String,
+    /// The program's file; `None` for the one in `$PATH`.
+    #[serde(default)]
+    pub binary_path: Option<String>,
+    /// The program's variables, in plain text: they are sealed when the program is registered.
+    pub encrypted_env: BTreeMap<String, SecretString>,
+    /// Patterns of forbidden arguments.
+    #[serde(default)]
+    pub deny_args: Vec<String>,
+    /// Patterns of arguments that would make it tell its credentials.
+    #[serde(default)]
+    pub deny_verbose: Vec<String>,
+    /// Programs that it may run.
+    #[serde(default)]
+    pub helpers: Vec<String>,
+    /// Time limit of one call; `None` for the default.
+    #[serde(default)]
+    pub timeout_seconds: Option<u32>,
+    /// Advice for agents about it.
+    #[serde(default)]
+    pub tips: String,
+    /// The agent that may use it; `None` for all agents.
+    #[serde(default)]
+    pub agent_id: Option<String>,
+    /// False refuses every call.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
+}
+
+const fn enabled() -> bool {
+    true
+}
+
+/// Reads the programs of a file: one row, or a list of them.
+pub fn read_programs(path: &Path) -> Result<Vec<ProgramRow>, Error> {
+    let unread = || format!("`{}` cannot be read", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| Error::invalid(unread()).because(error))?;
+    let rows = match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(&text),
+        false => serde_json::from_str(&text).map(|row| vec![row]),
+    };
+    // The error may quote the text, and the text holds credentials: only its place is told.
+    rows.map_err(|error| {
+        let at = format!("{}: line {}, column {}", unread(), error.line(), error.column());
+        Error::invalid(at).hint(
+            "a row has `binary_name`, `encrypted_env`, `deny_args`, `deny_verbose`, `timeout_seconds`, `tips`, and may \
+             have `binary_path`, `helpers`, `agent_id`, `enabled`",
+        )
+    })
+}
+
 /// The result of testing a program.
 pub struct TestedProgram {
     /// The program.
@@ -34,6 +95,24 @@ pub struct TestedProgram {
     pub refused: Option<String>,
     /// The program's scrubbed output and its end, if it was run.
     pub ran: Option<claw_core::port::Ran>,
+}
+
+impl NewProgram {
+    /// Warnings of short values: they cannot be told from ordinary text, and so not removed from the program's
+    /// output.
+    pub fn warnings(&self) -> Vec<String> {
+        let short = |(name, value): &(&str, &SecretString)| {
+            !OPEN_VARIABLES.contains(name) && value.expose_secret().len() < SHORTEST_SECRET
+        };
+        let warning = |(name, _)| {
+            format!(
+                "the value of `{name}` is too short to be recognised, so nothing that `{}` prints is shown; use one of \
+                 at least {SHORTEST_SECRET} bytes",
+                self.place.name
+            )
+        };
+        self.env.iter().filter(short).map(warning).collect()
+    }
 }
 
 impl App {
@@ -141,6 +220,51 @@ impl App {
 }
 
 impl Setup {
+    /// The program of a row. Settings that are known for its name apply too, unless it is `bare`: rows may add to
+    /// them, and are seldom complete.
+    pub fn new_program(&self, row: ProgramRow, bare: bool) -> Result<NewProgram, Error> {
+        let place = self.program_place(&row.binary_name, row.agent_id.as_deref())?;
+        let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new))?;
+        let known = preset(&row.binary_name).filter(|_| !bare);
+        let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
+        settings.helpers.extend(row.helpers);
+        let lists =
+            [(&mut settings.deny_args, row.deny_args), (&mut settings.deny_verbose, row.deny_verbose)];
+        for (list, own) in lists {
+            list.retain(|pattern| !own.contains(pattern));
+            list.splice(0..0, own);
+        }
+        settings.timeout_secs = row.timeout_seconds.unwrap_or(settings.timeout_secs);
+        if !row.tips.is_empty() {
+            settings.tips = row.tips;
+        }
+        settings.enabled = row.enabled;
+        let env = ProgramEnv::new(row.encrypted_env)?;
+        Ok(NewProgram { place, settings, env })
+    }
+
+    /// A program of an agent, or of all agents.
+    pub fn program_place(&self, name: &str, agent: Option<&str>) -> Result<ProgramPlace, Error> {
+        let wrong = |error: InvalidId| Error::invalid(error.to_string());
+        let name = ProgramName::new(name).map_err(wrong)?;
+        let agent = agent.map(AgentId::new).transpose().map_err(wrong)?;
+        Ok(ProgramPlace { tenant: self.tenant().clone(), agent, name })
+    }
+
+    fn binary_of(&self, name: &str, given: Option<&Path>) -> Result<String, Error> {
+        let binary = match given {
+            Some(path) => self.around.directory.join(path),
+            None => self.program_in_path(name).ok_or_else(|| {
+                Error::invalid(format!("no program `{name}` is in `$PATH`"))
+                    .hint("give its place with `--binary`")
+            })?,
+        };
+        // As it really is: a link could lead elsewhere by the time it runs.
+        let binary = binary.canonicalize().unwrap_or(binary);
+        let text = binary.to_str().map(ToOwned::to_owned);
+        text.ok_or_else(|| Error::invalid(format!("`{}` is not UTF-8", binary.display())))
+    }
+
     fn program_context(&self) -> Result<RunContext, Error> {
         let workspace = self.around.directory.canonicalize();
         let workspace = workspace

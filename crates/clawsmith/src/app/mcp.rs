@@ -2,6 +2,7 @@
 
 mod import;
 mod login;
+mod loopback;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use super::{App, Error, InputValues, Verdict, real};
 pub use claw_mcp as protocol;
 pub use import::read_servers;
 pub use login::is_per_user;
+pub use loopback::LoginCallback;
 
 /// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
 const DIRECTORY: &str = ".mcp";

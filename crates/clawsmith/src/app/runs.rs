@@ -1,10 +1,11 @@
 //! Runs: agents that answer, wait or were stopped, on any node.
 
-use claw_core::JobId;
-use claw_core::port::Clock as _;
-use claw_core::store::{Cancelled, Job, JobFilter, Store};
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{CancelRequest, Cancelled, Job, JobFilter, JobState, Store, Worker};
+use claw_core::{JobId, SessionKey};
 use claw_host::SystemClock;
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use super::sessions::cancel;
 use super::{App, Error};
@@ -18,6 +19,71 @@ pub struct CancelledRuns {
     pub told: Vec<JobId>,
     /// Runs that were over before.
     pub over: Vec<JobId>,
+}
+
+/// A run, for a person or a program that looks after it.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunView {
+    /// Id of the run.
+    pub id: JobId,
+    /// State of the run.
+    pub state: JobState,
+    /// The session that it answers in; `None` for work outside of sessions.
+    pub session: Option<SessionKey>,
+    /// The answering agent.
+    pub agent: Option<String>,
+    /// The user whose message it answers.
+    pub user: Option<String>,
+    /// The lane that workers take it from.
+    pub lane: SmolStr,
+    /// When it was accepted.
+    pub accepted: UnixMillis,
+    /// When it can be taken, or until when it waits for an approval.
+    pub visible: UnixMillis,
+    /// How often a worker took it.
+    pub tries: u32,
+    /// How often it waited for an approval.
+    pub parks: u32,
+    /// The request to stop it.
+    pub cancel: Option<CancelRequest>,
+    /// The worker that carries it.
+    pub worker: Option<Worker>,
+    /// The end of that worker's lease.
+    #[serde(skip)]
+    pub leased_until: Option<UnixMillis>,
+    /// The last error.
+    pub error: Option<String>,
+    /// The run that started it.
+    pub parent: Option<JobId>,
+    /// The first run of its tree.
+    pub root: JobId,
+    /// The number of runs above it.
+    pub depth: u16,
+}
+
+impl From<&Job> for RunView {
+    fn from(job: &Job) -> Self {
+        let text = |field: &str| job.new.payload[field].as_str().map(ToOwned::to_owned);
+        Self {
+            id: job.new.id,
+            state: job.state,
+            session: job.new.session.clone(),
+            agent: text("agent"),
+            user: text("user"),
+            lane: job.new.lane.clone(),
+            accepted: job.new.accepted,
+            visible: job.new.visible,
+            tries: job.tries(),
+            parks: job.parks,
+            cancel: job.cancel.clone(),
+            worker: job.lease.as_ref().map(|lease| lease.worker.clone()),
+            leased_until: job.lease.as_ref().map(|lease| lease.until),
+            error: job.error.clone(),
+            parent: job.new.lineage.map(|lineage| lineage.parent),
+            root: job.new.root(),
+            depth: job.new.depth(),
+        }
+    }
 }
 
 impl App {

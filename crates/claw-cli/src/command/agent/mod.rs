@@ -2,52 +2,32 @@
 
 mod files;
 
-use std::process::ExitCode;
-
 use clap::{Args, Subcommand, ValueEnum};
 use claw_core::AgentId;
-use claw_core::port::{AgentSource, ResolvedAgent};
-use claw_core::store::{AgentKind, AgentSetup, StoreError};
+use claw_core::port::AgentSource;
+use claw_core::store::AgentKind;
 use claw_policy::config::AgentTools;
-use clawsmith::app::{self, AgentView};
-use serde_json::{Map, Value, json};
+use claw_terminal::{Cell, tell};
+use clawsmith::app::context::ContextOwner;
+use clawsmith::app::{self, AgentCard, AgentChange};
+use serde_json::{Value, json};
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
-use crate::opened::{with_app, with_existing_app};
-use crate::output::{Cell, Table, tell};
+use crate::failure::Outcome;
+use crate::opened::with_existing_app;
 
 /// The operations on agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
     /// List the agents, including those of the configuration file.
-    #[command(after_help = "Examples:
-  clawsmith agent list
-  clawsmith agent list --json")]
     List,
     /// Show one agent: its model, its tools, its context files.
-    #[command(after_help = "Examples:
-  clawsmith agent show researcher")]
     Show(Which),
     /// Set an agent up.
-    #[command(
-        after_help = "An `open` agent is shaped by each of its users; of a `predefined` one they can change \
-`USER.md` alone.
-
-Examples:
-  clawsmith agent add researcher --about 'Finds things out' --deny group:runtime
-  clawsmith agent add support --kind predefined --provider anthropic --model claude-sonnet"
-    )]
-    Add(Add),
+    Add(Changed),
     /// Change an agent: options that are not given stay as they are.
-    #[command(after_help = "Examples:
-  clawsmith agent edit researcher --model gpt-5 --provider openai
-  clawsmith agent edit researcher --allow read_file,search,glob
-  clawsmith agent edit researcher --allow ''")]
-    Edit(Edit),
+    Edit(Changed),
     /// Remove an agent. Its sessions and documents are kept.
-    #[command(after_help = "Examples:
-  clawsmith agent remove researcher")]
     Remove(Which),
     /// List, print, write and remove an agent's context files.
     #[command(subcommand)]
@@ -58,21 +38,12 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The agent's id.
-    id: String,
+    id: AgentId,
 }
 
-/// A new agent.
+/// An agent and its properties.
 #[derive(Debug, Args)]
-pub(crate) struct Add {
-    #[command(flatten)]
-    which: Which,
-    #[command(flatten)]
-    parts: Parts,
-}
-
-/// A changed agent.
-#[derive(Debug, Args)]
-pub(crate) struct Edit {
+pub(crate) struct Changed {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
@@ -122,193 +93,126 @@ impl AgentCommand {
         match self {
             Self::List => list(session),
             Self::Show(which) => which.show(session),
-            Self::Add(add) => add.run(session),
-            Self::Edit(edit) => edit.run(session),
-            Self::Remove(which) => which.remove(session),
+            Self::Add(Changed { which, parts }) => {
+                let agent = parts.change(AgentTools::default()).of_new(&which.id)?;
+                let doubts = session.app(async |app| app.add_agent(&which.id, agent).await)?;
+                doubts.iter().for_each(tell);
+                done(session, &which.id, "added")
+            }
+            Self::Edit(Changed { which, parts }) => {
+                let change = |agent| parts.change(app::tools_of(&agent)?).over(agent);
+                let doubts = session.app(async |app| app.edit_agent(&which.id, None, change).await)?;
+                doubts.iter().for_each(tell);
+                done(session, &which.id, "changed")
+            }
+            Self::Remove(which) => {
+                session.app(async |app| app.remove_agent(&which.id, None).await)?;
+                done(session, &which.id, "removed")
+            }
             Self::Files(files) => files.run(session),
         }
     }
 }
 
 impl Which {
-    fn id(&self) -> Result<AgentId, Failure> {
-        AgentId::new(&self.id).map_err(|error| Failure::usage(error.to_string()))
-    }
-
-    fn show(&self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let id = self.id()?;
+    fn show(self, session: &mut Session) -> Outcome {
+        let (setup, id) = (session.load()?, self.id);
         let kept = with_existing_app(&setup, async |app| {
-            let files = files::cards(app.store(), app.tenant(), &id, None).await?;
-            Ok((app.agents(app.tenant()).await?, files))
+            let views = app.agents(app.tenant()).await?;
+            let owner = ContextOwner { agent: id.clone(), user: None };
+            let files = match views.iter().any(|view| view.agent.id == id) {
+                true => app.context_files(&owner).await?,
+                false => Vec::new(),
+            };
+            Ok((views, files))
         })?;
-        let (views, files) = match kept {
-            Some(kept) => kept,
-            None => (setup.agents(), Vec::new()),
-        };
+        let (views, files) = kept.unwrap_or_else(|| (setup.agents(), Vec::new()));
         let Some(view) = views.iter().find(|view| view.agent.id == id) else {
             return Err(app::no_agent(&id, views.iter().map(|view| view.agent.id.as_str())).into());
         };
         let (agent, rules, narrowing) = (&view.agent, view.rules(), view.narrowing());
-        if session.out.json {
-            let mut shown = json!(agent);
-            if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, json!(rules)) {
-                shown.extend(rules);
-            }
-            shown["narrowed_by"] = json!(narrowing);
-            let from = agent.from;
-            session.out.json(
-                &json!({ "id": id, "from": from, "agent": shown, "version": view.version, "files": files }),
-            )?;
-            return Ok(ExitCode::SUCCESS);
+        let mut shown = json!(agent);
+        if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, json!(rules)) {
+            shown.extend(rules);
         }
+        shown["narrowed_by"] = json!(narrowing);
+        let value =
+            json!({ "id": id, "from": agent.from, "agent": shown, "version": view.version, "files": files });
         let all = |list: &[String]| Some(list.join(", ")).filter(|list| !list.is_empty());
         let from = match agent.from {
             AgentSource::Store => "the store",
             AgentSource::Configuration => "the configuration file",
             AgentSource::Both => "the store, over the configuration file",
         };
-        let lines = [
-            ("id", Some(id.to_string())),
-            ("name", Some(agent.name.clone())),
-            ("about", Some(agent.about.clone()).filter(|about| !about.is_empty())),
-            ("from", Some(from.to_owned())),
-            ("kind", Some(kind_name(agent.kind).to_owned())),
-            ("provider", agent.provider.as_ref().map(ToString::to_string)),
-            ("model", agent.model.as_ref().map(ToString::to_string)),
-            ("allow", rules.allow.as_deref().map(|list| list.join(", "))),
-            ("deny", all(&rules.deny)),
-            ("also allow", all(&rules.also_allow)),
-            ("only", narrowing.and_then(|rules| rules.allow.as_deref()).map(|list| list.join(", "))),
-            ("not", narrowing.and_then(|rules| all(&rules.deny))),
-            ("files", all(&files.iter().map(|card| card.key.path.clone()).collect::<Vec<_>>())),
-        ];
-        for (name, value) in lines {
-            if let Some(value) = value {
-                session.out.field(name, &value)?;
-            }
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn remove(&self, session: &mut Session) -> Outcome {
-        let (setup, id) = (session.load()?, self.id()?);
-        with_app(&setup, async |app| Ok(app.remove_agent(&id, None).await?))?;
-        done(session, &id, "removed")
-    }
-}
-
-impl Add {
-    fn run(&self, session: &mut Session) -> Outcome {
-        let (setup, id) = (session.load()?, self.which.id()?);
-        let agent = self.parts.over(AgentSetup {
-            name: id.to_string(),
-            kind: AgentKind::Open,
-            provider: None,
-            model: None,
-            policy: Value::Null,
-            other_config: Map::new(),
-        })?;
-        let doubts = with_app(&setup, async |app| Ok(app.add_agent(&id, agent).await?))?;
-        doubts.iter().for_each(tell);
-        done(session, &id, "added")
-    }
-}
-
-impl Edit {
-    fn run(&self, session: &mut Session) -> Outcome {
-        let (setup, id) = (session.load()?, self.which.id()?);
-        let change = |agent| self.parts.over(agent);
-        let doubts = with_app(&setup, async |app| Ok(app.edit_agent(&id, None, change).await?))?;
-        doubts.iter().for_each(tell);
-        done(session, &id, "changed")
+        session.shown(&value, |out| {
+            Ok(out.fields([
+                ("id", Some(id.to_string())),
+                ("name", Some(agent.name.clone())),
+                ("about", Some(agent.about.clone()).filter(|about| !about.is_empty())),
+                ("from", Some(from.to_owned())),
+                ("kind", Some(kind_name(agent.kind).to_owned())),
+                ("provider", agent.provider.as_ref().map(ToString::to_string)),
+                ("model", agent.model.as_ref().map(ToString::to_string)),
+                ("allow", rules.allow.as_deref().map(|list| list.join(", "))),
+                ("deny", all(&rules.deny)),
+                ("also allow", all(&rules.also_allow)),
+                ("only", narrowing.and_then(|rules| rules.allow.as_deref()).map(|list| list.join(", "))),
+                ("not", narrowing.and_then(|rules| all(&rules.deny))),
+                ("files", all(&files.iter().map(|card| card.key.path.clone()).collect::<Vec<_>>())),
+            ])?)
+        })
     }
 }
 
 impl Parts {
-    /// The agent with these parts in place of its own.
-    fn over(&self, mut agent_setup: AgentSetup) -> Result<AgentSetup, app::Error> {
-        let given = |text: &String| Some(text.trim()).filter(|text| !text.is_empty()).map(Into::into);
-        if let Some(name) = &self.name {
-            agent_setup.name.clone_from(name);
-        }
-        if let Some(about) = &self.about {
-            agent_setup.other_config.insert("about".to_owned(), json!(about));
-        }
-        match self.kind {
-            Some(Kind::Open) => agent_setup.kind = AgentKind::Open,
-            Some(Kind::Predefined) => agent_setup.kind = AgentKind::Predefined,
-            None => {}
-        }
-        if let Some(provider) = &self.provider {
-            agent_setup.provider = given(provider);
-        }
-        if let Some(model) = &self.model {
-            agent_setup.model = given(model);
-        }
-        let mut tools = app::tools_of(&agent_setup)?;
+    /// These parts as a change of an agent with such tool rules.
+    fn change(self, mut tools: AgentTools) -> AgentChange {
         let entries =
-            |list: &[String]| list.iter().filter(|entry| !entry.is_empty()).cloned().collect::<Vec<_>>();
-        if let Some(allow) = &self.allow {
+            |list: Vec<String>| list.into_iter().filter(|entry| !entry.is_empty()).collect::<Vec<_>>();
+        if let Some(allow) = self.allow {
             tools.allow = Some(entries(allow)).filter(|allow| !allow.is_empty());
         }
-        if let Some(deny) = &self.deny {
-            tools.deny = entries(deny);
-        }
-        if let Some(also) = &self.also_allow {
-            tools.also_allow = entries(also);
-        }
-        agent_setup.policy = match tools == AgentTools::default() {
-            true => Value::Null,
-            false => json!(tools),
-        };
-        Ok(agent_setup)
+        tools.deny = self.deny.map_or(tools.deny, entries);
+        tools.also_allow = self.also_allow.map_or(tools.also_allow, entries);
+        let kind = self.kind.map(|kind| match kind {
+            Kind::Open => AgentKind::Open,
+            Kind::Predefined => AgentKind::Predefined,
+        });
+        let Self { name, about, provider, model, .. } = self;
+        AgentChange { name, about, kind, provider, model, tools: Some(tools) }
     }
 }
 
 fn list(session: &mut Session) -> Outcome {
-    let setup = session.load()?;
-    let views = with_existing_app(&setup, async |app| Ok(app.agents(app.tenant()).await?))?;
-    let views = views.unwrap_or_else(|| setup.agents());
-    if session.out.json {
-        let row = |AgentView { agent, version, .. }: &AgentView| {
-            let ResolvedAgent { id, name, about, kind, provider, model, from, .. } = agent;
-            json!({ "id": id, "name": name, "about": about, "from": from, "kind": kind, "provider": provider,
-                    "model": model, "version": version })
-        };
-        session.out.json(&views.iter().map(row).collect::<Vec<_>>())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if views.is_empty() {
-        session.out.line("no agent is set up; `default` stands for all of them")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["id", "name", "kind", "model", "from", "about"]);
-    for AgentView { agent, .. } in &views {
-        let model = match (&agent.provider, &agent.model) {
-            (None, None) => Cell::quiet("default"),
-            (provider, model) => Cell::new(format!(
-                "{}/{}",
-                provider.as_deref().unwrap_or("default"),
-                model.as_deref().unwrap_or("default")
-            )),
-        };
-        let from = match agent.from {
-            AgentSource::Configuration => "file",
-            AgentSource::Store => "store",
-            AgentSource::Both => "store, file",
-        };
-        table.row([
-            Cell::strong(&agent.id),
-            Cell::new(&agent.name),
-            Cell::new(kind_name(agent.kind)),
-            model,
-            Cell::quiet(from),
-            Cell::new(&agent.about),
-        ]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
+    let views = session.existing_app(async |app| app.agents(app.tenant()).await)?;
+    let views = match views {
+        Some(views) => views,
+        None => session.load()?.agents(),
+    };
+    let cards: Vec<AgentCard> = views.iter().map(AgentCard::from).collect();
+    session.list(
+        &cards,
+        "no agent is set up; `default` stands for all of them",
+        &[
+            ("id", &|agent| Cell::strong(&agent.id)),
+            ("name", &|agent| Cell::new(&agent.name)),
+            ("kind", &|agent| Cell::new(kind_name(agent.kind))),
+            ("model", &|agent| match (agent.provider.as_deref(), agent.model.as_deref()) {
+                (None, None) => Cell::quiet("default"),
+                (provider, model) => {
+                    Cell::new(format!("{}/{}", provider.unwrap_or("default"), model.unwrap_or("default")))
+                }
+            }),
+            ("from", &|agent| {
+                Cell::quiet(match agent.from {
+                    AgentSource::Configuration => "file",
+                    AgentSource::Store => "store",
+                    AgentSource::Both => "store, file",
+                })
+            }),
+            ("about", &|agent| Cell::new(&agent.about)),
+        ],
+    )
 }
 
 const fn kind_name(kind: AgentKind) -> &'static str {
@@ -319,15 +223,5 @@ const fn kind_name(kind: AgentKind) -> &'static str {
 }
 
 fn done(session: &mut Session, id: &AgentId, what: &str) -> Outcome {
-    if session.out.json {
-        session.out.json(&json!({ what: id }))?;
-    } else {
-        session.out.line(format_args!("agent `{id}` is {what}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Converts a store's error, which says itself what happened and what to try.
-fn failed(error: StoreError) -> Failure {
-    Failure::failed(error.to_string())
+    session.told(&json!({ what: id }), format_args!("agent `{id}` is {what}"))
 }

@@ -8,13 +8,13 @@ use claw_core::port::Clock as _;
 use claw_core::store::{Rule, RuleWidth};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
+use claw_terminal::{Cell, Table};
+use clawsmith::app::words::time;
 use clawsmith::app::{RuleFor, RulePreview, Setup, Verdict, WidthPreview};
 
 use crate::cli::Session;
-use crate::command::ledger::time;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table};
 
 /// The number of past commands shown that a rule would have covered.
 const SHOWN: usize = 5;

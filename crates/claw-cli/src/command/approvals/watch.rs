@@ -4,20 +4,19 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use claw_terminal::tell;
 use clawsmith::app::Setup;
 
-use crate::caller;
 use crate::cli::Session;
-use crate::command::tools::approve::{self, Question};
-use crate::failure::{Failure, Outcome};
+use crate::command::tools::approve;
+use crate::failure::Outcome;
 use crate::opened::with_app;
-use crate::output::tell;
 
 /// The interval between checks for new approvals.
 const EVERY: Duration = Duration::from_millis(300);
 
 pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {
-    let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
+    let by = session.user(None)?;
     with_app(setup, async |app| {
         if !session.out.json {
             tell("Waiting for approvals; Ctrl-C to stop.");
@@ -28,12 +27,9 @@ pub(super) fn run(session: &mut Session, setup: &Setup) -> Outcome {
                 if !seen.insert(approval.id) {
                     continue;
                 }
-                if session.out.json {
-                    session.out.json_line(&approval)?;
-                } else if approve::can_ask() {
-                    approve::put(app, approval, by.to_string()).await;
-                } else {
-                    approve::announce(&Question::from(&approval));
+                match session.out.json {
+                    true => session.out.json_line(&approval)?,
+                    false => approve::put(app, approval, by.to_string()).await,
                 }
             }
             tokio::select! {

@@ -11,20 +11,20 @@ use claw_core::tool::Caller;
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
+use claw_terminal::style::QUIET;
+use claw_terminal::{Cell, Heard, Table, complain, tell, tell_styled, visible};
 use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::completion::Names;
 use clawsmith::app::mode::{self, Mode};
 use clawsmith::app::session_list::{short_id, shortened};
+use clawsmith::app::shown_session::Answerer;
+use clawsmith::app::words::cost;
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView, Sessions};
 
-use super::lines::{Heard, Lines};
-use super::source::Answerer;
-use super::{Chat, MOST_BYTES, Talk, picture, stop};
+use super::{Chat, MOST_BYTES, Talk, heard, line_editor, picture, stop};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
 use crate::failure::{Failure, Outcome};
-use crate::output::style::QUIET;
-use crate::output::{Cell, Table, complain, tell, tell_styled, visible};
 
 const HELP: &[(&str, &str)] = &[
     ("/tools", "what the agent may call now"),
@@ -60,8 +60,7 @@ pub(super) async fn run(
     let mut mode = chat.mode;
     let mut talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
     welcome(session, app, &talk, chosen.as_ref()).await?;
-    let mut lines = Lines::new(app.setup(), session)?;
-    lines.know(names(&talk).await, talk.caller.workspace.clone());
+    let mut lines = line_editor(app.setup(), session, names(&talk).await, &talk.caller.workspace)?;
     let mut pictures: Vec<Part> = Vec::new();
     for path in &chat.image {
         let model = talk.sessions.model(&talk.caller).await?;
@@ -73,7 +72,7 @@ pub(super) async fn run(
             mode => format!("{} ({mode})", talk.caller.agent),
         };
         lines.put(&talk.view.take_typed());
-        let line = match lines.next(prompt).await? {
+        let line = match heard(lines.next(prompt).await)? {
             Heard::Line(line) => line,
             Heard::Nothing => continue,
             Heard::End => break,
@@ -108,7 +107,7 @@ pub(super) async fn run(
             continue;
         };
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let done = match (word, rest.trim()) {
+        let done: Result<(), Failure> = match (word, rest.trim()) {
             ("quit" | "exit" | "q", _) => break,
             ("image", path) => {
                 let model = talk.sessions.model(&talk.caller).await?;
@@ -124,7 +123,7 @@ pub(super) async fn run(
                 Ok(found) => {
                     talk = moved(chat, app, talk, (&found, instead.as_ref(), mode)).await?;
                     chosen = Some(found);
-                    session.out.line(format_args!("a new session: {}", short_id(&talk.caller.session)))
+                    Ok(session.out.line(format_args!("a new session: {}", short_id(&talk.caller.session)))?)
                 }
                 Err(error) => Err(error.into()),
             },
@@ -142,7 +141,7 @@ pub(super) async fn run(
                 }
             }
             ("rename", title) => match app.rename_session(&talk.caller, &talk.caller.session, title).await {
-                Ok(()) => session.out.line("renamed"),
+                Ok(()) => Ok(session.out.line("renamed")?),
                 Err(error) => {
                     Err(Failure::from(error).hint("say something first; a session begins with a message"))
                 }
@@ -151,18 +150,18 @@ pub(super) async fn run(
                 Ok(list) => sessions::table(session, &list),
                 Err(error) => Err(error.into()),
             },
-            ("mode", "") => Mode::ALL.into_iter().try_for_each(|one| {
+            ("mode", "") => Mode::ALL.into_iter().try_for_each(|one| -> Result<(), Failure> {
                 let sign = if one == mode { "*" } else { " " };
-                session.out.line(format_args!("{sign} {:<11}{}", one.name(), one.about()))
+                Ok(session.out.line(format_args!("{sign} {:<11}{}", one.name(), one.about()))?)
             }),
             ("mode", wanted) => mode::parse(wanted).map_err(Failure::from).and_then(|wanted| {
                 mode = wanted;
                 talk.sessions.set_mode(wanted);
-                session.out.line(format_args!("{wanted}: {}", wanted.about()))
+                Ok(session.out.line(format_args!("{wanted}: {}", wanted.about()))?)
             }),
             ("model", "") => {
                 let model = talk.sessions.model(&talk.caller).await?;
-                session.out.line(name(&*model))
+                Ok(session.out.line(name(&*model))?)
             }
             ("model", wanted) => {
                 let other = ModelChoice::parse(wanted);
@@ -173,7 +172,7 @@ pub(super) async fn run(
                         instead = Some(other);
                         talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
                         talk.sessions.set_mode(mode);
-                        session.out.line(format_args!("{} answers from now on", name(&*model)))
+                        Ok(session.out.line(format_args!("{} answers from now on", name(&*model)))?)
                     }
                     Err(error) => Err(error.into()),
                 }
@@ -248,8 +247,8 @@ pub(super) async fn choose(
     }
     sessions::table(session, &list)?;
     session.out.flush()?;
-    let mut lines = Lines::new(app.setup(), session)?;
-    match lines.next("Session id".to_owned()).await? {
+    let mut lines = line_editor(app.setup(), session, Names::default(), &caller.workspace)?;
+    match heard(lines.next("Session id".to_owned()).await)? {
         Heard::Line(line) if line.trim().is_empty() => Ok(SessionChoice::Continue),
         Heard::Line(line) => Ok(SessionChoice::Named(line.trim().to_owned())),
         Heard::Nothing | Heard::End => Err(Failure::usage("no session was chosen")),
@@ -335,7 +334,7 @@ async fn recap(
             session.out.styled(QUIET, &format!("  {who:<6} {}", visible(&text)))?;
         }
     }
-    session.out.flush()
+    Ok(session.out.flush()?)
 }
 
 /// Sends a message and shows the answer. Ctrl-C ends the answer, and not the program.
@@ -348,7 +347,7 @@ async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Res
     if ended? == 130 {
         tell("Stopped. The partial answer is saved.");
     }
-    session.out.flush()
+    Ok(session.out.flush()?)
 }
 
 async fn interrupted(sessions: &Sessions, caller: &Caller) -> std::convert::Infallible {
@@ -367,7 +366,7 @@ pub(super) fn help_of(session: &mut Session, words: &[(&str, &str)]) -> Result<(
         table.row([Cell::strong(word), Cell::new(about)]);
     }
     session.out.table(&table)?;
-    session.out.prose(KEYS)
+    Ok(session.out.prose(KEYS)?)
 }
 
 async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
@@ -377,7 +376,7 @@ async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
         let about = meta.about.split(['.', '\n']).next().unwrap_or_default();
         table.row([Cell::strong(&meta.name), Cell::new(meta.effects), Cell::new(about)]);
     }
-    session.out.table(&table)
+    Ok(session.out.table(&table)?)
 }
 
 async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
@@ -386,7 +385,7 @@ async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Fa
     let caller = talk.sessions.answered(&talk.caller).await?;
     let subject = Subject::from(&caller);
     if !tool.is_empty() {
-        return session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string());
+        return Ok(session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string())?);
     }
     let decision = policy.decide(&tools, &subject);
     let mut table = Table::new(["tool", "allowed", "why"]);
@@ -394,21 +393,20 @@ async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Fa
         let allowed = if verdict.allowed { Cell::good("yes") } else { Cell::bad("no") };
         table.row([Cell::strong(&meta.name), allowed, Cell::new(&verdict.trace)]);
     }
-    session.out.table(&table)
+    Ok(session.out.table(&table)?)
 }
 
 /// Tells what a session cost.
 pub(super) fn cost_of(session: &mut Session, usage: &Usage) -> Result<(), Failure> {
     let tokens = usage.tokens;
-    session.out.line(format_args!(
-        "${}.{:06} for {} answers: {} tokens read, {} from the cache, {} written",
-        usage.cost / 1_000_000,
-        usage.cost % 1_000_000,
+    Ok(session.out.line(format_args!(
+        "{} for {} answers: {} tokens read, {} from the cache, {} written",
+        cost(usage.cost),
         usage.answers,
         tokens.input + tokens.cache_write,
         tokens.cache_read,
         tokens.output
-    ))
+    ))?)
 }
 
 fn name(model: &dyn Model) -> String {

@@ -6,35 +6,26 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use claw_core::store::{Message, NewMessage, Usage};
-use claw_core::{ApprovalId, JobId, SessionKey, TenantId};
-use claw_gateway::client::{ApprovalView, GatewayAddress, GatewayClient, MessageView, RemoteSession};
+use claw_core::{JobId, SessionKey};
+use claw_gateway::client::{GatewayAddress, GatewayClient, RemoteSession, ShownRemote};
+use claw_terminal::style::QUIET;
+use claw_terminal::{Heard, complain, tell, visible};
 use clawsmith::app::completion::Names;
 use clawsmith::app::session_list::{shortened, words};
-use clawsmith::app::{Followed, Verdict};
+use clawsmith::app::shown_session::Answerer;
 use secrecy::SecretString;
-use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::lines::{Heard, Lines};
-use super::source::{Answerer, ShownSession};
 use super::view::View;
-use super::{Chat, MOST_BYTES, interactive};
+use super::{Chat, MOST_BYTES, heard, interactive, line_editor};
 use crate::cli::Session;
-use crate::command::tools::approve::{self, AskedFor, Question};
 use crate::command::tools::runtime;
 use crate::failure::{Failure, Outcome};
-use crate::output::style::QUIET;
-use crate::output::{complain, tell, visible};
 
 /// The environment variable that holds the key, unless `--key-env` names another.
 pub(super) const KEY_ENV: &str = "CLAWSMITH_API_KEY";
 
-/// How often it is looked whether a question at the gateway still waits.
-const LOOKED_AFTER: Duration = Duration::from_secs(2);
 /// How much of what was last said is shown when a session goes on.
 const RECAP: usize = 4;
 const RECAP_CHARACTERS: usize = 160;
@@ -68,7 +59,7 @@ pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
                 let (answerer, client) = (answerer(&remote), remote.client().clone());
                 let run = remote.send(&text, chat.remote_approvals()).await?;
                 let remote = Rc::new(Mutex::new(remote));
-                let mut view = View::new(Box::new(RemoteView::of(&remote).await), session.out.json);
+                let mut view = View::new(Box::new(ShownRemote::of(&remote).await), session.out.json);
                 view.introduce(&mut session.out, &answerer)?;
                 let ended = followed(session, &mut view, &client, (run, true)).await;
                 view.tell_usage(&mut session.out, run).await?;
@@ -133,7 +124,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
     let (client, answerer) = (remote.client().clone(), answerer(&remote));
     let agent = remote.opened().agent_id.clone();
     let remote = Rc::new(Mutex::new(remote));
-    let mut view = View::new(Box::new(RemoteView::of(&remote).await), false);
+    let mut view = View::new(Box::new(ShownRemote::of(&remote).await), false);
     view.introduce(&mut session.out, &answerer)?;
     let line = format!(
         "Agent {agent} · {}/{} · {} · /help for commands",
@@ -143,13 +134,13 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
     );
     session.out.styled(QUIET, &line)?;
     recap(session, &client, view.key()).await?;
-    let mut lines = Lines::new(&setup, session)?;
     let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
     let commands = HELP.iter().map(|(known, about)| (word(known), (*about).to_owned())).collect();
-    lines.know(Names { commands, ..Names::default() }, std::path::PathBuf::new());
+    let names = Names { commands, ..Names::default() };
+    let mut lines = line_editor(&setup, session, names, Path::new(""))?;
     loop {
         lines.put(&view.take_typed());
-        let line = match lines.next(agent.to_string()).await? {
+        let line = match heard(lines.next(agent.to_string()).await)? {
             Heard::Line(line) => line,
             Heard::Nothing => continue,
             Heard::End => break,
@@ -176,10 +167,10 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
             continue;
         };
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let done = match (word, rest.trim()) {
+        let done: Result<(), Failure> = match (word, rest.trim()) {
             ("quit" | "exit" | "q", _) => break,
             ("help" | "?", _) => interactive::help_of(session, HELP),
-            ("session", _) => session.out.line(view.key()),
+            ("session", _) => Ok(session.out.line(view.key())?),
             ("cost", _) => match view.usage().await {
                 Ok(usage) => interactive::cost_of(session, &usage),
                 Err(error) => Err(error),
@@ -189,7 +180,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
                 let moved = remote.lock().await.move_to(named).await;
                 match moved {
                     Ok(()) => {
-                        view = View::new(Box::new(RemoteView::of(&remote).await), false);
+                        view = View::new(Box::new(ShownRemote::of(&remote).await), false);
                         session.out.line(format_args!("session {}", view.key()))?;
                         recap(session, &client, view.key()).await
                     }
@@ -210,127 +201,12 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
 /// Says what was last said in a session.
 async fn recap(session: &mut Session, client: &GatewayClient, key: &SessionKey) -> Result<(), Failure> {
     // A fresh session is not there before its first message.
-    let Ok(messages) = client.messages(key, None, RECAP).await else { return session.out.flush() };
+    let Ok(messages) = client.messages(key, None, RECAP).await else { return Ok(session.out.flush()?) };
     for message in messages {
         let said = shortened(&words(&message.content), RECAP_CHARACTERS);
         if !said.trim().is_empty() {
             session.out.styled(QUIET, &format!("  {}", visible(&said)))?;
         }
     }
-    session.out.flush()
-}
-
-/// A session at a gateway, as it is shown.
-struct RemoteView {
-    session: Rc<Mutex<RemoteSession>>,
-    client: GatewayClient,
-    key: SessionKey,
-    tenant: TenantId,
-}
-
-impl RemoteView {
-    async fn of(session: &Rc<Mutex<RemoteSession>>) -> Self {
-        let open = session.lock().await;
-        let (client, opened) = (open.client().clone(), open.opened());
-        let (key, tenant) = (opened.session_key.clone(), opened.tenant.clone());
-        Self { session: Rc::clone(session), client, key, tenant }
-    }
-}
-
-#[async_trait(?Send)]
-impl ShownSession for RemoteView {
-    fn key(&self) -> &SessionKey {
-        &self.key
-    }
-
-    async fn next(&mut self) -> Result<Followed, Failure> {
-        Ok(self.session.lock().await.next().await?)
-    }
-
-    async fn message(&self, seq: u64) -> Result<Option<Message>, Failure> {
-        let found = self.client.messages(&self.key, Some(seq.saturating_add(1)), 1).await?;
-        Ok(found.into_iter().find(|message| message.seq == seq).map(|message| {
-            let MessageView { id, seq, role, content, run_id, at } = message;
-            let (tenant, session) = (self.tenant.clone(), self.key.clone());
-            Message { new: NewMessage { id, tenant, session, role, content, at }, seq, run: run_id }
-        }))
-    }
-
-    async fn usage(&self, run: Option<JobId>) -> Result<Usage, Failure> {
-        Ok(self.client.usage(&self.key, run).await?)
-    }
-
-    async fn pending(&self) -> Result<Vec<ApprovalId>, Failure> {
-        let pending = self.client.approvals().await?;
-        let own = pending.iter().filter(|approval| approval.session_key == self.key);
-        Ok(own.map(|approval| approval.id).collect())
-    }
-
-    async fn question(&self, id: ApprovalId) -> Result<Option<Question>, Failure> {
-        let pending = self.client.approvals().await?;
-        Ok(pending.into_iter().find(|approval| approval.id == id).map(question))
-    }
-
-    async fn put(&self, question: Question) {
-        approve::ask_person(self, question).await;
-    }
-
-    fn announce(&self, question: &Question) {
-        let wait = question.expires.since(question.asked).as_secs();
-        tell(format_args!("`{}` waits for approval `{}`, {wait} s at most", question.tool, question.id));
-        tell("  try: `clawsmith chat --connect` at a terminal, with a key that has `approvals:answer`");
-    }
-
-    fn workspace(&self) -> Option<&Path> {
-        None
-    }
-
-    fn scrubbed(&self, text: &str) -> String {
-        text.to_owned()
-    }
-
-    fn scrubbed_json(&self, content: &Value) -> Value {
-        content.clone()
-    }
-}
-
-#[async_trait(?Send)]
-impl AskedFor for RemoteView {
-    fn look_after(&self) -> Duration {
-        LOOKED_AFTER
-    }
-
-    async fn ended(&self, question: &Question) -> Option<String> {
-        let pending = self.client.approvals().await.ok()?;
-        let is_over = pending.iter().all(|approval| approval.id != question.id);
-        is_over.then(|| {
-            "the approval is no longer pending: it was answered elsewhere, expired or was withdrawn"
-                .to_owned()
-        })
-    }
-
-    fn checker(&self) -> Box<approve::input::Check<'static>> {
-        // The gateway checks what it is given.
-        Box::new(|_| Ok(()))
-    }
-
-    async fn answer(&self, question: &Question, verdict: Verdict) -> Result<(), Failure> {
-        self.client.answer(question.id, verdict).await?;
-        Ok(())
-    }
-}
-
-fn question(approval: ApprovalView) -> Question {
-    Question {
-        id: approval.id,
-        tool: approval.tool,
-        effects: approval.effects,
-        reason: approval.reason,
-        summary: approval.summary,
-        call: approval.call_id,
-        asked: approval.asked,
-        expires: approval.expires,
-        offered: approval.widths.into_iter().map(|rule| (rule.width, rule.covers)).collect(),
-        input: approval.input.map(Box::new),
-    }
+    Ok(session.out.flush()?)
 }

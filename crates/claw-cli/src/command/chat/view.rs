@@ -13,18 +13,16 @@ use claw_core::store::{
     Usage, Voice,
 };
 use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
+use claw_terminal::{Out, Quiet, Speech, Spinner, TICK, complain, style, tell, tell_styled};
 use clawsmith::app::Followed;
 use clawsmith::app::shown_call::{self, Excerpt, head_and_tail, preview, summary};
+use clawsmith::app::shown_session::{Answerer, ShownSession};
+use clawsmith::app::words::{seconds, tokens, took};
 use serde::Deserialize as _;
 use serde_json::json;
 
-use super::quiet::Quiet;
-use super::source::{Answerer, ShownSession};
-use super::speech::Speech;
-use super::spinner::{Spinner, TICK, seconds, tokens};
 use crate::command::tools::approve;
 use crate::failure::Failure;
-use crate::output::{Out, complain, style, tell, tell_styled};
 
 /// The idle time after which the reason for waiting is shown.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -101,7 +99,7 @@ impl View {
 
     /// Tokens and cost of the session.
     pub(super) async fn usage(&self) -> Result<Usage, Failure> {
-        self.session.usage(None).await
+        Ok(self.session.usage(None).await?)
     }
 
     /// Prints who will answer.
@@ -109,9 +107,9 @@ impl View {
         let Answerer { provider, model, demo } = answerer;
         if out.json {
             let session = self.session.key();
-            return out.json_line(
+            return Ok(out.json_line(
                 &json!({ "type": "chat", "session": session, "provider": provider, "model": model, "demo": demo }),
-            );
+            )?);
         }
         if *demo && provider == "demo" {
             tell("no model is set up: this is a demo that plays a script. The tools it calls are real.");
@@ -189,7 +187,7 @@ impl View {
             return Ok(());
         }
         let usage = self.session.usage(Some(run)).await?;
-        out.json_line(&json!({ "type": "usage", "run": run, "usage": usage }))
+        Ok(out.json_line(&json!({ "type": "usage", "run": run, "usage": usage }))?)
     }
 
     /// Asks about the approvals that an earlier run of the session waits for.
@@ -207,7 +205,7 @@ impl View {
             Source::Message(message) => message,
             Source::Call(call) if out.json => {
                 let line = json!({ "type": "output", "call": call, "offset": offset, "text": text });
-                return out.json_line(&line);
+                return Ok(out.json_line(&line)?);
             }
             Source::Call(call) => {
                 self.print(*call, *offset, text);
@@ -220,8 +218,9 @@ impl View {
         self.coming += text.len() as u64;
         if out.json {
             let kind = if *voice == Voice::Text { "text" } else { "thinking" };
-            return out
-                .json_line(&json!({ "type": kind, "message": message, "offset": offset, "text": text }));
+            return Ok(
+                out.json_line(&json!({ "type": kind, "message": message, "offset": offset, "text": text }))?
+            );
         }
         if *voice != Voice::Text {
             return Ok(());
@@ -296,7 +295,7 @@ impl View {
             // A model's calls are stored unscrubbed, since they are run that way.
             let mut message = serde_json::to_value(message)?;
             message["content"] = self.session.scrubbed_json(&message["content"]);
-            return out.json_line(&json!({ "type": "message", "message": message }));
+            return Ok(out.json_line(&json!({ "type": "message", "message": message }))?);
         }
         let parts = Vec::<Part>::deserialize(&message.new.content).unwrap_or_default();
         let words: String = parts
@@ -337,7 +336,7 @@ impl View {
         if !words.is_empty() && !words.ends_with('\n') {
             self.speech.say(out, "\n")?;
         }
-        self.speech.finish(out)
+        Ok(self.speech.finish(out)?)
     }
 
     fn tool(&mut self, call: CallId, tool: &str, state: &ToolEvent) {
@@ -425,8 +424,8 @@ impl View {
             Ok(None) => return,
             Err(error) => return complain(&format!("approval {id} cannot be answered here"), error),
         };
-        if !approve::can_ask() {
-            return self.session.announce(&question);
+        if !claw_terminal::can_ask() {
+            return approve::announce(&question, &self.session.elsewhere(&question));
         }
         let quiet = self.quiet.take();
         if let Some(quiet) = &quiet {
@@ -438,7 +437,13 @@ impl View {
         for line in self.scrubbed(&change.unwrap_or_default()) {
             tell_styled(changed(&line), format_args!("  {line}"));
         }
-        self.session.put(question).await;
+        if let Some(approval) = self.session.asked_for(&question).await {
+            tokio::select! {
+                () = approve::ask_person(&*approval, question) => {}
+                // Nobody is left to make the call; that is said where the session is followed.
+                () = self.session.deserted() => {}
+            }
+        }
         self.quiet = Quiet::begin();
     }
 }
@@ -465,13 +470,6 @@ struct LiveOutput {
     shown: usize,
     /// A line that has not ended.
     partial: String,
-}
-
-fn took(micros: u64) -> String {
-    match micros {
-        0..=999_999 => format!("{:.1} ms", micros as f64 / 1000.0),
-        _ => format!("{:.1} s", micros as f64 / 1_000_000.0),
-    }
 }
 
 fn changed(line: &str) -> Style {

@@ -1,27 +1,23 @@
 //! `clawsmith credentials add`.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_core::store::ProgramSettings;
-use claw_policy::program::{OPEN_VARIABLES, preset};
-use claw_store::vault::ProgramEnv;
-use clawsmith::app::Setup;
-use clawsmith::app::credentials::{NewProgram, program_name};
-use clawsmith::config::SHORTEST_SECRET;
+use claw_policy::program::preset;
+use claw_terminal::tell;
+use clawsmith::app::credentials::{NewProgram, ProgramRow, program_name, read_programs};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
-use super::row::{self, Row};
-use super::{Whose, failed};
+use super::Whose;
 use crate::cli::Session;
 use crate::command::prompt;
 use crate::command::tools::{self, runtime};
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::tell;
 
 /// A program and its credentials.
 #[derive(Debug, Args)]
@@ -68,152 +64,89 @@ pub(crate) struct Add {
 const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
 
 impl Add {
-    pub(super) fn run(&self, session: &mut Session) -> Outcome {
+    pub(super) fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
-        let mut programs = match (&self.file, &self.name) {
+        let bare = self.bare;
+        let rows = match (&self.file, &self.name) {
             (Some(file), _) => {
-                let rows = row::read(&session.around.directory.join(file))?.into_iter();
-                rows.map(|row| self.of_row(row, &setup)).collect::<Result<Vec<_>, _>>()?
+                let mut rows = read_programs(&session.around.directory.join(file))?;
+                if let Some(agent) = &self.whose.agent {
+                    rows.iter_mut().for_each(|row| row.agent_id = Some(agent.clone()));
+                }
+                rows
             }
-            (None, Some(name)) => match self.given(name, session, &setup)? {
-                Some(program) => vec![program],
+            (None, Some(name)) => match self.given(name.clone(), session)? {
+                Some(row) => vec![row],
                 None => return Ok(ExitCode::from(130)),
             },
             (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
         };
-        let here = self.workspace_here(session);
+        let mut programs =
+            rows.into_iter().map(|row| setup.new_program(row, bare)).collect::<Result<Vec<_>, _>>()?;
+        // Programs must not lie in the current directory, if that can be a workspace.
+        let here = tools::workspace(None, &session.around).ok();
         with_app(&setup, async |app| Ok(app.add_programs(&mut programs, here.as_deref()).await?))?;
-        programs.iter().for_each(warn_of_short);
-        if session.out.json {
-            let places: Vec<_> = programs.iter().map(|program| &program.place).collect();
-            session.out.json(&json!({ "added": places }))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        for NewProgram { place, settings, env } in &programs {
-            let names = env.names().join(", ");
-            session.out.line(format_args!(
-                "{}: `{}` is given {names}",
-                program_name(place),
-                settings.binary
-            ))?;
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-
-    /// Returns the current directory, if it can be a workspace.
-    fn workspace_here(&self, session: &Session) -> Option<PathBuf> {
-        tools::workspace(None, &session.around).ok()
+        let warnings = programs.iter().flat_map(NewProgram::warnings);
+        warnings.for_each(|warning| tell(format_args!("warning: {warning}")));
+        let places: Vec<_> = programs.iter().map(|program| &program.place).collect();
+        session.shown(&json!({ "added": places }), |out| {
+            for NewProgram { place, settings, env } in &programs {
+                let (name, binary, names) = (program_name(place), &settings.binary, env.names().join(", "));
+                out.line(format_args!("{name}: `{binary}` is given {names}"))?;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the program that the command line names; `None` if the person gave up.
-    fn given(&self, name: &str, session: &Session, setup: &Setup) -> Result<Option<NewProgram>, Failure> {
-        let place = self.whose.place(setup.config(), name)?;
-        let known = preset(name).filter(|_| !self.bare);
-        let binary = self.binary_of(name, self.binary.as_deref(), setup)?;
-        let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
-        settings.helpers.extend(self.helper.iter().cloned());
-        add_patterns(&mut settings, &self.deny_args, &self.deny_verbose);
-        if let Some(timeout) = self.timeout {
-            settings.timeout_secs = timeout;
-        }
-        if let Some(tips) = &self.tips {
-            settings.tips.clone_from(tips);
-        }
+    fn given(&self, name: String, session: &Session) -> Result<Option<ProgramRow>, Failure> {
         let mut asked = self.env.clone();
         if asked.is_empty() && self.from_env.is_empty() {
-            match known {
+            match preset(&name).filter(|_| !self.bare) {
                 Some(known) => asked.extend(known.variables.first().map(ToString::to_string)),
                 None => {
                     return Err(Failure::usage("no variable is named").hint("`--env NAME`, once for each"));
                 }
             }
         }
-        let mut values = Vec::new();
+        let mut env = BTreeMap::new();
         for name in &self.from_env {
             let value = session.around.variable(name).and_then(|value| value.to_str());
             let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
-            values.push((name.clone(), SecretString::from(value.ok_or_else(unset)?)));
+            env.insert(name.clone(), SecretString::from(value.ok_or_else(unset)?));
         }
-        let Some(told) = self.told(&asked)? else { return Ok(None) };
-        values.extend(told);
-        let env = ProgramEnv::new(values).map_err(failed)?;
-        Ok(Some(NewProgram { place, settings, env }))
+        let Some(told) = told(&asked)? else { return Ok(None) };
+        env.extend(told);
+        Ok(Some(ProgramRow {
+            binary_name: name,
+            binary_path: self.binary.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            encrypted_env: env,
+            deny_args: self.deny_args.clone(),
+            deny_verbose: self.deny_verbose.clone(),
+            helpers: self.helper.clone(),
+            timeout_seconds: self.timeout,
+            tips: self.tips.clone().unwrap_or_default(),
+            agent_id: self.whose.agent.clone(),
+            enabled: true,
+        }))
     }
+}
 
-    /// The values that a person types or a pipe brings.
-    fn told(&self, names: &[String]) -> Result<Option<Vec<(String, SecretString)>>, Failure> {
-        let runtime = runtime()?;
-        if names.len() > 1 && !io::stdin().is_terminal() {
-            let Some(lines) = prompt::value(&runtime, "the values", EMPTY)? else { return Ok(None) };
-            return of_lines(names, &lines).map(Some);
-        }
-        let mut values = Vec::new();
-        for name in names {
-            let Some(value) = prompt::value(&runtime, &format!("the value of `{name}`"), EMPTY)? else {
-                return Ok(None);
-            };
-            values.push((name.clone(), value));
-        }
-        Ok(Some(values))
+/// The values that a person types or a pipe brings.
+fn told(names: &[String]) -> Result<Option<Vec<(String, SecretString)>>, Failure> {
+    let runtime = runtime()?;
+    if names.len() > 1 && !io::stdin().is_terminal() {
+        let Some(lines) = prompt::value(&runtime, "the values", EMPTY)? else { return Ok(None) };
+        return of_lines(names, &lines).map(Some);
     }
-
-    fn of_row(&self, row: Row, setup: &Setup) -> Result<NewProgram, Failure> {
-        let whose = Whose { agent: self.whose.agent.clone().or(row.agent_id) };
-        let place = whose.place(setup.config(), &row.binary_name)?;
-        let binary = self.binary_of(&row.binary_name, row.binary_path.as_deref().map(Path::new), setup)?;
-        // Presets apply to rows too: rows may add to them, and are seldom complete.
-        let known = preset(&row.binary_name).filter(|_| !self.bare);
-        let mut settings = known.map_or(ProgramSettings::new(&binary), |known| known.settings(binary));
-        settings.helpers.extend(row.helpers);
-        add_patterns(&mut settings, &row.deny_args, &row.deny_verbose);
-        if !row.tips.is_empty() {
-            settings.tips = row.tips;
-        }
-        settings.enabled = row.enabled;
-        if let Some(timeout) = row.timeout_seconds {
-            settings.timeout_secs = timeout;
-        }
-        let env = ProgramEnv::new(row.encrypted_env).map_err(failed)?;
-        Ok(NewProgram { place, settings, env })
-    }
-
-    fn binary_of(&self, name: &str, given: Option<&Path>, setup: &Setup) -> Result<String, Failure> {
-        let binary = match given {
-            Some(path) => setup.around.directory.join(path),
-            None => setup.program_in_path(name).ok_or_else(|| {
-                Failure::usage(format!("no program `{name}` is in `$PATH`"))
-                    .hint("give its place with `--binary`")
-            })?,
+    let mut values = Vec::new();
+    for name in names {
+        let Some(value) = prompt::value(&runtime, &format!("the value of `{name}`"), EMPTY)? else {
+            return Ok(None);
         };
-        // As it really is: a link could lead elsewhere by the time it runs.
-        let binary = binary.canonicalize().unwrap_or(binary);
-        let text = binary.to_str().map(ToOwned::to_owned);
-        text.ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", binary.display())))
+        values.push((name.clone(), value));
     }
-}
-
-/// Warns of short values: they cannot be told from ordinary text, and so not removed from the program's
-/// output.
-fn warn_of_short(NewProgram { place, env, .. }: &NewProgram) {
-    let short = |(name, value): &(&str, &SecretString)| {
-        !OPEN_VARIABLES.contains(name) && value.expose_secret().len() < SHORTEST_SECRET
-    };
-    for (name, _) in env.iter().filter(short) {
-        tell(format_args!(
-            "warning: the value of `{name}` is too short to be recognised, so nothing that `{}` prints is shown; use one \
-             of at least {SHORTEST_SECRET} bytes",
-            place.name
-        ));
-    }
-}
-
-/// Puts patterns before the known ones.
-fn add_patterns(settings: &mut ProgramSettings, deny_args: &[String], deny_verbose: &[String]) {
-    let lists = [(&mut settings.deny_args, deny_args), (&mut settings.deny_verbose, deny_verbose)];
-    for (list, own) in lists {
-        list.retain(|pattern| !own.contains(pattern));
-        list.splice(0..0, own.iter().cloned());
-    }
+    Ok(Some(values))
 }
 
 /// Reads `NAME=VALUE`, a line for each requested name.

@@ -9,7 +9,6 @@ use serde_json::json;
 use super::Named;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
 
 /// The program and arguments to check.
 #[derive(Debug, Args)]
@@ -26,10 +25,8 @@ pub(crate) struct Test {
 
 impl Test {
     pub(super) fn run(&self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let place = self.named.whose.place(setup.config(), &self.named.name)?;
-        let tested =
-            with_app(&setup, async |app| Ok(app.test_program(&place, &self.arguments, self.run).await?))?;
+        let place = self.named.place(session)?;
+        let tested = session.app(async |app| app.test_program(&place, &self.arguments, self.run).await)?;
         let settings = &tested.card.settings;
         let code = match (&tested.refused, &tested.ran) {
             (Some(_), _) => ExitCode::from(3),

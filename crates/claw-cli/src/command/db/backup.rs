@@ -5,24 +5,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_store::backup;
+use claw_store::progress::Progress;
+use claw_terminal::Progress as Bar;
 use serde_json::json;
 
-use super::bar::Bar;
 use super::{NOT_INCLUDED, finish, meant, remind, sound};
 use crate::cli::Session;
 use crate::failure::Outcome;
 
 /// The target of a backup.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The file is a SQLite database, whichever database the store is in, and holds it as it stood \
-                        at one moment. Nobody has to stop for it. Exit code 1 also where the ledger was damaged \
-                        before; the backup is made all the same.
-
-Examples:
-  clawsmith db backup clawsmith-2026-01-01.db
-  clawsmith db backup --from postgres://claw@db.example/claw nightly.db --force --json"
-)]
 pub(crate) struct Backup {
     /// The file to write, which only its owner may read.
     file: PathBuf,
@@ -37,8 +29,8 @@ pub(crate) struct Backup {
 impl Backup {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let place = meant(session, self.from.as_deref())?;
-        let mut bar = Bar::new(session);
-        let mut show = |progress: claw_store::progress::Progress<'_>| bar.show(progress);
+        let mut bar = Bar::new(session.out.json);
+        let mut show = |progress: Progress<'_>| super::show(&mut bar, progress);
         let work = backup::backup(&place, &self.file, self.force, &mut show);
         let report = finish(work, "nothing was written")?;
         drop(bar);

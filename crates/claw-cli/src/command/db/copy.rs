@@ -4,26 +4,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_store::copy::{self, Options};
+use claw_store::progress::Progress;
+use claw_terminal::{Progress as Bar, tell};
 use serde_json::json;
 
-use super::bar::Bar;
 use super::{NOT_INCLUDED, finish, meant, named, remind, sound};
 use crate::cli::Session;
 use crate::failure::Outcome;
-use crate::output::tell;
 
 /// The source and the target of a copy.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The target must be empty. A copy that was cut off goes on when it is repeated; until it is \
-                        finished, the target cannot be used. Stop whoever writes to the source first. A password \
-                        may come from `PGPASSWORD` or `~/.pgpass`. Exit code 1 also where the ledger was damaged \
-                        before.
-
-Examples:
-  clawsmith db copy --to postgres://claw@db.example/claw
-  clawsmith db copy --from postgres://claw@db.example/claw --to sqlite:clawsmith.db --json"
-)]
 pub(crate) struct Copy {
     /// The source: `sqlite:PATH` or `postgres://user@host/name`. Left out: the configured store.
     #[arg(long, value_name = "URL")]
@@ -40,8 +30,8 @@ impl Copy {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let (from, to) = (meant(session, self.from.as_deref())?, named(&self.to)?);
         let options = Options { restart: self.restart, online: false };
-        let mut bar = Bar::new(session);
-        let mut show = |progress: claw_store::progress::Progress<'_>| bar.show(progress);
+        let mut bar = Bar::new(session.out.json);
+        let mut show = |progress: Progress<'_>| super::show(&mut bar, progress);
         let work = copy::copy(&from, &to, options, &mut show);
         let report = finish(work, "repeat the command and it goes on")?;
         drop(bar);

@@ -1,7 +1,6 @@
 //! `clawsmith db`: the store, for its operator.
 
 mod backup;
-mod bar;
 mod copy;
 mod migrate;
 mod restore;
@@ -13,10 +12,11 @@ use clap::Subcommand;
 use claw_core::store::StoreError;
 use claw_store::StoreLocation;
 use claw_store::chain::ChainReport;
+use claw_store::progress::Progress;
+use claw_terminal::{Progress as Bar, tell};
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::tell;
 
 /// The data that no copy and no backup holds, for programs and for people.
 const NOT_INCLUDED: [&str; 3] = [
@@ -29,21 +29,8 @@ const NOT_INCLUDED: [&str; 3] = [
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
     /// Show the store's location, schema, size and number of rows.
-    #[command(after_help = "Looking changes nothing and makes nothing.
-
-Examples:
-  clawsmith db status
-  clawsmith db status --json | jq .schema")]
     Status,
     /// Migrate the schema, and print the applied migrations.
-    #[command(
-        after_help = "Every start does the same, one program at a time; this is for doing it beforehand. \
-A store that is not there is made.
-
-Examples:
-  clawsmith db migrate
-  CLAWSMITH_STORE__URL=postgres://claw@db/claw clawsmith db migrate --json"
-    )]
     Migrate,
     /// Copy everything to another store, and compare every row.
     Copy(copy::Copy),
@@ -75,6 +62,17 @@ fn meant(session: &Session, url: Option<&str>) -> Result<StoreLocation, Failure>
     match url {
         Some(url) => named(url),
         None => Ok(session.load()?.place()?),
+    }
+}
+
+/// Shows a step of copying or checking.
+fn show(bar: &mut Bar, progress: Progress<'_>) {
+    match progress {
+        Progress::Copied { table, rows, of } => bar.show(format!("copying {table}"), "rows", (rows, of)),
+        Progress::Compared { table, rows, of } => bar.show(format!("comparing {table}"), "rows", (rows, of)),
+        Progress::Written { bytes, of } => bar.show("writing".to_owned(), "bytes", (bytes, of)),
+        Progress::Checking => bar.show("checking the file".to_owned(), "", (0, 0)),
+        Progress::Chains => bar.show("verifying the ledger".to_owned(), "", (0, 0)),
     }
 }
 

@@ -5,25 +5,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_store::backup;
+use claw_store::progress::Progress;
+use claw_terminal::{Progress as Bar, tell};
 use serde_json::json;
 
-use super::bar::Bar;
 use super::{NOT_INCLUDED, finish, meant, remind};
 use crate::cli::Session;
 use crate::failure::Outcome;
-use crate::output::tell;
 
 /// The source of a restoration.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The backup is checked before it takes the place: every page, and the ledger's chains. Stop \
-                        whoever uses the store first. Work that was leased when the backup was made is leased still, \
-                        and passes on when the lease ends.
-
-Examples:
-  clawsmith db restore clawsmith-2026-01-01.db --force
-  clawsmith db restore nightly.db --to postgres://claw@db.example/empty --json"
-)]
 pub(crate) struct Restore {
     /// The file that `clawsmith db backup` wrote.
     file: PathBuf,
@@ -38,8 +29,8 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let place = meant(session, self.to.as_deref())?;
-        let mut bar = Bar::new(session);
-        let mut show = |progress: claw_store::progress::Progress<'_>| bar.show(progress);
+        let mut bar = Bar::new(session.out.json);
+        let mut show = |progress: Progress<'_>| super::show(&mut bar, progress);
         let work = backup::restore(&self.file, &place, self.force, &mut show);
         let report = finish(work, "repeat the command")?;
         drop(bar);

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use claw_store::{Schema, Status, StoreLocation};
+use claw_terminal::{Cell, Table};
+use clawsmith::app::words::bytes as size;
 use serde_json::json;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
 
 pub(super) fn run(session: &mut Session) -> Outcome {
     let setup = session.load()?;
@@ -25,9 +26,9 @@ pub(super) fn run(session: &mut Session) -> Outcome {
     match &status {
         Some(status) => print(session, &place, status),
         None if place == StoreLocation::Memory => {
-            session.out.line("the store is in memory and ends with the program")
+            Ok(session.out.line("the store is in memory and ends with the program")?)
         }
-        None => session.out.line(format_args!("no store at {place} yet; the first call makes it")),
+        None => Ok(session.out.line(format_args!("no store at {place} yet; the first call makes it"))?),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -61,7 +62,7 @@ fn print(session: &mut Session, place: &StoreLocation, status: &Status) -> Resul
     for row in &status.tables {
         table.row([Cell::strong(&row.name), Cell::new(row.rows)]);
     }
-    session.out.table(&table)
+    Ok(session.out.table(&table)?)
 }
 
 fn schema(schema: &Schema) -> String {
@@ -78,18 +79,4 @@ fn schema(schema: &Schema) -> String {
     let pending: Vec<_> =
         schema.pending.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
     format!("{applied}; the next start applies {}", pending.join(", "))
-}
-
-/// Formats a number of bytes.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
-    while size >= 1024.0 && unit + 1 < UNITS.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    format!("{size:.1} {}", UNITS[unit])
 }

@@ -4,32 +4,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_core::ServerName;
 use claw_core::store::{McpEndpoint, McpOAuth, McpProgram, McpServer, McpToolState, McpTransport};
+use claw_terminal::{complain, tell};
 use clawsmith::app::mcp::{NewServer, read_servers};
 use secrecy::SecretString;
 
-use super::server_name;
+use super::grantees;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
-use crate::output::{complain, tell};
-
-pub(super) const HELP: &str =
-    "A program runs in the sandbox: without network, without your environment, and with files \
-of its own alone, unless you grant more. Values of variables and headers are stored encrypted.
-
-Examples:
-  clawsmith mcp add docs https://docs.example.com/mcp
-  clawsmith mcp add github https://api.example.com/mcp --header Authorization
-  clawsmith mcp add notion https://mcp.example.com/mcp --oauth
-  clawsmith mcp add files --read /usr/lib/node_modules -- mcp-server-files /srv/data
-  clawsmith mcp add weather --network --env API_KEY -- npx -y weather-mcp";
 
 /// The server to be added.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     /// The name, which is part of the names of its tools.
-    name: String,
+    name: ServerName,
     /// The address of a server that is reached over HTTP.
     #[arg(conflicts_with = "command", required_unless_present = "command")]
     url: Option<String>,
@@ -87,33 +76,22 @@ pub(crate) struct Import {
 impl Add {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let new = self.server(session)?;
-        let (name, setup) = (new.server.name.clone(), session.load()?);
-        let (view, report) = with_app(&setup, async |app| Ok(app.add_mcp_server(new).await?))?;
-        if session.out.json {
-            session.out.json(&view)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let grants: Vec<_> = view.grants.iter().map(|grant| grant.subject.to_string()).collect();
-        let Some(report) = report else {
-            let words = format!("{name} is added, granted to {}", grants.join(", "));
-            session.out.line(words)?;
+        let name = new.server.name.clone();
+        let (view, report) = session.app(async |app| app.add_mcp_server(new).await)?;
+        let tools = view.count(McpToolState::Accepted);
+        let with = report.as_ref().map(|it| format!(": {tools} tools, protocol {}", it.protocol));
+        let words = format!("{name} is added{}, granted to {}", with.unwrap_or_default(), grantees(&view));
+        let told = session.told(&view, words)?;
+        if !session.out.json && report.is_none() {
             tell(format_args!("log in with `clawsmith mcp login {name}`"));
-            return Ok(ExitCode::SUCCESS);
-        };
-        session.out.line(format_args!(
-            "{name} is added: {} tools, protocol {}, granted to {}",
-            view.count(McpToolState::Accepted),
-            report.protocol,
-            grants.join(", ")
-        ))?;
-        if view.count(McpToolState::Changed) + view.count(McpToolState::New) > 0 {
+        } else if !session.out.json && view.count(McpToolState::Changed) + view.count(McpToolState::New) > 0 {
             tell(format_args!("some definitions wait: `clawsmith mcp pin {name}` shows them"));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(told)
     }
 
     fn server(self, session: &Session) -> Result<NewServer, Failure> {
-        let name = server_name(&self.name)?;
+        let name = self.name;
         let given = if self.url.is_some() { &self.header } else { &self.env };
         let values = given.iter().map(|text| value(session, text)).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<String> = values.iter().map(|(name, _)| name.clone()).collect();
@@ -169,9 +147,8 @@ impl Import {
         let text = std::fs::read_to_string(&self.file)
             .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
         let servers = read_servers(&text)?;
-        let setup = session.load()?;
         let (mut added, mut failed) = (Vec::new(), 0);
-        with_app(&setup, async |app| {
+        session.app(async |app| {
             for new in servers {
                 let name = new.server.name.clone();
                 match app.add_mcp_server(new).await {
@@ -182,17 +159,14 @@ impl Import {
                     }
                 }
             }
-            Ok(())
+            Ok::<_, Failure>(())
         })?;
-        match session.out.json {
-            true => session.out.json(&added)?,
-            false => {
-                for view in &added {
-                    let tools = view.count(McpToolState::Accepted);
-                    session.out.line(format_args!("{} is added: {tools} tools", view.server.name))?;
-                }
-            }
-        }
+        session.shown(&added, |out| {
+            Ok(added.iter().try_for_each(|view| {
+                let tools = view.count(McpToolState::Accepted);
+                out.line(format_args!("{} is added: {tools} tools", view.server.name))
+            })?)
+        })?;
         Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

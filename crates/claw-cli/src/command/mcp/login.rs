@@ -1,45 +1,30 @@
 //! `clawsmith mcp login` and `logout`.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use claw_core::port::UnixMillis;
 use claw_core::store::McpOAuth;
 use claw_core::{ServerName, UserId};
+use claw_terminal::{tell, visible};
 use clawsmith::app::App;
-use clawsmith::app::mcp::is_per_user;
 use clawsmith::app::mcp::protocol::{LoginView, LoginWish};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use clawsmith::app::mcp::{LoginCallback, is_per_user};
+use clawsmith::app::words::time;
+use serde_json::json;
 use tokio::time::timeout;
 
-use super::super::ledger::time;
-use super::server_name;
-use crate::caller::user_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
-use crate::output::{tell, visible};
-
-pub(super) const HELP: &str =
-    "Open the printed address in a browser. It ends at this machine; where the browser is on \
-another one, paste the address that it was sent to here.
-
-Examples:
-  clawsmith mcp login notion
-  clawsmith mcp login github --scope repo --scope read:org";
 
 /// The longest a person may take to log in.
 const LONGEST_LOGIN: Duration = Duration::from_secs(10 * 60);
-/// The longest head of a request that is read, in bytes.
-const LONGEST_HEAD: usize = 16 * 1024;
 
 /// A login to begin.
 #[derive(Debug, Args)]
 pub(crate) struct Login {
     /// The server's name.
-    name: String,
+    name: ServerName,
     /// A scope to request, besides those that the server asks for itself.
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
@@ -52,32 +37,28 @@ pub(crate) struct Login {
 #[derive(Debug, Args)]
 pub(crate) struct Logout {
     /// The server's name.
-    name: String,
+    name: ServerName,
 }
 
 impl Login {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let name = server_name(&self.name)?;
+        let name = self.name;
         let secret = self.client_secret.as_deref().map(|variable| {
             let value = session.around.variable(variable).and_then(|value| value.to_str());
             value
                 .map(|value| value.to_owned().into())
                 .ok_or_else(|| Failure::usage(format!("the environment has no variable `{variable}`")))
         });
-        let secret = secret.transpose()?;
-        let (setup, me) = (session.load()?, me(session)?);
-        let report = with_app(&setup, async |app| {
+        let (secret, me) = (secret.transpose()?, session.user(None)?);
+        let report = session.app(async |app| {
             let user = whose(app, &name, me).await?;
-            let listener = TcpListener::bind("127.0.0.1:0").await;
-            let listener =
-                listener.map_err(|error| Failure::failed("no port could be opened").because(error))?;
-            let port = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?.port();
-            let redirect = format!("http://127.0.0.1:{port}/callback");
-            let wish = LoginWish { user: user.clone(), redirect, scopes: self.scope, client_secret: secret };
+            let callback = LoginCallback::open().await?;
+            let (redirect, scopes) = (callback.redirect(), self.scope);
+            let wish = LoginWish { user: user.clone(), redirect, scopes, client_secret: secret };
             let url = app.begin_mcp_login(&name, wish).await?;
             tell(format_args!("open this address to log in to {name}:\n\n  {url}\n"));
             let ended = tokio::select! {
-                ended = timeout(LONGEST_LOGIN, sent_back(&listener, state_of(&url))) => ended.ok().flatten(),
+                ended = timeout(LONGEST_LOGIN, callback.wait(&url)) => ended.ok(),
                 pasted = pasted() => pasted,
             };
             let Some(callback) = ended else {
@@ -85,34 +66,23 @@ impl Login {
             };
             Ok(app.finish_mcp_login(&name, user.as_ref(), &callback).await?)
         })?;
-        match session.out.json {
-            true => session.out.json(&report)?,
-            false => session.out.line(format_args!("logged in to {name}: {} tools", report.tools.len()))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        session.told(&report, format_args!("logged in to {name}: {} tools", report.tools.len()))
     }
 }
 
 impl Logout {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let name = server_name(&self.name)?;
-        let me = me(session)?;
-        let setup = session.load()?;
-        let ended = with_app(&setup, async |app| {
+        let (name, me) = (self.name, session.user(None)?);
+        let ended = session.app(async |app| {
             let user = whose(app, &name, me).await?;
-            Ok(app.end_mcp_login(&name, user.as_ref()).await?)
+            Ok::<_, Failure>(app.end_mcp_login(&name, user.as_ref()).await?)
         })?;
-        match (session.out.json, ended) {
-            (true, _) => session.out.json(&serde_json::json!({ "ended": ended }))?,
-            (false, true) => session.out.line(format_args!("the login at {name} is forgotten"))?,
-            (false, false) => session.out.line(format_args!("nobody was logged in to {name}"))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        let words = match ended {
+            true => format!("the login at {name} is forgotten"),
+            false => format!("nobody was logged in to {name}"),
+        };
+        session.told(&json!({ "ended": ended }), words)
     }
-}
-
-pub(super) fn me(session: &Session) -> Result<UserId, Failure> {
-    user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// A login for a person.
@@ -134,51 +104,6 @@ pub(super) fn described(name: &ServerName, oauth: &McpOAuth, login: Option<&Logi
 /// Returns the user of the login; `None` if one login serves all.
 async fn whose(app: &App, name: &ServerName, me: UserId) -> Result<Option<UserId>, Failure> {
     Ok(is_per_user(&app.mcp_server(name).await?.server).then_some(me))
-}
-
-/// Waits for the browser to be sent back; returns the address.
-async fn sent_back(listener: &TcpListener, state: &str) -> Option<String> {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        if let Ok(Some(callback)) = timeout(Duration::from_secs(10), answer(stream)).await
-            && state_of(&callback) == state
-        {
-            return Some(callback);
-        }
-    }
-}
-
-/// The state in an address, by which a login knows its own end.
-fn state_of(address: &str) -> &str {
-    let query = address.split_once('?').map_or("", |(_, query)| query);
-    query.split('&').find_map(|pair| pair.strip_prefix("state=")).unwrap_or_default()
-}
-
-/// Answers one request of a browser; returns its address if it ends the login.
-async fn answer(mut stream: TcpStream) -> Option<String> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let mut piece = [0; 1024];
-        let read = stream.read(&mut piece).await.ok()?;
-        head.extend_from_slice(&piece[..read]);
-        if read == 0 || head.len() > LONGEST_HEAD {
-            return None;
-        }
-    }
-    let head = String::from_utf8_lossy(&head);
-    let path = head.lines().next()?.strip_prefix("GET ")?.split(' ').next()?;
-    let ends = path.starts_with("/callback?");
-    let (status, words) = match ends {
-        true => ("200 OK", "You can close this page and go back to the terminal."),
-        false => ("404 Not Found", "There is nothing here."),
-    };
-    let page = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{words}",
-        words.len()
-    );
-    let _ = stream.write_all(page.as_bytes()).await;
-    let _ = stream.shutdown().await;
-    ends.then(|| format!("http://127.0.0.1{path}"))
 }
 
 /// Waits for an address on standard input; forever if there is none.

@@ -14,15 +14,6 @@ use crate::command::tools::workspace;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 
-pub(super) const HELP: &str = "The client gets the tools that the policy gives this agent, and every call takes the road \
-that all calls take. A call that needs approval says so; `clawsmith approvals` answers it, and the client makes the same \
-call again. With `--ask-client` a client that can ask its user is asked instead: give it only to a client that \
-puts such questions to a person.
-
-Examples:
-  clawsmith mcp serve --workspace /srv/project
-  claude mcp add clawsmith -- clawsmith mcp serve --agent coder";
-
 /// The caller of the client's calls.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {

@@ -9,6 +9,7 @@ use claw_llm::{
     EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
 };
 use claw_policy::scrub::Scrubber;
+use claw_terminal::{complain, tell};
 use clawsmith::app::onboard::{NewKey, NewModel};
 use clawsmith::config::Surroundings;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -17,7 +18,6 @@ use tokio::runtime::Runtime;
 use super::Onboard;
 use crate::command::prompt;
 use crate::failure::Failure;
-use crate::output::{complain, tell};
 
 /// The default name of a provider at a custom address.
 const OWN: &str = "own";
@@ -39,6 +39,12 @@ pub(super) enum Stop {
 
 impl From<clawsmith::app::Error> for Stop {
     fn from(error: clawsmith::app::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
         Self::Failed(error.into())
     }
 }

@@ -13,14 +13,6 @@ use crate::failure::{Failure, Outcome};
 
 /// The configurations to compare.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Both files are read as they are: the environment overrides nothing here. Exit code 0 \
-whether they differ or not.
-
-Examples:
-  clawsmith policy diff clawsmith.toml staging.toml
-  git show HEAD~1:clawsmith.toml > before.toml && clawsmith policy diff before.toml clawsmith.toml --json"
-)]
 pub(crate) struct Diff {
     /// The configuration of before.
     #[arg(value_name = "A")]

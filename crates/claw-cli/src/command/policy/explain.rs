@@ -5,20 +5,16 @@ use std::process::ExitCode;
 use clap::Args;
 use claw_policy::explain::{Presence, explain};
 use claw_policy::pipeline::Subject;
+use claw_terminal::{Cell, Table};
 use serde_json::json;
 
 use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table};
 
 /// The tool and the caller to explain.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  clawsmith policy explain
-  clawsmith policy explain exec --agent researcher --provider openai
-  clawsmith policy explain cron --subagent leaf --json")]
 pub(crate) struct Explain {
     /// The tool [default: all of this build].
     tool: Option<String>,

@@ -10,11 +10,6 @@ use crate::failure::Outcome;
 
 /// The options of linting.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 1 where an error is found; with `--strict` also for warnings and notes.
-
-Examples:
-  clawsmith policy lint
-  clawsmith --config staging.toml policy lint --strict --json")]
 pub(crate) struct Lint {
     /// Take every finding for an error.
     #[arg(long)]

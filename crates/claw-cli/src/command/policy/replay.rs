@@ -5,24 +5,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use claw_terminal::{Cell, Table};
 use clawsmith::app::Setup;
 use clawsmith::app::replay::{Replay as Found, ReplayVerdict, ago, since};
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table};
 
 /// The configuration to try.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Each recorded call is judged by the configuration that holds now and by FILE. Rules that were \
-remembered, and what a person answered, are left out. Exit code 0 whether they differ or not.
-
-Examples:
-  clawsmith policy replay stricter.toml
-  clawsmith policy replay stricter.toml --since 30d --json"
-)]
 pub(crate) struct Replay {
     /// The other configuration.
     #[arg(value_name = "FILE")]

@@ -4,24 +4,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_terminal::{Cell, Table};
 use clawsmith::app::policy::{PolicyTestOutcome, PolicyTests};
 
 use super::replay::verdict;
 use crate::cli::Session;
 use crate::command::tools::runtime;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
 
 /// The assertions.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Each `[[test]]` names a caller, a tool, its arguments and the expected verdict (allow, ask or deny). The \
-call is judged as a real one would be, with an empty store, and nothing runs. Exit code 1 where one does not hold.
-
-Examples:
-  clawsmith policy test policy.test.toml
-  clawsmith --config staging.toml policy test policy.test.toml --json"
-)]
 pub(crate) struct Test {
     /// The file of assertions.
     #[arg(value_name = "FILE")]

@@ -1,21 +1,18 @@
 //! `clawsmith skills add`, `publish`, `grant` and `remove`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use claw_core::store::{SkillChange, SkillGrant, SkillGrantee, SkillVisibility, StoredSkill};
-use claw_core::{AgentId, UserId};
+use claw_core::{AgentId, SkillName, UserId};
 use clawsmith::app::SkillPublication;
 use serde_json::json;
 
-use super::{Where, named, person};
-use crate::caller;
+use super::{Where, named, person, to_look_at};
 use crate::cli::Session;
 use crate::command::users::OfTenant;
 use crate::failure::{Failure, Outcome};
-use crate::opened::{with_app, with_existing_app};
-use crate::output::visible;
+use crate::opened::with_app;
 
 /// The directory to add.
 #[derive(Debug, Args)]
@@ -27,26 +24,19 @@ pub(crate) struct Add {
     private: bool,
     /// The user who owns it [default: `$USER`].
     #[arg(long, value_name = "ID")]
-    user: Option<String>,
+    user: Option<UserId>,
     #[command(flatten)]
     of: OfTenant,
 }
 
 impl Add {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let owner = match &self.user {
-            Some(user) => UserId::new(user),
-            None => caller::user_of(&session.around),
-        };
-        let owner = owner.map_err(|error| Failure::usage(format!("`--user`: {error}")))?;
+        let owner = session.user(self.user)?;
         let visibility = if self.private { SkillVisibility::Private } else { SkillVisibility::Tenant };
         let directory = session.around.directory.join(&self.directory);
         let by = owner.to_string();
         let publication = SkillPublication { directory, visibility, owner: Some(owner), by };
-        let tenant = self.of.id(&setup)?;
-        let stored =
-            with_app(&setup, async |app| Ok(app.of_tenant(&tenant).publish_skill(publication).await?))?;
+        let stored = session.app(async |app| self.of.app(app).publish_skill(publication).await)?;
         published(session, &stored)
     }
 }
@@ -75,18 +65,11 @@ impl Publish {
 }
 
 fn published(session: &mut Session, stored: &StoredSkill) -> Outcome {
-    if session.out.json {
-        session.out.json(stored)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (name, version) = (&stored.name, stored.newest);
-    session
-        .out
-        .line(format_args!("skill {name} is in the store as version {version} ({})", stored.visibility))?;
-    for finding in &stored.current.findings {
-        session.out.line(format_args!("look at   {}", visible(finding)))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    session.shown(stored, |out| {
+        let (name, version, visibility) = (&stored.name, stored.newest, stored.visibility);
+        out.line(format_args!("skill {name} is in the store as version {version} ({visibility})"))?;
+        Ok(to_look_at(out, &stored.current.findings)?)
+    })
 }
 
 /// A grant of a skill, with its version.
@@ -96,10 +79,10 @@ pub(crate) struct GrantSkill {
     name: String,
     /// Grant it to this agent, for any user.
     #[arg(long, value_name = "ID", conflicts_with = "to_user")]
-    to_agent: Option<String>,
+    to_agent: Option<AgentId>,
     /// Grant it to this user, with any agent.
     #[arg(long, value_name = "ID")]
-    to_user: Option<String>,
+    to_user: Option<UserId>,
     /// Grant this version alone [default: the newest].
     #[arg(long, value_name = "N")]
     version: Option<u64>,
@@ -139,9 +122,10 @@ impl From<VisibilityName> for SkillVisibility {
 impl GrantSkill {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let name = named(&self.name)?;
-        let setup = session.load()?;
-        let tenant = self.of.id(&setup)?;
-        let grantee = self.grantee()?;
+        let grantee = match (self.to_agent, self.to_user) {
+            (Some(agent), _) => Some(SkillGrantee::Agent(agent)),
+            (None, user) => user.map(SkillGrantee::User),
+        };
         let pinned = match (self.pin, self.unpin) {
             (Some(version), _) => Some(Some(version)),
             (None, true) => Some(None),
@@ -152,45 +136,24 @@ impl GrantSkill {
             let failure = Failure::usage("there is nothing to change");
             return Err(failure.hint("name `--to-agent`, `--to-user`, `--visibility`, `--pin` or `--unpin`"));
         }
-        let stored = with_existing_app(&setup, async |app| {
-            let app = app.of_tenant(&tenant);
-            if let Some(grantee) = grantee {
-                match self.revoke {
-                    true => app.revoke_skill(&name, &grantee).await?,
-                    false => {
-                        drop(app.grant_skill(&name, SkillGrant { grantee, version: self.version }).await?);
-                    }
+        let stored = session.existing_app(async |app| {
+            let app = self.of.app(app);
+            match grantee {
+                Some(grantee) if self.revoke => app.revoke_skill(&name, &grantee).await?,
+                Some(grantee) => {
+                    drop(app.grant_skill(&name, SkillGrant { grantee, version: self.version }).await?);
                 }
+                None => {}
             }
-            Ok(app.change_skill(&name, change).await?)
+            app.change_skill(&name, change).await
         })?;
-        let stored =
-            stored.ok_or_else(|| Failure::usage(format!("there is no skill `{name}` in the store")))?;
-        if session.out.json {
-            session.out.json(&stored)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        let stored = stored.ok_or_else(|| not_there(&name))?;
         let grants: Vec<String> = stored.grants.iter().map(|grant| grant.grantee.to_string()).collect();
         let grants = if grants.is_empty() { "nobody".to_owned() } else { grants.join(", ") };
         let version =
             stored.pinned.map_or("newest".to_owned(), |version| format!("pinned to version {version}"));
-        session
-            .out
-            .line(format_args!("skill {name}: {}, {version}, granted to {grants}", stored.visibility))?;
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn grantee(&self) -> Result<Option<SkillGrantee>, Failure> {
-        let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
-        Ok(match (&self.to_agent, &self.to_user) {
-            (Some(agent), _) => {
-                Some(SkillGrantee::Agent(AgentId::new(agent).map_err(|error| wrong("--to-agent", error))?))
-            }
-            (None, Some(user)) => {
-                Some(SkillGrantee::User(UserId::new(user).map_err(|error| wrong("--to-user", error))?))
-            }
-            (None, None) => None,
-        })
+        let words = format!("skill {name}: {}, {version}, granted to {grants}", stored.visibility);
+        session.told(&stored, words)
     }
 }
 
@@ -206,22 +169,20 @@ pub(crate) struct Remove {
 impl Remove {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let name = named(&self.name)?;
-        let setup = session.load()?;
-        let tenant = self.of.id(&setup)?;
-        let done =
-            with_existing_app(&setup, async |app| Ok(app.of_tenant(&tenant).remove_skill(&name).await?))?;
-        let (removed, forgotten) =
-            done.ok_or_else(|| Failure::usage(format!("there is no skill `{name}` in the store")))?;
-        if session.out.json {
-            session.out.json(&json!({ "removed": removed, "forgotten": forgotten }))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        if removed {
-            session.out.line(format_args!("skill {name} is removed from the store"))?;
-        }
-        if forgotten > 0 {
-            session.out.line(format_args!("skill {name} of a workspace is no longer accepted"))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let done = session.existing_app(async |app| self.of.app(app).remove_skill(&name).await)?;
+        let (removed, forgotten) = done.ok_or_else(|| not_there(&name))?;
+        session.shown(&json!({ "removed": removed, "forgotten": forgotten }), |out| {
+            if removed {
+                out.line(format_args!("skill {name} is removed from the store"))?;
+            }
+            if forgotten > 0 {
+                out.line(format_args!("skill {name} of a workspace is no longer accepted"))?;
+            }
+            Ok(())
+        })
     }
+}
+
+fn not_there(name: &SkillName) -> Failure {
+    Failure::usage(format!("there is no skill `{name}` in the store"))
 }

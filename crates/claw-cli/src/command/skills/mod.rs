@@ -4,12 +4,12 @@ mod change;
 mod show;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::SkillName;
 use claw_core::skill::{SkillCard, SkillState};
 use claw_core::tool::Caller;
+use claw_terminal::{Cell, Out, visible};
 use clawsmith::app::Setup;
 
 use super::tools::workspace;
@@ -17,55 +17,25 @@ use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::{Cell, Table};
 
 /// The operations on skills.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Skills {
     /// List the skills of this workspace, user, deployment, store and program, and which can be used.
-    #[command(after_help = "Examples:
-  clawsmith skills list
-  clawsmith skills list --agent coder --json")]
     List(Where),
     /// Show a skill: its instructions, files, versions, grants, and lines that look like an attack.
-    #[command(after_help = "Examples:
-  clawsmith skills show review-change")]
     Show(show::Show),
     /// Search the skills that an agent could use.
-    #[command(after_help = "Examples:
-  clawsmith skills search 'review a diff'
-  clawsmith skills search pdf --limit 3 --json")]
     Search(show::Search),
     /// Accept a skill of this workspace as it is now, after you have read it.
-    #[command(
-        after_help = "A skill that lies in a workspace is used only after a person has accepted it. If a file of \
-it changes, it must be accepted again.
-
-Examples:
-  clawsmith skills show pdf-forms
-  clawsmith skills accept pdf-forms"
-    )]
     Accept(show::Accept),
     /// Add a directory of this machine to the store, for everyone of the tenant.
-    #[command(after_help = "Examples:
-  clawsmith skills add ./pdf-forms
-  clawsmith skills add ~/skills/pdf-forms --private")]
     Add(change::Add),
     /// Publish a skill of this workspace to the store, for yourself or the tenant.
-    #[command(after_help = "Examples:
-  clawsmith skills publish skills/pdf-forms
-  clawsmith skills publish .agents/skills/pdf-forms --tenant-wide")]
     Publish(change::Publish),
     /// Set who may use a published skill, and which version.
-    #[command(after_help = "Examples:
-  clawsmith skills grant pdf-forms --to-agent coder
-  clawsmith skills grant pdf-forms --to-user ann --version 2
-  clawsmith skills grant pdf-forms --to-user ann --revoke
-  clawsmith skills grant pdf-forms --visibility tenant --pin 3")]
     Grant(change::GrantSkill),
     /// Remove a published skill with its versions, and forget that skills of this name were accepted.
-    #[command(after_help = "Examples:
-  clawsmith skills remove pdf-forms")]
     Remove(change::Remove),
 }
 
@@ -120,30 +90,30 @@ fn person(caller: &Caller) -> String {
 }
 
 fn listed(session: &mut Session, cards: &[SkillCard]) -> Outcome {
-    if session.out.json {
-        session.out.json(&cards)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if cards.is_empty() {
-        session.out.line("no skill found")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["name", "from", "state", "description"]);
-    for card in cards {
-        let (state, about) = match &card.state {
-            SkillState::Usable => (Cell::good("usable"), card.description.clone()),
-            SkillState::Unaccepted => (
-                Cell::warning("unaccepted"),
-                format!("{} (`clawsmith skills accept {}`)", card.description, card.name),
-            ),
-            SkillState::Shadowed { by } => {
-                (Cell::quiet(format!("shadowed by {by}")), card.description.clone())
-            }
-            SkillState::Invalid { why } => (Cell::bad("invalid"), why.clone()),
-        };
-        let from = format!("{} ({})", card.tier, card.source);
-        table.row([Cell::strong(&card.name), Cell::quiet(from), state, Cell::new(about)]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
+    session.list(
+        cards,
+        "no skill found",
+        &[
+            ("name", &|card| Cell::strong(&card.name)),
+            ("from", &|card| Cell::quiet(format!("{} ({})", card.tier, card.source))),
+            ("state", &|card| match &card.state {
+                SkillState::Usable => Cell::good("usable"),
+                SkillState::Unaccepted => Cell::warning("unaccepted"),
+                SkillState::Shadowed { by } => Cell::quiet(format!("shadowed by {by}")),
+                SkillState::Invalid { .. } => Cell::bad("invalid"),
+            }),
+            ("description", &|card| match &card.state {
+                SkillState::Unaccepted => {
+                    Cell::new(format!("{} (`clawsmith skills accept {}`)", card.description, card.name))
+                }
+                SkillState::Invalid { why } => Cell::new(why),
+                _ => Cell::new(&card.description),
+            }),
+        ],
+    )
+}
+
+/// Lines of a skill that look like an attack.
+fn to_look_at(out: &mut Out, findings: &[String]) -> std::io::Result<()> {
+    findings.iter().try_for_each(|finding| out.line(format_args!("look at   {}", visible(finding))))
 }

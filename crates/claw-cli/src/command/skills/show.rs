@@ -1,19 +1,17 @@
 //! `clawsmith skills show`, `search` and `accept`.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use claw_core::tool::Digest;
+use claw_terminal::visible;
 use serde::Deserialize as _;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::StrDeserializer;
 use serde_json::json;
 
-use super::{Where, listed, named, person};
+use super::{Where, listed, named, person, to_look_at};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
-use crate::output::visible;
 
 /// The skill to show.
 #[derive(Debug, Args)]
@@ -29,45 +27,42 @@ impl Show {
         let name = named(&self.name)?;
         let (setup, caller) = self.place.caller(session)?;
         let view = with_app(&setup, async |app| Ok(app.skill(&caller, &name).await?))?;
-        if session.out.json {
-            session.out.json(&view)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let out = &mut session.out;
-        out.line(format_args!("{}: {}", view.card.name, visible(&view.manifest.description)))?;
-        out.line(format_args!("from      {} ({})", view.card.tier, visible(&view.card.source)))?;
-        out.line(format_args!("state     {}", view.card.state.name()))?;
-        if let Some(digest) = &view.card.digest {
-            out.line(format_args!("digest    {digest}"))?;
-        }
-        for (what, value) in [("license", &view.manifest.license), ("for", &view.manifest.compatibility)] {
-            if let Some(value) = value {
-                out.line(format_args!("{what:<9} {}", visible(value)))?;
+        session.shown(&view, |out| {
+            out.line(format_args!("{}: {}", view.card.name, visible(&view.manifest.description)))?;
+            out.line(format_args!("from      {} ({})", view.card.tier, visible(&view.card.source)))?;
+            out.line(format_args!("state     {}", view.card.state.name()))?;
+            if let Some(digest) = &view.card.digest {
+                out.line(format_args!("digest    {digest}"))?;
             }
-        }
-        if let Some(tools) = &view.manifest.allowed_tools {
-            out.line(format_args!("tools     {}", visible(&tools.join(", "))))?;
-        }
-        if let Some(stored) = &view.stored {
-            let owner = stored.owner.as_ref().map_or("nobody", |owner| owner.as_str());
-            let pinned = stored.pinned.map_or("newest".to_owned(), |version| format!("version {version}"));
-            out.line(format_args!("owner     {owner}, {}, {pinned}", stored.visibility))?;
-            for grant in &stored.grants {
-                let version = grant.version.map_or(String::new(), |version| format!(", version {version}"));
-                out.line(format_args!("granted   {}{version}", grant.grantee))?;
+            for (what, value) in [("license", &view.manifest.license), ("for", &view.manifest.compatibility)]
+            {
+                if let Some(value) = value {
+                    out.line(format_args!("{what:<9} {}", visible(value)))?;
+                }
             }
-            for version in &view.versions {
-                out.line(format_args!("version   {} by {}", version.version, visible(&version.by)))?;
+            if let Some(tools) = &view.manifest.allowed_tools {
+                out.line(format_args!("tools     {}", visible(&tools.join(", "))))?;
             }
-        }
-        for (path, bytes) in &view.files {
-            out.line(format_args!("file      {} ({bytes} bytes)", visible(path)))?;
-        }
-        for finding in &view.findings {
-            out.line(format_args!("look at   {}", visible(finding)))?;
-        }
-        out.line(format_args!("\n{}", visible(view.body.trim_end())))?;
-        Ok(ExitCode::SUCCESS)
+            if let Some(stored) = &view.stored {
+                let owner = stored.owner.as_ref().map_or("nobody", |owner| owner.as_str());
+                let pinned =
+                    stored.pinned.map_or("newest".to_owned(), |version| format!("version {version}"));
+                out.line(format_args!("owner     {owner}, {}, {pinned}", stored.visibility))?;
+                for grant in &stored.grants {
+                    let version =
+                        grant.version.map_or(String::new(), |version| format!(", version {version}"));
+                    out.line(format_args!("granted   {}{version}", grant.grantee))?;
+                }
+                for version in &view.versions {
+                    out.line(format_args!("version   {} by {}", version.version, visible(&version.by)))?;
+                }
+            }
+            for (path, bytes) in &view.files {
+                out.line(format_args!("file      {} ({bytes} bytes)", visible(path)))?;
+            }
+            to_look_at(out, &view.findings)?;
+            Ok(out.line(format_args!("\n{}", visible(view.body.trim_end())))?)
+        })
     }
 }
 
@@ -114,18 +109,14 @@ impl Accept {
             let accepted = app.accept_skill(&caller, &name, seen.as_ref(), &by).await?;
             Ok((accepted, app.skill(&caller, &name).await?))
         })?;
-        if session.out.json {
-            session.out.json(&json!({ "accepted": accepted, "findings": view.findings }))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        session.out.line(format_args!("skill {name} is accepted as it is now ({})", accepted.digest))?;
-        for finding in &view.findings {
-            session.out.line(format_args!("look at   {}", visible(finding)))?;
-        }
-        if !view.findings.is_empty() {
-            session.out.line(format_args!("take it back with `clawsmith skills remove {name}`"))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        session.shown(&json!({ "accepted": accepted, "findings": view.findings }), |out| {
+            out.line(format_args!("skill {name} is accepted as it is now ({})", accepted.digest))?;
+            to_look_at(out, &view.findings)?;
+            if !view.findings.is_empty() {
+                out.line(format_args!("take it back with `clawsmith skills remove {name}`"))?;
+            }
+            Ok(())
+        })
     }
 }
 

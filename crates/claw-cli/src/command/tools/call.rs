@@ -16,38 +16,23 @@ use claw_policy::pipeline::{Subject, ToolSet};
 use claw_registry::{
     Arguments, Asking, CallError, Executor, Offer, OfferOptions, Refusal, Reply, Request, Step,
 };
+use claw_terminal::{Live, complain, style, tell, visible};
 use clawsmith::app::{self, App, Hooks};
 use clawsmith::config::Surroundings;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Question, Questions};
+use super::approve::{self, Questions};
 use super::runtime;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Live, complain, style, tell, visible};
 
 /// More than any call may take; read no further.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The tool to call, and its caller.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The call takes the road that every call takes: it is checked against the policy, its \
-rate and its arguments, recorded in the ledger, and its output is scrubbed. Where a person has to approve it, \
-you are asked on a terminal; elsewhere it is refused, unless `--wait` lets it wait for `clawsmith approvals`.
-
-Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
-
-Examples:
-  clawsmith tools call exec '{\"command\": \"ls -l\"}'
-  clawsmith tools call datetime --args '{\"timezone\": \"Europe/Paris\"}'
-  clawsmith tools call agents_list --agent researcher --json
-  echo '{\"action\": \"now\"}' | clawsmith tools call datetime --args -
-  clawsmith tools call datetime --args @arguments.json --timeout 5
-  clawsmith tools call workspace_dir --wait"
-)]
 pub(crate) struct CallTool {
     /// The tool, or another name it answers to.
     pub(super) name: String,
@@ -158,7 +143,7 @@ impl CallTool {
                 }),
                 timeout: self.timeout,
                 within: None,
-                asking: match self.wait || approve::can_ask() {
+                asking: match self.wait || claw_terminal::can_ask() {
                     true => Asking::Possible,
                     false => Asking::Impossible,
                 },
@@ -167,10 +152,7 @@ impl CallTool {
             };
             let answers = async {
                 while let Some(question) = asked.recv().await {
-                    match approve::can_ask() {
-                        true => approve::put(&app, question, by.clone()).await,
-                        false => approve::announce(&Question::from(&question)),
-                    }
+                    approve::put(&app, question, by.clone()).await;
                 }
                 std::future::pending::<Infallible>().await
             };

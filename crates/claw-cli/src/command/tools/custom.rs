@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::store::CustomToolCard;
+use claw_terminal::{Cell, Table};
 use clawsmith::app::Setup;
 use clawsmith::app::custom::{CustomToolDocument, CustomToolView, shown_action};
 use serde_json::{Map, Value, json};
@@ -15,31 +16,9 @@ use crate::cli::Session;
 use crate::command::prompt;
 use crate::failure::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
-use crate::output::{Cell, Table};
-
-pub(super) const DISABLE_HELP: &str = "Examples:
-  clawsmith tools disable dns_lookup
-  clawsmith tools disable dns_lookup --agent researcher";
-pub(super) const ENABLE_HELP: &str = "Examples:
-  clawsmith tools enable dns_lookup
-  clawsmith tools enable dns_lookup --agent researcher";
-pub(super) const REMOVE_HELP: &str = "Examples:
-  clawsmith tools remove dns_lookup
-  clawsmith tools remove dns_lookup --agent researcher";
 
 /// The tool: a file, flags, or a file with flags over it.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A placeholder {{.name}} is filled with one quoted value; it stands outside of quotes. A tool \
-has no network and no path outside of the workspace unless it is granted. Values of variables are read from standard \
-input or from a variable of the same name, and are sealed; they are never arguments: others can read those.
-
-Examples:
-  clawsmith tools add dns_lookup.json
-  clawsmith tools add --name dns_lookup --description 'Look up a domain' --command 'dig +short {{.domain}}' \\
-    --parameters '{\"type\":\"object\",\"properties\":{\"domain\":{\"type\":\"string\"}},\"required\":[\"domain\"]}' --network
-  clawsmith tools add deploy.json --from-env DEPLOY_TOKEN --agent researcher"
-)]
 pub(crate) struct Add {
     /// A JSON file that defines the tool; `-` reads standard input.
     file: Option<PathBuf>,
@@ -55,15 +34,6 @@ pub(crate) struct Add {
 
 /// A tool and its changes.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Fields of the file, and flags over it, change; the others stay, values of variables too. \
-`null` in the file takes a field back to its default.
-
-Examples:
-  clawsmith tools edit dns_lookup --network
-  clawsmith tools edit dns_lookup --path /srv/zones --timeout 30
-  echo '{\"description\": \"Look up records of a domain\"}' | clawsmith tools edit dns_lookup -"
-)]
 pub(crate) struct Edit {
     /// The tool.
     name: String,
@@ -126,16 +96,6 @@ pub(crate) struct Named {
 
 /// A call of a tool, and its caller.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The call takes the road that every call takes: policy, approval, sandbox, ledger. Where it \
-fails for want of a grant, the grant is named.
-
-Exit codes: 0 done, 1 the tool reported an error, 2 usage, 3 refused.
-
-Examples:
-  clawsmith tools test dns_lookup '{\"domain\": \"example.com\"}'
-  clawsmith tools test dns_lookup @arguments.json --agent researcher --json"
-)]
 pub(crate) struct Test {
     /// The tool.
     name: String,

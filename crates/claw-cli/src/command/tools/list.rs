@@ -7,6 +7,7 @@ use claw_core::nearest::nearest;
 use claw_core::tool::Section;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::{Listing, Status};
+use claw_terminal::{Cell, Table};
 use clawsmith::app;
 use serde_json::json;
 
@@ -14,14 +15,9 @@ use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-use crate::output::{Cell, Table};
 
 /// The tools to list, and their caller.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  clawsmith tools list
-  clawsmith tools list --all --section fs
-  clawsmith tools list --agent researcher --provider anthropic --json")]
 pub(crate) struct List {
     /// List the tools that this build lacks, too.
     #[arg(long)]
@@ -146,13 +142,13 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
         }
     }
     if table.is_empty() {
-        return session.out.line("no tool of this section is in this build");
+        return Ok(session.out.line("no tool of this section is in this build")?);
     }
     session.out.table(&table)?;
     if !reasons.is_empty() {
         session.out.line("")?;
     }
-    reasons.iter().try_for_each(|reason| session.out.prose(reason))
+    Ok(reasons.iter().try_for_each(|reason| session.out.prose(reason))?)
 }
 
 fn as_json(section: &Section, (listing, verdict): &Line) -> serde_json::Value {

@@ -33,13 +33,10 @@ pub(crate) enum Tools {
     /// Change a custom tool; running sessions see it with their next call.
     Edit(custom::Edit),
     /// Stop offering a custom tool.
-    #[command(after_help = custom::DISABLE_HELP)]
     Disable(custom::Named),
     /// Offer a custom tool again.
-    #[command(after_help = custom::ENABLE_HELP)]
     Enable(custom::Named),
     /// Remove a custom tool and its sealed values.
-    #[command(after_help = custom::REMOVE_HELP)]
     Remove(custom::Named),
 }
 

@@ -16,11 +16,6 @@ use crate::opened::with_existing_app;
 
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
-#[command(after_help = "The output is JSON whether `--json` is given or not.
-
-Examples:
-  clawsmith tools schema --provider anthropic
-  clawsmith tools schema datetime agents_list --provider openai-strict")]
 pub(crate) struct SchemaOf {
     /// The tools; all of this build and the custom tools where none is named.
     #[arg(value_name = "NAME")]

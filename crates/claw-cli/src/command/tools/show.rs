@@ -6,6 +6,7 @@ use clap::Args;
 use claw_core::tool::Meta;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::Status;
+use claw_terminal::{Cell, Table};
 use clawsmith::app;
 use serde_json::{Value, json};
 
@@ -13,13 +14,9 @@ use super::{custom, known};
 use crate::caller::{self, CallerArgs};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Cell, Table};
 
 /// The tool to show, and its caller.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  clawsmith tools show datetime
-  clawsmith tools show exec --agent researcher --json")]
 pub(crate) struct Show {
     /// The tool's name, or an alias.
     name: String,
@@ -104,7 +101,7 @@ fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
     session.out.line("")?;
     session.out.heading("arguments")?;
     let properties = schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty());
-    let Some(properties) = properties else { return session.out.line("none") };
+    let Some(properties) = properties else { return Ok(session.out.line("none")?) };
     let required = schema.get("required").and_then(Value::as_array);
     let mut table = Table::new(["name", "type", "required", "about"]);
     for (name, field) in properties {
@@ -113,7 +110,7 @@ fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
         let needed = if needed { Cell::warning("yes") } else { Cell::quiet("no") };
         table.row([Cell::strong(name), Cell::new(kind(field)), needed, Cell::new(about.replace('\n', " "))]);
     }
-    session.out.table(&table)
+    Ok(session.out.table(&table)?)
 }
 
 /// Describes the type of an argument.

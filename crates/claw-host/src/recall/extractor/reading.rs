@@ -134,6 +134,6 @@ impl<'a> Reading<'a> {
         let (first, last) = (piece.start as u64 + 1, piece.end as u64);
         let is_within = |(start, end): &(u64, u64)| first <= *start && start <= end && *end <= last;
         let (start_line, end_line) = lines.filter(is_within).unwrap_or((first, last));
-        GraphSource { path: self.path.to_owned(), start_line, end_line }
+        GraphSource::new(self.path, start_line, end_line)
     }
 }

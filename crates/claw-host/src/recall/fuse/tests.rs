@@ -89,3 +89,20 @@ fn a_joined_hit_stays_short_and_a_limit_holds() {
     assert_eq!(hits(all, Vec::new(), MemoryMode::Words, 0), []);
     assert_eq!(hits(Vec::new(), Vec::new(), MemoryMode::Words, 3), []);
 }
+
+#[test]
+fn a_passage_far_below_lengthens_no_hit() {
+    let agent = MemoryOwner::Agent;
+    let mut all = vec![found("a.md", agent, 1, "the best passage of all of them")];
+    // Other documents rank between the best passage and its neighbour.
+    all.extend(
+        (0..11).map(|n| found(&format!("{n}.md"), agent, 1, &format!("note {n} about heron number {n}"))),
+    );
+    all.push(found("a.md", agent, 2, "x"));
+    let fused = hits(all.clone(), Vec::new(), MemoryMode::Words, 10);
+    assert_eq!(fused[0].text, "the best passage of all of them");
+    all.remove(6);
+    all.remove(6);
+    let fused = hits(all, Vec::new(), MemoryMode::Words, 10);
+    assert_eq!((fused[0].start_line, fused[0].end_line), (1, 2), "near enough it joins");
+}

@@ -180,7 +180,10 @@ async fn graph(store: &impl Store) {
         let key = document(of, Some("ann"), "memory/graph ä.md");
         let version = store.put_document(&key, ODD, None, NOW).await.unwrap();
         let person = GraphOwner { tenant: tenant(of), agent: None, user: None };
-        for from in [FactsFrom::Document { key: key.clone(), version }, FactsFrom::Person(person)] {
+        for from in [
+            FactsFrom::Document { key: key.clone(), version, model: ODD.to_owned() },
+            FactsFrom::Person(person),
+        ] {
             let entity = |name: &str| NewEntity {
                 said: EntityFacts {
                     description: ODD.to_owned(),
@@ -192,7 +195,7 @@ async fn graph(store: &impl Store) {
                     valid_until: Some(NOW),
                     ..EntityFacts::new(name, "bird")
                 },
-                source: Some(GraphSource { path: key.path.clone(), start_line: 1, end_line: u64::MAX }),
+                source: Some(GraphSource::new(key.path.clone(), 1, u64::MAX)),
             };
             let entities = vec![entity("Ännchen Hüber"), entity("Ännchen Huuber"), entity("Zoe \u{1f980}")];
             let said = RelationFacts { confidence: 1.0 / 3.0, ..RelationFacts::new("日本") };

@@ -45,7 +45,7 @@ pub enum Permission {
     ReadMetrics,
     /// See and change keys, users and tenants.
     ManageAccess,
-    /// See, define and change custom tools, if [`App::may_define_tools`] allows the visitor.
+    /// See, define and change custom tools, if [`App::may_define_tools`](crate::app::App::may_define_tools) allows the visitor.
     DefineTools,
     /// Act as another user, in another channel or in a group.
     ActForOthers,

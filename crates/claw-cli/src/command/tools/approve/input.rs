@@ -3,18 +3,16 @@
 use std::io::{self, BufRead, Write};
 
 use claw_core::port::{InputForm, InputRequest};
+use claw_terminal::visible;
+use clawsmith::app::question::InputCheck;
 use serde_json::{Map, Value};
 
 use super::{ATTEMPTS, Said};
-use crate::output::visible;
-
-/// Checks values before they are sent; the error is the reason why they cannot be.
-pub(crate) type Check<'a> = dyn Fn(&Map<String, Value>) -> Result<(), String> + Send + 'a;
 
 /// Asks for the values, or for consent where there are none to give. An end of the input is no answer.
 pub(super) fn ask(
     request: &InputRequest,
-    check: &Check<'_>,
+    check: &InputCheck,
     input: &mut impl BufRead,
     output: &mut impl Write,
 ) -> io::Result<Said> {

@@ -6,8 +6,9 @@ use claw_core::store::{Approval, ApprovalState, NewApproval, RuleWidth, Suggesti
 use claw_core::tool::{Digest, Effect, Effects};
 use claw_core::{AgentId, ApprovalId, CallId, SessionKey, TenantId, ToolName};
 use clawsmith::app::RuleFor;
+use clawsmith::app::question::{Question, how_ended};
 
-use super::{Question, Said, ask, how_ended};
+use super::{Said, ask};
 
 fn question(summary: &str) -> Approval {
     let asked = UnixMillis(1_000);

@@ -1,0 +1,289 @@
+//! The sandbox of commands, as a person examines it: its parts and whether they work here, the reach of a command,
+//! attempts to get out, and one command run in it.
+
+mod report;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use claw_core::port::{CommandHome, FileChange, RunContext, WorkspaceAccess};
+use claw_core::tool::{Effect, Effects, Progress, Secrets};
+use claw_policy::sandbox::SandboxMode;
+use claw_sandbox::docker::{DockerCommand, DockerShell};
+use claw_sandbox::shell::{Finished, LocalShell, Reason, ShellOptions};
+use claw_sandbox::{Grant, Launcher, Network, SandboxError, Stopped};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+pub use self::report::{PartState, ReachedPath, SandboxPart, SandboxStatus};
+use super::{Error, Setup};
+use crate::config::SandboxBackend;
+
+/// Escape attempts on files that are the machine's in the kernel sandbox, and the image's in a container.
+const KERNEL_TRIES: &[(&str, &str)] = &[
+    ("read /etc/shadow", "cat /etc/shadow"),
+    ("list the home of root", "ls ~root"),
+    ("write to /usr", "touch /usr/clawsmith-probe"),
+];
+
+/// Escape attempts for containers only.
+const DOCKER_TRIES: &[(&str, &str)] = &[
+    ("write to the image", "touch /clawsmith-probe || touch /bin/clawsmith-probe"),
+    ("reach the engine", "ls /var/run/docker.sock || ls /run/docker.sock"),
+    ("change this program", "echo x >> /.clawsmith/program"),
+];
+
+/// Escape attempts for both: a name, and a script that succeeds only if it got out.
+const TRIES: &[(&str, &str)] = &[
+    ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
+    ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 12"),
+    ("signal the program", "kill -0 $PROGRAM"),
+    ("mount a file system", "mount -t tmpfs none /tmp"),
+    ("make a user namespace", "unshare -U true"),
+    ("see an interface that is up", "grep -q up /sys/class/net/*/operstate"),
+    ("open a block device", "ls /dev | grep -E '^(sd|vd|nvme|loop)'"),
+    ("write to a terminal", "echo x > /dev/tty"),
+];
+
+/// The number of commands whose median time is the cost.
+const RUNS: u32 = 20;
+
+/// The reach of a command.
+#[derive(Debug, Clone)]
+pub struct CommandReach {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// The workspace cannot be changed.
+    pub read_only: bool,
+    /// Other paths.
+    pub grants: Vec<Grant>,
+    /// The network.
+    pub network: Network,
+}
+
+/// The sandbox for one command.
+pub struct CommandSandbox {
+    mode: SandboxMode,
+    launcher: Arc<Launcher>,
+    options: ShellOptions,
+    context: RunContext,
+    /// The shell for containers; `None` if the sandbox is the kernel's.
+    docker: Option<DockerShell>,
+}
+
+/// The result of trying to get out.
+#[derive(Debug, Serialize)]
+pub struct SandboxProbe {
+    /// Every attempt was held.
+    pub held: bool,
+    /// The attempts.
+    pub tries: Vec<SandboxTry>,
+    /// The cost of a command that does nothing.
+    pub cost: SandboxCost,
+}
+
+/// An attempt to get out.
+#[derive(Debug, Serialize)]
+pub struct SandboxTry {
+    /// The attempt.
+    #[serde(rename = "try")]
+    pub what: &'static str,
+    /// It did not succeed.
+    pub held: bool,
+    /// The first line that it was told.
+    pub said: String,
+}
+
+/// The median time of a command that does nothing, in milliseconds.
+#[derive(Debug, Serialize)]
+pub struct SandboxCost {
+    /// In the sandbox.
+    pub sandbox_ms: f64,
+    /// On the host.
+    pub host_ms: f64,
+}
+
+/// A command that ran in the sandbox.
+#[derive(Debug, Serialize)]
+pub struct SandboxRun {
+    /// Its changes, which were discarded.
+    pub discarded: Vec<FileChange>,
+    /// Its exit code.
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Why it was stopped.
+    pub stopped: Option<&'static str>,
+    /// Processes that it left running, which were ended.
+    pub stragglers: u32,
+    /// Bytes left out of the output.
+    pub dropped: u64,
+    /// The output.
+    pub output: String,
+}
+
+impl Setup {
+    /// The sandbox for a command of this reach. The data directory is never shown to a command, wherever the
+    /// workspace is.
+    pub fn command_sandbox(&self, reach: CommandReach) -> Result<CommandSandbox, Error> {
+        self.make_private_directories();
+        let unusable = format!("the workspace `{}` cannot be used", reach.workspace.display());
+        let workspace =
+            reach.workspace.canonicalize().map_err(|error| Error::invalid(unusable).because(error))?;
+        let options = ShellOptions { grants: reach.grants, network: reach.network, ..self.shell_options() };
+        let context = RunContext {
+            workspace,
+            sandbox_key: "cli".into(),
+            sandboxed: true,
+            effects: match reach.read_only {
+                true => Effects::ALL.without(Effects::of(&[Effect::Write])),
+                false => Effects::ALL,
+            },
+            access: WorkspaceAccess::Direct,
+            network: false,
+            readable: Vec::new(),
+            granted: self.granted_to_commands()?,
+            home: Some(CommandHome { key: "cli".into(), write: true }),
+            hidden: Vec::new(),
+            paths: Vec::new(),
+            sights: Vec::new(),
+            cancel: CancellationToken::new(),
+            progress: Progress::silent(),
+            secrets: Secrets::default(),
+        };
+        let launcher = Arc::<Launcher>::default();
+        let docker = (self.config().sandbox.backend == SandboxBackend::Docker).then(|| {
+            let local = LocalShell::new(Arc::clone(&launcher), options.clone());
+            DockerShell::new(local, self.docker_options())
+        });
+        Ok(CommandSandbox { mode: self.config().sandbox.mode, launcher, options, context, docker })
+    }
+
+    /// Runs commands that try to escape, and measures the cost of the sandbox.
+    pub async fn probe_sandbox(&self) -> Result<SandboxProbe, Error> {
+        let workspace =
+            tempfile::tempdir().map_err(|error| Error::failed("no temporary directory").because(error))?;
+        let mut sandbox = self.command_sandbox(CommandReach {
+            workspace: workspace.path().to_owned(),
+            read_only: false,
+            grants: Vec::new(),
+            network: Network::None,
+        })?;
+        let mut tries = Vec::new();
+        let own = if sandbox.docker.is_some() { DOCKER_TRIES } else { KERNEL_TRIES };
+        for (what, script) in own.iter().chain(TRIES) {
+            let script = script.replace("$PROGRAM", &std::process::id().to_string());
+            let finished = sandbox.finish(&["/bin/sh".to_owned(), "-c".to_owned(), script]).await?;
+            let said = finished.output.lines().next().unwrap_or_default().to_owned();
+            tries.push(SandboxTry { what, held: finished.ended.exit != Some(0), said });
+        }
+        let sandbox_ms = sandbox.cost().await?;
+        sandbox.context.sandboxed = false;
+        let cost = SandboxCost { sandbox_ms, host_ms: sandbox.cost().await? };
+        Ok(SandboxProbe { held: tries.iter().all(|one| one.held), tries, cost })
+    }
+}
+
+impl CommandSandbox {
+    /// Returns whether it is made of containers.
+    pub fn is_docker(&self) -> bool {
+        self.docker.is_some()
+    }
+
+    /// Runs a command. Its output is shown as it comes; `cancel` ends it. Changes are kept, or shown and discarded.
+    pub async fn run(
+        mut self,
+        argv: &[String],
+        timeout: Duration,
+        discard: bool,
+        (progress, cancel): (Progress, CancellationToken),
+    ) -> Result<SandboxRun, Error> {
+        if discard && self.is_docker() {
+            return Err(Error::invalid(
+                "`--discard` needs the kernel sandbox, and `sandbox.backend` is `docker`",
+            ));
+        }
+        self.options.sandbox_timeout = timeout;
+        if let Some(docker) = self.docker.take() {
+            self.docker = Some(DockerShell::new(self.local(), docker.options().clone()));
+        }
+        (self.context.progress, self.context.cancel) = (progress, cancel);
+        let (finished, discarded) = match discard {
+            true => self.finish_discarding(argv).await?,
+            false => (self.finish(argv).await?, Vec::new()),
+        };
+        Ok(SandboxRun {
+            discarded,
+            exit: finished.ended.exit,
+            signal: finished.ended.signal,
+            stopped: stopped(&finished),
+            stragglers: finished.ended.stragglers,
+            dropped: finished.dropped,
+            output: finished.output,
+        })
+    }
+
+    fn local(&self) -> LocalShell {
+        LocalShell::new(Arc::clone(&self.launcher), self.options.clone())
+    }
+
+    async fn finish(&self, argv: &[String]) -> Result<Finished, Error> {
+        if let Some(docker) = self.docker.as_ref().filter(|_| self.context.sandboxed) {
+            let command = DockerCommand { argv: argv.to_vec(), ..DockerCommand::default() };
+            return docker.finish(&self.context, command).await.map_err(not_run);
+        }
+        let shell = self.local();
+        let command = shell.command(&self.context, argv.to_vec(), "", &[]).await;
+        shell.finish(&self.context, command).await.map_err(|error| match (&error, argv.first()) {
+            // The sandbox stood; what was to run in it is not there.
+            (SandboxError::Start { step, reason }, Some(program)) if step.starts_with("run `") => {
+                Error::failed(format!("`{program}` cannot be run: {reason}")).hint(
+                    match program.contains('/') {
+                        true => {
+                            "see whether that file is there, may be run, and can be reached from the sandbox \
+                             (`--grant`)"
+                        }
+                        false => {
+                            "see whether it is installed where the sandbox reaches it, or give its whole path"
+                        }
+                    },
+                )
+            }
+            _ => not_run(error),
+        })
+    }
+
+    async fn finish_discarding(&self, argv: &[String]) -> Result<(Finished, Vec<FileChange>), Error> {
+        let shell = self.local();
+        let command = shell.command(&self.context, argv.to_vec(), "", &[]).await;
+        shell.finish_discarding(&self.context, command).await.map_err(not_run)
+    }
+
+    /// The median time of a command that does nothing, in milliseconds.
+    async fn cost(&self) -> Result<f64, Error> {
+        let argv = ["/bin/true".to_owned()];
+        let mut times = Vec::new();
+        for _ in 0..RUNS {
+            let begun = Instant::now();
+            self.finish(&argv).await?;
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    }
+}
+
+fn not_run(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::failed("the command did not run").because(error).hint("clawsmith sandbox status").refusing()
+}
+
+fn stopped(finished: &Finished) -> Option<&'static str> {
+    match (finished.reason, finished.ended.stopped) {
+        (Some(Reason::TimedOut), _) => Some("its time was up"),
+        (Some(Reason::Cancelled), _) => Some("it was cancelled"),
+        (None, Some(Stopped::Memory)) => Some("it took more memory than it may"),
+        (None, Some(Stopped::Disk)) => Some("the disk filled up while it ran"),
+        (None, None) => None,
+    }
+}

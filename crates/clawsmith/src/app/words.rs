@@ -1,0 +1,72 @@
+//! Values in words, the same for every front end: times, durations, sizes, tokens and costs.
+
+use std::time::Duration;
+
+use claw_core::port::UnixMillis;
+
+/// A moment as RFC 3339 in UTC, to the second.
+pub fn time(at: UnixMillis) -> String {
+    match jiff::Timestamp::from_second(at.0.div_euclid(1000)) {
+        Ok(time) => time.to_string(),
+        Err(_) => at.0.to_string(),
+    }
+}
+
+/// Says how long before `now` a moment is.
+pub fn ago(at: UnixMillis, now: UnixMillis) -> String {
+    let seconds = now.0.saturating_sub(at.0) / 1000;
+    match seconds {
+        ..60 => "just now".to_owned(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// A duration that a person waits.
+pub fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0..=59 => format!("{} s", time.as_secs()),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// The duration of a call, from microseconds.
+pub fn took(micros: u64) -> String {
+    match micros {
+        0..=999_999 => format!("{:.1} ms", micros as f64 / 1000.0),
+        _ => format!("{:.1} s", micros as f64 / 1_000_000.0),
+    }
+}
+
+/// A number of tokens.
+pub fn tokens(count: u64) -> String {
+    match count {
+        0..=999 => format!("{count} tokens"),
+        _ => format!("{}.{}k tokens", count / 1000, count % 1000 / 100),
+    }
+}
+
+/// A cost in dollars, from millionths of one.
+pub fn cost(micros: i64) -> String {
+    format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// A number of bytes.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if count < 1024 {
+        return format!("{count} bytes");
+    }
+    let (mut size, mut unit) = (count as f64 / 1024.0, 0);
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+/// A text on one line of a table; the whole is elsewhere.
+pub fn in_short(text: &str) -> String {
+    super::session_list::shortened(text, 160)
+}
