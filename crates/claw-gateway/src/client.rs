@@ -168,6 +168,7 @@ impl GatewayClient {
             session_key: Some(session.to_string()),
             agent_id: None,
             tenant: false,
+            access_requests: false,
             after: Some(after),
         };
         self.ask::<Value>(Command::Subscribe(wanted)).await.map(drop)

@@ -1,4 +1,4 @@
-//! The events of a session as they come: server-sent events that a client can resume.
+//! The events of a session, and requests for access, as they come: server-sent events that a client can resume.
 //!
 //! Each event has its number as `id`. A client that reconnects with `Last-Event-ID`, or `?after=`, gets the
 //! events it missed, from any node. Pieces of streaming messages have no number: missed ones are in the
@@ -8,11 +8,13 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::IntoResponse as _;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use clawsmith::UnixMillis;
+use clawsmith::app::mcp::AccessFollower;
 use clawsmith::app::{Followed, Follower};
 use clawsmith::port::Owner;
-use clawsmith::store::SessionEvent;
+use clawsmith::store::{McpRequestEvent, SessionEvent};
 use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
@@ -38,6 +40,27 @@ pub(crate) struct From {
     after: Option<u64>,
 }
 
+/// The time to start from.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FromTime {
+    /// The time of the last event seen, in milliseconds since 1970: 0 for all events; if left out, only new ones. An event of
+    /// that very time comes again.
+    after: Option<i64>,
+}
+
+/// A stream of requests for access.
+pub(crate) struct RequestStream;
+
+impl Output for RequestStream {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.header("Last-Event-ID", "The time of the last event that was seen, instead of `after`.");
+        let event = schemas.shown::<McpRequestEvent>();
+        operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
+        operation.extra("x-event", event);
+    }
+}
+
 /// A stream of events.
 pub(crate) struct EventStream;
 
@@ -61,13 +84,50 @@ pub(crate) async fn follow(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let owner = Owner { tenant: who.0.tenant.clone(), session };
     let follower = gateway.sessions().follow(owner, last.or(from.after)).await?;
+    Ok(stream(gateway, &headers, follower).into())
+}
+
+/// Follows requests for access to MCP servers: the visitor's own, or for administrators all of the tenant.
+pub(crate) async fn follow_requests(
+    visit: Visit,
+    Query(from): Query<FromTime>,
+    headers: HeaderMap,
+) -> Result<Replied<RequestStream>, ApiError> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
+    let after = last.or(from.after).map(UnixMillis);
+    let follower = visit.gateway.app().follow_mcp_requests(visit.visitor(), after).await?;
+    Ok(stream(visit.gateway, &headers, follower).into())
+}
+
+/// Something whose events are sent as they come.
+trait Source: Send + 'static {
+    /// Waits for the next event; the error says why there are no more.
+    fn next_event(&mut self) -> impl Future<Output = Result<Event, String>> + Send;
+}
+
+impl Source for Follower {
+    async fn next_event(&mut self) -> Result<Event, String> {
+        self.next().await.map(|followed| shown(&followed)).map_err(|error| error.message().to_owned())
+    }
+}
+
+impl Source for AccessFollower {
+    async fn next_event(&mut self) -> Result<Event, String> {
+        let event = self.next().await.map_err(|error| error.message().to_owned())?;
+        let data = json!(event).to_string();
+        Ok(Event::default().id(event.at.0.to_string()).event("access_request").data(data))
+    }
+}
+
+/// Sends events until the gateway ends or the key is worth nothing any more.
+fn stream(gateway: Gateway, headers: &HeaderMap, source: impl Source) -> Response {
     let ending = gateway.ending().clone();
-    let key = bearer(&headers).unwrap_or_default().to_owned();
-    let following = Following { gateway, key, follower, looked: Instant::now() };
+    let key = bearer(headers).unwrap_or_default().to_owned();
+    let following = Following { gateway, key, source, looked: Instant::now() };
     let events = unfold(Some(following), |following| async move {
         let mut following = following?;
         match following.next().await {
-            Ok(followed) => Some((Ok::<Event, Infallible>(shown(&followed)), Some(following))),
+            Ok(event) => Some((Ok::<Event, Infallible>(event), Some(following))),
             Err(why) => {
                 let gone = Event::default().event("error").data(json!({ "detail": why }).to_string());
                 Some((Ok(gone), None))
@@ -75,21 +135,21 @@ pub(crate) async fn follow(
         }
     });
     let events = events.take_until(ending.cancelled_owned());
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response().into())
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
 /// A stream, and the key that it was opened with.
-struct Following {
+struct Following<S> {
     gateway: Gateway,
     key: String,
-    follower: Follower,
+    source: S,
     /// The time of the last check of the key.
     looked: Instant,
 }
 
-impl Following {
+impl<S: Source> Following<S> {
     /// Returns the next event; the error says why the stream ends.
-    async fn next(&mut self) -> Result<Followed, String> {
+    async fn next(&mut self) -> Result<Event, String> {
         loop {
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
@@ -99,9 +159,8 @@ impl Following {
                     );
                 }
             }
-            match timeout(LOOK, self.follower.next()).await {
-                Ok(followed) => return followed.map_err(|error| error.message().to_owned()),
-                Err(_) => continue,
+            if let Ok(event) = timeout(LOOK, self.source.next_event()).await {
+                return event;
             }
         }
     }

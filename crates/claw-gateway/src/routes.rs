@@ -219,6 +219,12 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on("DELETE /v1/mcp/servers/{server}/grants", Needs(May::ManageMcp), "Revoke access", mcp::revoke)
         .on("GET /v1/mcp/requests", Needs(May::RequestMcp), "List requests for access", mcp::requests)
         .on("POST /v1/mcp/requests", Needs(May::RequestMcp), "Ask for access", mcp::request)
+        .on(
+            "GET /v1/mcp/requests/events",
+            Needs(May::RequestMcp),
+            "Follow requests for access by server-sent events",
+            events::follow_requests,
+        )
         .on("POST /v1/mcp/requests/{request}/review", Needs(May::ManageMcp), "Answer a request", mcp::review)
         .mount(
             ("/mcp", &[Method::GET, Method::POST, Method::DELETE]),

@@ -5,11 +5,12 @@ mod live;
 mod watching;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claw_core::port::Control;
 use claw_core::store::{McpServer, McpTransport};
+use claw_core::tool::Digest;
 use claw_core::{AgentId, TenantId, UserId};
 use rmcp::RoleClient;
 use rmcp::service::{Peer, RunningService};
@@ -25,6 +26,7 @@ use self::watching::{list, watch_over};
 use crate::error::McpError;
 use crate::handler::Watcher;
 use crate::hub::Place;
+use crate::oauth::endpoint_of;
 
 /// The longest a server may take to introduce itself, and to list its tools.
 const DIAL_WITHIN: Duration = Duration::from_secs(60);
@@ -89,14 +91,28 @@ pub(crate) struct Target {
     pub(crate) stores: bool,
     /// Values that are not sealed yet, for a server that is tried before it is added.
     pub(crate) given: Vec<(String, SecretString)>,
+    /// The sealed values that the connection was made with.
+    pub(crate) opened: Mutex<Option<OpenedValues>>,
     pub(crate) place: Arc<Place>,
+}
+
+/// The sealed values that a connection was made with.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenedValues {
+    /// The number of changes of secrets before they were read.
+    at: u64,
+    digest: Digest,
 }
 
 /// A connection that is up.
 pub(crate) struct Live {
     peer: Peer<RoleClient>,
     watcher: Watcher,
-    pub(crate) tools: BTreeMap<String, Value>,
+    /// The digest of each tool's definition.
+    digests: BTreeMap<String, Digest>,
+    /// The definitions themselves, where the connection is made to read them.
+    definitions: BTreeMap<String, Value>,
+    /// The server's description of itself, without tools.
     report: ServerReport,
 }
 
@@ -130,8 +146,14 @@ impl Connection {
         Arc::new(Self { target, now, retry, _ends: stop.clone().drop_guard(), stop })
     }
 
-    pub(crate) fn state(&self) -> ConnectionState {
-        self.now.borrow().state.clone()
+    /// Returns whether the connection was given up.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.stop.is_cancelled() || self.now.borrow().state == ConnectionState::Closed
+    }
+
+    /// Returns whether a sealed value of the server was given anew since the connection was made.
+    pub(crate) async fn has_old_values(&self) -> bool {
+        self.target.has_old_values().await
     }
 
     /// Begins to connect, if that has not happened yet.
@@ -206,7 +228,6 @@ async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) 
         let why = match connect(&target, &mut legacy).await {
             Ok((live, dialled)) => {
                 attempts = 0;
-                target.listed(&live.tools).await;
                 watch_over(&target, now, live, dialled).await
             }
             Err(why) => why,
@@ -234,7 +255,8 @@ fn pause(attempts: u32) -> Duration {
 
 /// Connects once and reads the tools.
 async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), String> {
-    let watcher = Watcher::new(target.server.name.as_str());
+    let hidden = if endpoint_of(&target.server).is_some() { None } else { Some(target.hidden().await) };
+    let watcher = Watcher::new(target.server.name.as_str(), target.roots(), hidden);
     let dialled = match timeout(DIAL_WITHIN, dial(target, &watcher, *legacy)).await {
         Ok(Ok(dialled)) => dialled,
         Ok(Err(DialError::Lifecycle(_))) if !*legacy => {
@@ -260,8 +282,21 @@ async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), 
     let instructions = info.as_ref().and_then(|info| info.instructions.clone());
     let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
     let (resources, prompts) = (capabilities.resources.is_some(), capabilities.prompts.is_some());
-    let report = ServerReport { protocol, server, instructions, resources, prompts, tools: tools.clone() };
-    Ok((Live { peer, watcher, tools, report }, dialled))
+    let report = ServerReport { protocol, server, instructions, resources, prompts, tools: BTreeMap::new() };
+    Ok((live(target, peer, watcher, (tools, report)).await, dialled))
+}
+
+/// The connection with the tools that the server lists now, which are stored.
+async fn live(
+    target: &Target,
+    peer: Peer<RoleClient>,
+    watcher: Watcher,
+    (tools, report): (BTreeMap<String, Value>, ServerReport),
+) -> Live {
+    target.listed(&tools).await;
+    let digests = tools.iter().map(|(name, definition)| (name.clone(), Digest::of(definition))).collect();
+    let definitions = if target.stores { BTreeMap::new() } else { tools };
+    Live { peer, watcher, digests, definitions, report }
 }
 
 fn late() -> String {

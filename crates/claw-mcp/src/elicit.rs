@@ -8,6 +8,8 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
+use crate::handler::Watcher;
+
 /// Puts a server's request to the person behind a call.
 pub(crate) async fn ask(
     call: &Call,
@@ -38,18 +40,23 @@ pub(crate) async fn ask(
 /// them is not answered here.
 pub(crate) async fn answer_all(
     call: &Call,
-    server: &str,
+    (server, watcher): (&str, &Watcher),
     requests: InputRequests,
 ) -> Result<InputResponses, ToolError> {
     let mut responses = InputResponses::new();
     for (name, request) in requests {
-        let WireRequest::Elicitation(request) = request else {
-            return Err(ToolError::failed(format!(
-                "MCP server `{server}` wants a model or directories of its client, which it is not given"
-            )));
+        let answer = match request {
+            WireRequest::Elicitation(request) => {
+                serde_json::to_value(ask(call, server, request.params).await?)
+            }
+            WireRequest::ListRoots(_) => serde_json::to_value(watcher.roots()),
+            _ => {
+                let message =
+                    format!("MCP server `{server}` wants a model of its client, which it is not given");
+                return Err(ToolError::failed(message));
+            }
         };
-        let answer = ask(call, server, request.params).await?;
-        responses.insert(name, serde_json::to_value(answer).unwrap_or_default());
+        responses.insert(name, answer.unwrap_or_default());
     }
     Ok(responses)
 }

@@ -1,5 +1,5 @@
 //! Requests and notifications that a server sends to us.
-#![expect(deprecated, reason = "servers of older protocols log by notifications")]
+#![expect(deprecated, reason = "servers of older protocols log by notifications and ask for roots")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,23 +10,27 @@ use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
-    LoggingMessageNotificationParam, NumberOrString, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, UrlElicitationCapability,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
+    LoggingLevel, LoggingMessageNotificationParam, NumberOrString, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, Root, RootsCapabilities, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use tokio::sync::Notify;
 
 use crate::elicit;
 
-/// The client side of one connection. Sampling and roots are not offered: a server gets nothing from us that no call gave
-/// it, or that the person behind a call was not asked for.
+/// The client side of one connection. Sampling is not offered: a server gets nothing from us that no call gave it, or that
+/// the person behind a call was not asked for. Its roots are the directories that it was granted anyway.
 #[derive(Clone, Default)]
 pub(crate) struct Watcher(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     server: String,
+    /// The directories that the server may work in, as `file` URLs.
+    roots: Vec<String>,
+    /// Values that are removed from what the server logs; `None` where a login has values that are not known here.
+    hidden: Option<Vec<String>>,
     /// The calls that wait for an answer, by the token of their progress.
     calls: Mutex<HashMap<NumberOrString, Waiting>>,
     changed: Notify,
@@ -40,8 +44,13 @@ struct Waiting {
 }
 
 impl Watcher {
-    pub(crate) fn new(server: &str) -> Self {
-        Self(Arc::new(Shared { server: server.to_owned(), ..Shared::default() }))
+    pub(crate) fn new(server: &str, roots: Vec<String>, hidden: Option<Vec<String>>) -> Self {
+        Self(Arc::new(Shared { server: server.to_owned(), roots, hidden, ..Shared::default() }))
+    }
+
+    /// The directories that the server may work in.
+    pub(crate) fn roots(&self) -> ListRootsResult {
+        ListRootsResult::new(self.0.roots.iter().map(Root::new).collect())
     }
 
     /// Passes the progress of a call and the server's requests for input on until the guard is dropped.
@@ -119,8 +128,22 @@ impl ClientHandler for Watcher {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let text: String = params.data.to_string().chars().take(1_000).collect();
-        tracing::debug!(server = %self.0.server, level = ?params.level, "{text}");
+        // First scrubbed, then cut.
+        let text = match &self.0.hidden {
+            Some(hidden) => hidden
+                .iter()
+                .fold(params.data.to_string(), |text, value| text.replace(value.as_str(), "[REDACTED]")),
+            None => "(left out: the server has a login)".to_owned(),
+        };
+        let text: String = text.chars().take(1_000).collect();
+        let server = &self.0.server;
+        match params.level {
+            LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => {
+                tracing::debug!(%server, level = ?params.level, "an MCP server logs: {text}");
+            }
+            // A server's error is none of ours: its calls tell what went wrong.
+            _ => tracing::info!(%server, level = ?params.level, "an MCP server logs: {text}"),
+        }
     }
 
     /// Puts a request for input to the person behind the call that waits. Where nobody can be asked, it is cancelled.
@@ -147,6 +170,10 @@ impl ClientHandler for Watcher {
         }
     }
 
+    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(self.roots())
+    }
+
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.note_change();
     }
@@ -158,6 +185,7 @@ impl ClientHandler for Watcher {
             ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
+        capabilities.roots = Some(RootsCapabilities::default());
         let mut config = ClientConfig::new(capabilities, us);
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config

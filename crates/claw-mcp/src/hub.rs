@@ -5,71 +5,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use claw_core::port::{Clock, ShellHost};
-use claw_core::store::{McpEndpoint, McpGrant, McpServer, McpTool, McpToolState, Store, StoreError, Topic};
-use claw_core::tool::{AnyTool, Caller, ErrorKind, ToolError, Unavailable};
-use claw_core::{AgentId, SecretName, ServerName, TenantId, UserId};
-use claw_registry::{CallerTools, ToolLayer};
+use claw_core::store::{McpEndpoint, McpServer, McpToolState, Store, StoreError, Topic};
+use claw_core::tool::{Caller, ErrorKind, ToolError};
+use claw_core::{AgentId, ServerName, TenantId, UserId};
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::access::{Access, access};
-use crate::connection::{Connection, ConnectionState, ServerReport, Target};
-use crate::definition;
+use crate::connection::{Connection, ServerReport, Target};
 use crate::error::McpError;
-use crate::name::tool_name;
 use crate::oauth::{LoginPlace, LoginView, LoginWish, endpoint_of};
-use crate::offers::{OfferKind, OfferTool};
-use crate::tool::BridgedTool;
-
-/// Opens the sealed values of servers.
-#[async_trait]
-pub trait McpSecrets: Send + Sync {
-    /// Returns a secret: the agent's own if it has one of that name, else the tenant's.
-    async fn secret(
-        &self,
-        tenant: &TenantId,
-        agent: Option<&AgentId>,
-        name: &SecretName,
-    ) -> Result<Option<SecretString>, StoreError>;
-
-    /// Seals a secret of the tenant, replacing the stored one; `None` removes it.
-    async fn seal(
-        &self,
-        tenant: &TenantId,
-        name: &SecretName,
-        value: Option<&SecretString>,
-    ) -> Result<(), StoreError>;
-}
-
-/// The use of a server's sealed value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecretKind {
-    /// A variable of its program.
-    Env,
-    /// A header of its requests.
-    Header,
-    /// A login by OAuth with its tokens.
-    Login,
-    /// A begun login.
-    PendingLogin,
-}
-
-/// Returns the name of the secret that holds a variable or header of a server.
-pub fn secret_name(server: &ServerName, kind: SecretKind, name: &str) -> Result<SecretName, McpError> {
-    let kind = match kind {
-        SecretKind::Env => "env",
-        SecretKind::Header => "header",
-        SecretKind::Login => "login",
-        SecretKind::PendingLogin => "pending-login",
-    };
-    SecretName::new(format!("mcp.{server}.{kind}.{name}")).map_err(|_| McpError::Settings {
-        server: server.to_string(),
-        why: format!("`{name}` cannot name a {kind}; use letters, digits, `_` and `-`"),
-    })
-}
+use crate::secrets::{McpSecrets, Opener};
+use crate::servers::{McpTools, Rows, Servers};
 
 /// The parts of a hub.
 pub struct HubOptions {
@@ -112,20 +61,6 @@ pub(crate) struct Place {
 /// The tenant, server and user of a login.
 type LoginKey = (TenantId, ServerName, Option<UserId>);
 
-pub(crate) struct Opener(pub(crate) Arc<dyn McpSecrets>);
-
-impl Opener {
-    pub(crate) async fn value(
-        &self,
-        target: &Target,
-        kind: SecretKind,
-        name: &str,
-    ) -> Result<Option<SecretString>, McpError> {
-        let name = secret_name(&target.server.name, kind, name)?;
-        Ok(self.0.secret(&target.tenant, target.agent.as_ref(), &name).await?)
-    }
-}
-
 impl Place {
     /// The directory of a server that is a program.
     pub(crate) fn workspace(&self, tenant: &TenantId, server: &ServerName) -> PathBuf {
@@ -143,6 +78,11 @@ impl Place {
         let (secrets, changes) = (Arc::clone(&self.secrets.0), self.store.changes(Topic::Secrets));
         let (tenant, server, user) = (tenant.clone(), server.clone(), user.cloned());
         LoginPlace { secrets, tenant, server, user, refreshing, changes }
+    }
+
+    /// A number that rises when a sealed value changed.
+    pub(crate) fn secret_changes(&self) -> u64 {
+        *self.store.changes(Topic::Secrets).borrow()
     }
 
     /// Stores the tools that a server lists.
@@ -183,40 +123,8 @@ struct Key {
     user: Option<UserId>,
 }
 
-/// The store's rows of a tenant's servers.
-struct Rows {
-    servers: Vec<McpServer>,
-    grants: Vec<McpGrant>,
-    tools: Vec<McpTool>,
-}
-
-/// A snapshot of a tenant's servers.
-struct Servers {
-    /// The number of changes when they were read.
-    at: u64,
-    tools: Vec<Arc<BridgedTool>>,
-    /// Tools for resources and prompts, each with the servers that offer such things.
-    offers: Vec<Offered>,
-    grants: HashMap<ServerName, Vec<McpGrant>>,
-    /// A layer per set of tools, and the layers of callers.
-    layers: Mutex<Layers>,
-}
-
-/// A tool for resources or prompts, and the servers that offer such things.
-struct Offered {
-    tool: Arc<OfferTool>,
-    kind: OfferKind,
-    servers: Vec<ServerName>,
-}
-
-#[derive(Default)]
-struct Layers {
-    by_caller: HashMap<(AgentId, Option<UserId>), Arc<ToolLayer>>,
-    by_tools: HashMap<Vec<usize>, Arc<ToolLayer>>,
-}
-
 /// The most callers whose layers are cached.
-const MOST_CALLERS: usize = 10_000;
+pub(crate) const MOST_CALLERS: usize = 10_000;
 
 impl Hub {
     /// Creates a hub without connections: each is made when first needed.
@@ -273,11 +181,12 @@ impl Hub {
             user: user.filter(|_| endpoint_of(server).is_some_and(|(_, oauth)| oauth.per_user)).cloned(),
             stores: false,
             given,
+            opened: Mutex::default(),
             place: Arc::clone(&self.0.place),
         };
         let connection = Connection::new(target);
         let live = connection.live().await?;
-        Ok(live.report().clone())
+        Ok(ServerReport { tools: live.definitions().clone(), ..live.report().clone() })
     }
 
     /// Returns the connection for a call, and its timeout; the grants are read again.
@@ -315,7 +224,12 @@ impl Hub {
         };
         self.make_directory(&caller.tenant, &server)?;
         let key = Key { tenant: caller.tenant.clone(), server: server.name.clone(), agent, user };
-        let connection = self.connection(key, &with_overrides(server, &access));
+        let server = with_overrides(server, &access);
+        let mut connection = self.connection(key.clone(), &server);
+        if connection.has_old_values().await {
+            connection.close();
+            connection = self.connection(key, &server);
+        }
         Ok((connection, Duration::from_secs(u64::from(limit.max(1)))))
     }
 
@@ -323,7 +237,7 @@ impl Hub {
     fn connection(&self, key: Key, server: &McpServer) -> Arc<Connection> {
         let mut connections = self.connections();
         if let Some(known) = connections.get(&key) {
-            if known.target.server == *server && known.state() != ConnectionState::Closed {
+            if known.target.server == *server && !known.is_closed() {
                 return Arc::clone(known);
             }
             known.close();
@@ -333,7 +247,8 @@ impl Hub {
         let stores = key.agent.is_none() && key.user.is_none();
         let Key { tenant, agent, user, .. } = key.clone();
         let (server, given) = (server.clone(), Vec::new());
-        let target = Target { tenant, server, agent, user, stores, given, place };
+        let opened = Mutex::default();
+        let target = Target { tenant, server, agent, user, stores, given, opened, place };
         let connection = Connection::new(target);
         connections.insert(key, Arc::clone(&connection));
         connection
@@ -413,7 +328,7 @@ impl Hub {
     }
 
     /// The tenant's servers, read again if anything changed.
-    async fn servers(&self, tenant: &TenantId) -> Result<Arc<Servers>, StoreError> {
+    pub(crate) async fn servers(&self, tenant: &TenantId) -> Result<Arc<Servers>, StoreError> {
         let at = *self.0.changes.borrow();
         let before = self.tenants().get(tenant).cloned();
         if let Some(known) = before.as_ref().filter(|known| known.at == at) {
@@ -426,60 +341,9 @@ impl Hub {
             tools: store.mcp_tools(tenant).await?,
         };
         self.retire(tenant, &rows.servers);
-        let read = Arc::new(self.read(at, rows, before.as_deref()));
+        let read = Arc::new(Servers::read(&self.downgrade(), at, rows, before.as_deref()));
         self.tenants().insert(tenant.clone(), Arc::clone(&read));
         Ok(read)
-    }
-
-    fn read(&self, at: u64, rows: Rows, before: Option<&Servers>) -> Servers {
-        let mut grants: HashMap<ServerName, Vec<McpGrant>> = HashMap::new();
-        for grant in rows.grants {
-            grants.entry(grant.server.clone()).or_default().push(grant);
-        }
-        let enabled: HashMap<&ServerName, Arc<McpServer>> = rows
-            .servers
-            .iter()
-            .filter(|server| server.enabled)
-            .map(|server| (&server.name, Arc::new(server.clone())))
-            .collect();
-        let mut tools = Vec::new();
-        for tool in rows.tools.into_iter().filter(|tool| tool.state() == McpToolState::Accepted) {
-            let Some(server) = enabled.get(&tool.server) else { continue };
-            // A tool that did not change stays the same one.
-            let same = |known: &&Arc<BridgedTool>| known.tool == tool && *known.server == **server;
-            let known = before.and_then(|before| before.tools.iter().find(same));
-            let name = tool_name(server, &tool.name);
-            if name
-                .as_ref()
-                .is_ok_and(|name| tools.iter().any(|other: &Arc<BridgedTool>| other.meta.name == *name))
-            {
-                tracing::warn!(server = %tool.server, tool = tool.name, "an MCP tool is left out: its name is taken");
-                continue;
-            }
-            match (known, definition::read(server, &tool)) {
-                (Some(known), _) => tools.push(Arc::clone(known)),
-                (None, Ok((meta, spec))) => {
-                    let (hub, server) = (self.downgrade(), Arc::clone(server));
-                    tools.push(Arc::new(BridgedTool { hub, server, tool, meta, spec }));
-                }
-                (None, Err(why)) => {
-                    tracing::warn!(server = %tool.server, tool = tool.name, "an MCP tool is left out: {why}");
-                }
-            }
-        }
-        let offering = |kind: OfferKind| {
-            let offers = |server: &&Arc<McpServer>| match kind {
-                OfferKind::Resources => server.resources,
-                OfferKind::Prompts => server.prompts,
-            };
-            let servers = enabled.values().filter(offers).map(|server| server.name.clone()).collect();
-            let known = before.and_then(|before| before.offers.iter().find(|offer| offer.kind == kind));
-            let tool = known.map(|offer| Arc::clone(&offer.tool));
-            let tool = tool.unwrap_or_else(|| Arc::new(OfferTool::new(self.downgrade(), kind)));
-            Offered { tool, kind, servers }
-        };
-        let offers = [OfferKind::Resources, OfferKind::Prompts].map(offering).into();
-        Servers { at, tools, offers, grants, layers: Mutex::default() }
     }
 
     /// Ends the connections to servers that were removed or disabled.
@@ -516,63 +380,4 @@ fn with_overrides(mut server: McpServer, access: &Access) -> McpServer {
         }
     }
     server
-}
-
-/// The tools of MCP servers: for each caller those that it was granted.
-pub struct McpTools(Hub);
-
-#[async_trait]
-impl CallerTools for McpTools {
-    fn name(&self) -> &str {
-        "mcp"
-    }
-
-    async fn layer(&self, caller: &Caller) -> Result<Arc<ToolLayer>, Unavailable> {
-        let servers = self.0.servers(&caller.tenant).await;
-        let servers = servers.map_err(|error| Unavailable::because(error.to_string()))?;
-        Ok(servers.layer(caller))
-    }
-}
-
-impl Servers {
-    fn layer(&self, caller: &Caller) -> Arc<ToolLayer> {
-        let key = (caller.agent.clone(), caller.user.clone());
-        if let Some(known) = self.layers().by_caller.get(&key) {
-            return Arc::clone(known);
-        }
-        let granted: HashMap<&ServerName, Access> = self
-            .grants
-            .iter()
-            .filter_map(|(server, grants)| {
-                Some((server, access(grants, &caller.agent, caller.user.as_ref()).ok()?))
-            })
-            .collect();
-        let permitted = |(_, tool): &(usize, &Arc<BridgedTool>)| {
-            granted.get(&tool.server.name).is_some_and(|access| access.permits(&tool.tool.name))
-        };
-        let tools: Vec<_> = self.tools.iter().enumerate().filter(permitted).collect();
-        let is_offered = |(_, offer): &(usize, &Offered)| {
-            let permits = |name| granted.get(name).is_some_and(|access| access.permits(offer.kind.method()));
-            offer.servers.iter().any(permits)
-        };
-        let offers: Vec<_> = self.offers.iter().enumerate().filter(is_offered).collect();
-        let mut which: Vec<usize> = tools.iter().map(|(at, _)| *at).collect();
-        which.extend(offers.iter().map(|(at, _)| self.tools.len() + at));
-        let mut layers = self.layers();
-        let make = || {
-            let bridged = tools.iter().map(|(_, tool)| Arc::clone(tool) as Arc<dyn AnyTool>);
-            let offers = offers.iter().map(|(_, offer)| Arc::clone(&offer.tool) as Arc<dyn AnyTool>);
-            ToolLayer::new(bridged.chain(offers).collect())
-        };
-        let layer = Arc::clone(layers.by_tools.entry(which).or_insert_with(make));
-        if layers.by_caller.len() >= MOST_CALLERS {
-            layers.by_caller.clear();
-        }
-        layers.by_caller.insert(key, Arc::clone(&layer));
-        layer
-    }
-
-    fn layers(&self) -> std::sync::MutexGuard<'_, Layers> {
-        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

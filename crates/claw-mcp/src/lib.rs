@@ -20,7 +20,9 @@ mod hub;
 mod name;
 mod oauth;
 mod offers;
+mod secrets;
 mod serve;
+mod servers;
 mod tool;
 mod transport;
 
@@ -28,9 +30,11 @@ pub use access::{Access, access};
 pub use connection::{ConnectionState, ServerReport};
 pub use error::McpError;
 pub use http::request::Parts;
-pub use hub::{Hub, HubOptions, McpSecrets, McpTools, SecretKind, secret_name};
+pub use hub::{Hub, HubOptions};
 pub use name::tool_name;
 pub use oauth::{LoginView, LoginWish};
+pub use secrets::{McpSecrets, SecretKind, secret_name};
 pub use serve::{
     ClawServer, ClientAnswer, ClientApprovals, Clients, HttpServer, Served, http_server, serve_stdio,
 };
+pub use servers::McpTools;

@@ -1,37 +1,33 @@
 //! Logins by OAuth 2.1: begun by a person, finished with the address that their browser was redirected to,
 //! and stored sealed.
 
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+mod discovery;
+mod guarded;
+mod sealed;
+mod words;
+
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
 use claw_core::store::{McpEndpoint, McpOAuth, McpServer, McpTransport};
 use claw_core::tool::Digest;
 use claw_core::{SecretName, ServerName, TenantId, UserId};
-use claw_net::{
-    Client, HeaderMap, HeaderName, HeaderValue, Method, Options, Origin, Request, Times, Url, header,
-};
 use rmcp::transport::auth::{
-    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata, CredentialRefreshGuard,
-    CredentialStore, OAuthClientConfig, OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
-    OAuthHttpRequest, StateStore, StoredAuthorizationState, StoredCredentials,
+    AuthError, AuthorizationCallback, AuthorizationManager, OAuthClientConfig, StoredAuthorizationState,
+    StoredCredentials,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::sync::watch;
 
+use self::discovery::{challenge, manager};
+use self::sealed::{OneState, SealedLogin};
+use self::words::{refusal, registration, words};
 use crate::error::McpError;
-use crate::hub::{McpSecrets, SecretKind, secret_name};
-use crate::transport::Remote;
+use crate::secrets::{McpSecrets, SecretKind, secret_name};
 
 /// The longest a login may take from its begin to its end.
 const LONGEST_LOGIN: Duration = Duration::from_secs(15 * 60);
-/// The most bytes of an answer of an authorization server.
-const MOST_BYTES: u64 = 1024 * 1024;
-/// The most redirects followed in search of metadata.
-const MOST_REDIRECTS: usize = 3;
 /// The name by which we register with an authorization server.
 const CLIENT_NAME: &str = "Clawsmith";
 /// The login that serves all who have access.
@@ -344,271 +340,6 @@ pub(crate) fn endpoint_of(server: &McpServer) -> Option<(&McpEndpoint, &McpOAuth
     }
 }
 
-/// The credentials of a login, sealed in the store and read again when a secret changed.
-struct SealedLogin {
-    place: LoginPlace,
-    base: LoginBase,
-    /// The credentials, and the number of changes when they were read.
-    known: Mutex<Option<(u64, StoredCredentials)>>,
-}
-
-impl SealedLogin {
-    fn new(place: LoginPlace, base: LoginBase) -> Self {
-        Self { place, base, known: Mutex::default() }
-    }
-
-    fn remember(&self, credentials: Option<(u64, StoredCredentials)>) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
-    }
-}
-
-fn stored(error: McpError) -> AuthError {
-    AuthError::CredentialStoreError(error.to_string())
-}
-
-#[async_trait]
-impl CredentialStore for SealedLogin {
-    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        let at = *self.place.changes.borrow();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, credentials)) = known.filter(|(read, _)| *read == at) {
-            return Ok(Some(credentials));
-        }
-        let record = self.place.read::<LoginRecord>(SecretKind::Login).await.map_err(stored)?;
-        let record = record.filter(|record| record.base.url == self.base.url);
-        let credentials = record.map(|record| record.credentials);
-        self.remember(credentials.clone().map(|credentials| (at, credentials)));
-        Ok(credentials)
-    }
-
-    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let (base, user) = (self.base.clone(), self.place.user.clone());
-        let record = LoginRecord { base, user, credentials };
-        self.remember(None);
-        self.place.write(SecretKind::Login, &record).await.map_err(stored)
-    }
-
-    async fn clear(&self) -> Result<(), AuthError> {
-        self.remember(None);
-        self.place.forget(SecretKind::Login).await.map_err(stored)
-    }
-
-    /// Allows one refresh at a time, of the stored login: another connection may have renewed it meanwhile.
-    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        let guard = Arc::clone(&self.place.refreshing).lock_owned().await;
-        self.remember(None);
-        Ok(Some(CredentialRefreshGuard::new(guard)))
-    }
-}
-
-/// The state of the one login for which a manager is used.
-#[derive(Clone, Default)]
-struct OneState(Arc<Mutex<Option<StoredAuthorizationState>>>);
-
-impl OneState {
-    fn of(state: StoredAuthorizationState) -> Self {
-        Self(Arc::new(Mutex::new(Some(state))))
-    }
-
-    fn take(&self) -> Option<StoredAuthorizationState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-#[async_trait]
-impl StateStore for OneState {
-    async fn save(&self, _token: &str, state: StoredAuthorizationState) -> Result<(), AuthError> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-        Ok(())
-    }
-
-    async fn load(&self, token: &str) -> Result<Option<StoredAuthorizationState>, AuthError> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(state.filter(|state| state.csrf_token == token))
-    }
-
-    async fn delete(&self, _token: &str) -> Result<(), AuthError> {
-        self.take();
-        Ok(())
-    }
-}
-
-/// A manager for a server's logins, with the metadata of the authorization server that its challenge leads to.
-async fn manager(
-    endpoint: &McpEndpoint,
-    challenge: &str,
-) -> Result<(AuthorizationManager, AuthorizationMetadata), AuthError> {
-    let http = GuardedOAuth { private: endpoint.private.then(|| reach(&endpoint.url)).flatten() };
-    let url = endpoint.url.as_str();
-    let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(http)).await?;
-    let challenge = Some(challenge).filter(|challenge| !challenge.is_empty());
-    let metadata = manager.resolve_metadata_from_challenge(challenge).await?.metadata;
-    manager.set_metadata(metadata.clone());
-    Ok((manager, metadata))
-}
-
-/// Returns a server's login challenge: the header with which it refuses a request without a login. Empty if
-/// it has none.
-///
-/// Some servers let a client introduce itself and refuse later requests, so several are tried.
-async fn challenge(endpoint: &McpEndpoint) -> Result<String, String> {
-    let remote = Remote::new(endpoint, HeaderMap::new())?;
-    let us = json!({ "name": "clawsmith", "version": env!("CARGO_PKG_VERSION") });
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": us,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": us });
-    let tries = [
-        ("initialize", hello, "2025-11-25"),
-        ("tools/list", json!({}), "2025-11-25"),
-        ("tools/list", json!({ "_meta": meta }), "2026-07-28"),
-    ];
-    let mut session = None;
-    for (method, params, version) in tries {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let accept = HeaderValue::from_static("application/json, text/event-stream");
-        let mut request = Request::new(Method::POST, remote.url.clone())
-            .header(header::ACCEPT, accept)
-            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .header(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(version))
-            .header(HeaderName::from_static("mcp-method"), HeaderValue::from_static(method))
-            .body(message)
-            .times(Times { whole: Some(Duration::from_secs(30)), ..Times::default() });
-        if let Some(session) = &session {
-            request = request.header(HeaderName::from_static("mcp-session-id"), HeaderValue::clone(session));
-        }
-        let answer = remote.client.send(request).await.map_err(|error| error.to_string())?;
-        if answer.status() == 401 {
-            let challenge = answer.header("www-authenticate").unwrap_or_default();
-            return Ok(challenge.chars().take(4_096).collect());
-        }
-        session = session.or_else(|| answer.headers().get("mcp-session-id").cloned());
-    }
-    Ok(String::new())
-}
-
-/// The guarded client behind the login library's interface.
-struct GuardedOAuth {
-    /// The kind of private addresses at which an authorization server may be; `None` for public ones only.
-    private: Option<Reach>,
-}
-
-/// A kind of address that is not public.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    Loopback,
-    Private,
-}
-
-/// Returns the kind of a URL's address; `None` for public ones and for names.
-fn reach(url: &str) -> Option<Reach> {
-    let url = Url::parse(url).ok()?;
-    let host = url.host_str()?.trim_matches(['[', ']']);
-    if host.eq_ignore_ascii_case("localhost") {
-        return Some(Reach::Loopback);
-    }
-    match host.parse().ok()? {
-        IpAddr::V4(address) if address.is_loopback() => Some(Reach::Loopback),
-        IpAddr::V6(address) if address.is_loopback() => Some(Reach::Loopback),
-        IpAddr::V4(address) if address.is_private() => Some(Reach::Private),
-        IpAddr::V6(address) if address.is_unique_local() => Some(Reach::Private),
-        _ => None,
-    }
-}
-
-impl OAuthHttpClient for GuardedOAuth {
-    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(async move {
-            let (parts, body) = request.request.into_parts();
-            let url = Url::parse(&parts.uri.to_string())?;
-            let mut options = Options::default();
-            // A server on a private address may have its authorization server there too, and no other may.
-            if self.private.is_some() && reach(url.as_str()) == self.private {
-                options.named.extend(Origin::of(&url));
-            }
-            let redirects = match request.redirect_policy {
-                OAuthHttpRedirectPolicy::Follow => MOST_REDIRECTS,
-                _ => 0,
-            };
-            let method = Method::from_bytes(parts.method.as_str().as_bytes())?;
-            let whole = request.timeout.unwrap_or(Duration::from_secs(30));
-            let mut sent = Request::new(method, url)
-                .body(body)
-                .redirects(redirects)
-                .most_bytes(MOST_BYTES)
-                .times(Times { whole: Some(whole), ..Times::default() });
-            for (name, value) in &parts.headers {
-                sent = sent.header(name.clone(), value.clone());
-            }
-            let mut answer = Client::new(options).send(sent).await?;
-            let body = answer.bytes().await?;
-            let mut response = http::Response::builder().status(answer.status());
-            for (name, value) in answer.headers() {
-                response = response.header(name, value);
-            }
-            Ok(response.body(body.to_vec())?)
-        })
-    }
-}
-
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-/// Returns the message of an authorization server that refused, from the address that it redirected the
-/// browser to.
-fn refusal(callback: &str) -> Option<String> {
-    let url = Url::parse(callback).ok()?;
-    let value =
-        |key: &str| url.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
-    let error = value("error")?;
-    let about = value("error_description").map(|about| format!(": {about}")).unwrap_or_default();
-    let words = format!("the authorization server refused the login ({error}{about})");
-    Some(words.chars().filter(|c| !c.is_control()).take(400).collect())
-}
-
-fn registration(error: &AuthError) -> String {
-    format!(
-        "no client could be registered ({}); register one at the server and add it with `--client-id`",
-        words(error)
-    )
-}
-
-/// Rewords an error of the protocol library.
-fn words(error: &AuthError) -> String {
-    let text = match error {
-        AuthError::NoAuthorizationSupport => "the server names no authorization server".to_owned(),
-        AuthError::AuthorizationRequired => "a login is needed".to_owned(),
-        AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } => {
-            format!("the answer is from `{received_issuer}`, and the login was begun at `{expected_issuer}`")
-        }
-        error => error.to_string(),
-    };
-    text.chars().filter(|c| !c.is_control()).take(400).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_addresses_of_the_same_kind_are_reached_besides_public_ones() {
-        assert_eq!(reach("http://127.0.0.1:8080/mcp"), Some(Reach::Loopback));
-        assert_eq!(reach("http://localhost/mcp"), Some(Reach::Loopback));
-        assert_eq!(reach("http://[::1]:3/"), Some(Reach::Loopback));
-        assert_eq!(reach("http://10.1.2.3/"), Some(Reach::Private));
-        for other in ["http://169.254.169.254/", "https://example.com/", "http://0.0.0.0/", "nonsense"] {
-            assert_eq!(reach(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_is_told_in_the_servers_words() {
-        let told = refusal("http://127.0.0.1:1/callback?error=access_denied&error_description=not%20you%0a")
-            .unwrap();
-        assert_eq!(told, "the authorization server refused the login (access_denied: not you)");
-        assert_eq!(refusal("http://127.0.0.1:1/callback?code=a&state=b"), None);
-    }
 }

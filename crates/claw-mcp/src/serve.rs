@@ -2,6 +2,7 @@
 //! call.
 
 mod asking;
+mod paging;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -158,14 +159,18 @@ impl ServerHandler for ClawServer {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        let after = paging::after(request.and_then(|request| request.cursor).as_deref())?;
         let Served { executor, caller, .. } = self.served(&context.extensions).await?;
         let offer = executor.offer(caller).await;
         let specs = offer.specs(|meta, why| tracing::warn!(tool = %meta.name, %why, "a tool cannot be made"));
+        let (specs, next) = paging::page(specs, after.as_ref(), |spec| &spec.name);
         let tools = specs.iter().filter_map(|spec| Some(listed(spec, offer.meta(spec.name.as_str())?)));
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        let mut result = ListToolsResult::with_all_items(tools.collect());
+        result.next_cursor = next;
+        Ok(result)
     }
 
     async fn call_tool(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use claw_core::store::{McpServer, McpTool};
-use claw_core::tool::{AnyTool, Call, ErrorKind, Facts, Meta, Output, Plan, Spec, ToolError};
+use claw_core::store::McpServer;
+use claw_core::tool::{AnyTool, Call, Digest, ErrorKind, Facts, Meta, Output, Plan, Spec, ToolError};
 use serde_json::Value;
 
 use crate::content;
@@ -14,7 +14,10 @@ use crate::hub::WeakHub;
 pub(crate) struct BridgedTool {
     pub(crate) hub: WeakHub,
     pub(crate) server: Arc<McpServer>,
-    pub(crate) tool: McpTool,
+    /// The server's name of the tool.
+    pub(crate) name: String,
+    /// The digest of the accepted definition.
+    pub(crate) accepted: Digest,
     pub(crate) meta: Meta,
     pub(crate) spec: Spec,
 }
@@ -39,20 +42,19 @@ impl AnyTool for BridgedTool {
         };
         let closed = || ToolError::new(ErrorKind::Unavailable, "MCP servers are no longer connected here");
         let hub = self.hub.upgrade().ok_or_else(closed)?;
-        let (connection, limit) =
-            hub.connection_for(call.caller(), &self.server.name, &self.tool.name).await?;
+        let (connection, limit) = hub.connection_for(call.caller(), &self.server.name, &self.name).await?;
         let live = connection.live().await?;
         // The definition is compared with the one that the server has now, whatever the store says.
-        if live.tools.get(&self.tool.name) != self.tool.accepted.as_ref() {
+        if live.digest(&self.name) != Some(self.accepted) {
             let server = &self.server.name;
             let message = format!(
                 "the definition of `{}` at MCP server `{server}` is not the one that was accepted",
-                self.tool.name
+                self.name
             );
             return Err(ToolError::new(ErrorKind::Forbidden, message)
                 .try_instead(format!("ask the administrator to look at `clawsmith mcp pin {server}`")));
         }
-        let result = live.call(&self.server, &self.tool.name, args, (call, limit)).await?;
+        let result = live.call(&self.server, &self.name, args, (call, limit)).await?;
         content::output(self.server.name.as_str(), result)
     }
 }

@@ -330,10 +330,12 @@ fn find<'a>(
     scrubber: &CallScrubber,
 ) -> Result<(&'a Offered, Arc<Built>), Refusal> {
     let Some(tool) = offer.find(name) else { return Err(unknown(offer, name, scrubber)) };
-    let built = offer.built(tool).map_err(|why| {
+    let unavailable = |why: claw_core::tool::Unavailable| {
         let reason = format!("`{}` is unavailable: {why}", tool.entry.meta.name);
         Refusal::at(Step::Find, reason)
-    })?;
+    };
+    let built = offer.built(tool).map_err(unavailable)?;
+    built.validator().map_err(unavailable)?;
     Ok((tool, built))
 }
 
@@ -527,7 +529,7 @@ impl Trip<'_> {
             return Err(unavailable(why));
         }
         let built = self.offer.successor(self.tool, &now).map_err(|why| unavailable(why.0))?;
-        if built.definition != self.built.definition {
+        if built.definition() != self.built.definition() {
             return Err(replaced());
         }
         let subject = Subject::from(self.offer.caller().as_ref());
@@ -553,7 +555,8 @@ impl Trip<'_> {
             },
             Arguments::Text(text) => validate::parse(&text, limit),
         };
-        let mut checked = args.and_then(|args| self.built.validator.check(args, &|args| scrubber.json(args)));
+        let validator = self.built.validator().map_err(|why| Refusal::at(Step::Validate, why.0))?;
+        let mut checked = args.and_then(|args| validator.check(args, &|args| scrubber.json(args)));
         if let Ok(checked) = &mut checked {
             shown::translate(self.offer.caller(), checked);
         }

@@ -5,12 +5,13 @@
 //! A layer adds tools and never replaces one: a tool whose name or alias is taken beneath it is left out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use claw_core::tool::{AnyTool, Caller, Unavailable};
 
 use crate::Registry;
+use crate::registry::Entry;
 
 /// Registries per generation. Two generations are kept: one that was not used while the other filled up is
 /// dropped.
@@ -60,6 +61,32 @@ impl std::fmt::Debug for ToolLayer {
 pub(crate) struct Layers {
     sources: Vec<Arc<dyn CallerTools>>,
     stacks: Mutex<Stacks>,
+    entries: Mutex<Entries>,
+}
+
+/// The entries of the layers' tools: a tool has one entry, however many registries hold it.
+#[derive(Default)]
+struct Entries {
+    /// By the address of the tool, which its entry keeps alive.
+    known: HashMap<usize, Weak<Entry>>,
+    /// The number at which entries that nobody holds are removed next.
+    sweep_at: usize,
+}
+
+impl Entries {
+    fn of(&mut self, tool: &Arc<dyn AnyTool>, make: impl FnOnce() -> Arc<Entry>) -> Arc<Entry> {
+        let address = Arc::as_ptr(tool).cast::<()>().addr();
+        if let Some(known) = self.known.get(&address).and_then(Weak::upgrade) {
+            return known;
+        }
+        if self.known.len() >= self.sweep_at.max(GENERATION) {
+            self.known.retain(|_, entry| entry.strong_count() > 0);
+            self.sweep_at = self.known.len() * 2;
+        }
+        let entry = make();
+        self.known.insert(address, Arc::downgrade(&entry));
+        entry
+    }
 }
 
 #[derive(Default)]
@@ -73,12 +100,19 @@ type StackKey = Vec<usize>;
 
 struct Stack {
     registry: Arc<Registry>,
-    _layers: Vec<Arc<ToolLayer>>,
+    layers: Vec<Arc<ToolLayer>>,
+}
+
+impl Stack {
+    /// Whether a source still gives all of its layers. Otherwise nobody asks for it again.
+    fn is_current(&self) -> bool {
+        self.layers.iter().all(|layer| Arc::strong_count(layer) > 1)
+    }
 }
 
 impl Layers {
     pub(crate) fn new(sources: Vec<Arc<dyn CallerTools>>) -> Self {
-        Self { sources, stacks: Mutex::default() }
+        Self { sources, stacks: Mutex::default(), entries: Mutex::default() }
     }
 
     /// Lays the caller's tools over `base`. If a source fails, its tools are missing and the registry tells
@@ -96,7 +130,7 @@ impl Layers {
             }
         }
         if !failed.is_empty() {
-            return Arc::new(stack(&base, &layers, failed));
+            return Arc::new(self.stack(&base, &layers, failed));
         }
         if layers.is_empty() {
             return base;
@@ -111,10 +145,30 @@ impl Layers {
         if let Some(known) = self.stacks().get(&key) {
             return known;
         }
-        // Made without the lock, since schemas are compiled here. If two are made at once, the first is kept.
-        let registry = Arc::new(stack(base, layers, Vec::new()));
-        let kept = layers.iter().map(|(_, layer)| Arc::clone(layer)).collect();
-        self.stacks().keep(key, Stack { registry, _layers: kept })
+        // Made without the lock of the stacks. If two are made at once, the first is kept.
+        let registry = Arc::new(self.stack(base, layers, Vec::new()));
+        let layers = layers.iter().map(|(_, layer)| Arc::clone(layer)).collect();
+        self.stacks().keep(key, Stack { registry, layers })
+    }
+
+    fn stack(
+        &self,
+        base: &Arc<Registry>,
+        layers: &[(&str, Arc<ToolLayer>)],
+        failed: Vec<(String, String)>,
+    ) -> Registry {
+        let registry = Registry::over(Arc::clone(base));
+        for (source, layer) in layers {
+            let entry = |tool: &Arc<dyn AnyTool>| {
+                let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                entries.of(tool, || registry.layer_entry(source, tool))
+            };
+            for error in registry.lay(&layer.tools, entry) {
+                tracing::warn!(%error, %source, "a tool is left out");
+            }
+        }
+        registry.fail(failed);
+        registry
     }
 
     fn stacks(&self) -> std::sync::MutexGuard<'_, Stacks> {
@@ -139,6 +193,8 @@ impl Stacks {
     }
 
     fn put(&mut self, key: StackKey, stack: Arc<Stack>) -> Arc<Registry> {
+        self.young.retain(|_, stack| stack.is_current());
+        self.old.retain(|_, stack| stack.is_current());
         if self.young.len() >= GENERATION {
             self.old = std::mem::take(&mut self.young);
         }
@@ -146,15 +202,4 @@ impl Stacks {
         self.young.insert(key, stack);
         registry
     }
-}
-
-fn stack(base: &Arc<Registry>, layers: &[(&str, Arc<ToolLayer>)], failed: Vec<(String, String)>) -> Registry {
-    let registry = Registry::over(Arc::clone(base));
-    for (source, layer) in layers {
-        for error in registry.lay(source, &layer.tools) {
-            tracing::warn!(%error, %source, "a tool is left out");
-        }
-    }
-    registry.fail(failed);
-    registry
 }

@@ -4,17 +4,16 @@
 //! decision at the time of the call: hidden tools are forbidden, and so are those removed since.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use claw_core::ToolName;
 use claw_core::port::Hit;
-use claw_core::search::SearchIndex;
 use claw_core::store::ToolSettings;
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
-use claw_schema::dialect::{self, Dialect};
+use claw_schema::dialect::Dialect;
 use serde_json::Value;
 
 use crate::registry::{Built, Context, Entry, Registry, Version};
@@ -239,9 +238,10 @@ impl Offer {
         let search = self.0.tools.iter().position(|tool| tool.entry.meta.needs.contains(&Need::Catalogue));
         let mut spent = search.map_or(0, |at| self.tokens_of(&self.0.tools[at]));
         let mut order: Vec<usize> = (0..self.0.tools.len()).collect();
-        order.sort_by_key(|at| {
+        let previous: HashSet<&ToolName> = previous.iter().collect();
+        order.sort_by_cached_key(|at| {
             let name = self.0.tools[*at].name();
-            (!previous.contains(name), Reverse(uses.get(name).copied().unwrap_or(0)), name)
+            (!previous.contains(name), Reverse(uses.get(name).copied().unwrap_or(0)), name.clone())
         });
         for at in order {
             let tool = &self.0.tools[at];
@@ -267,9 +267,7 @@ impl Offer {
     fn tokens_of(&self, tool: &Offered) -> usize {
         match tool.entry.meta.tokens {
             Some(counted) => counted as usize,
-            None => self
-                .built(tool)
-                .map_or(0, |built| dialect::estimate_tokens(&Dialect::Default.tool(&built.spec))),
+            None => self.built(tool).map_or(0, |built| built.tokens()),
         }
     }
 
@@ -330,12 +328,15 @@ impl Offer {
 
     /// The deferred tools that match a query best; they become callable.
     pub(crate) fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
-        let deferred: Vec<_> = self.0.tools.iter().filter(|tool| tool.state() == State::Deferred).collect();
-        let texts = deferred.iter().map(|tool| (tool.name().as_str(), tool.entry.meta.about.as_str()));
+        let index = self.0.registry.search_index();
+        let deferred = |name: &ToolName| {
+            let found = self.find(name.as_str()).filter(|tool| tool.state() == State::Deferred);
+            found.and_then(|tool| self.built(tool).ok()).is_some_and(|built| built.validator().is_ok())
+        };
         let mut hits = Vec::new();
-        for at in SearchIndex::new(texts).best(query, limit, |_| true) {
-            let Ok(built) = self.built(deferred[at]) else { continue };
-            self.activate(deferred[at].name().as_str());
+        for name in index.best(query, limit, deferred) {
+            let Some(Ok(built)) = self.find(name.as_str()).map(|tool| self.built(tool)) else { continue };
+            self.activate(name.as_str());
             hits.push(Hit {
                 name: built.spec.name.clone(),
                 about: built.spec.description.to_string(),

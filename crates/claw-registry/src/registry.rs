@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use claw_core::port::{Confinement, World};
+use claw_core::search::SearchIndex;
 use claw_core::tool::{AnyTool, Caller, Meta, Need, Profile, Section, ToolSource, Unavailable};
 use claw_core::{InvalidId, ToolName};
 use claw_policy::pipeline::ToolSet;
@@ -117,6 +118,27 @@ pub struct Registry {
     schemas: Arc<Schemas>,
     /// The policy's view of this shelf and its base, cached until either changes.
     tools: ArcSwap<Option<(Version, Arc<ToolSet>)>>,
+    /// The search index over all tools here and beneath, cached until they change.
+    index: ArcSwap<Option<(Version, Arc<ToolIndex>)>>,
+}
+
+/// Names and descriptions of tools, indexed for searching.
+pub(crate) struct ToolIndex {
+    names: Vec<ToolName>,
+    texts: SearchIndex,
+}
+
+impl ToolIndex {
+    /// The names of the best matches that `keep` accepts, best first.
+    pub(crate) fn best(
+        &self,
+        query: &str,
+        limit: usize,
+        keep: impl Fn(&ToolName) -> bool,
+    ) -> impl Iterator<Item = &ToolName> {
+        let found = self.texts.best(query, limit, |at| keep(&self.names[at]));
+        found.into_iter().map(|at| &self.names[at])
+    }
 }
 
 /// A registry's own tools, without those beneath.
@@ -156,7 +178,8 @@ impl Registry {
     }
 
     fn with(own: Arc<Own>, world: World, base: Option<Arc<Registry>>, schemas: Arc<Schemas>) -> Self {
-        Self { own, world, base, schemas, tools: ArcSwap::from_pointee(None) }
+        let (tools, index) = (ArcSwap::from_pointee(None), ArcSwap::from_pointee(None));
+        Self { own, world, base, schemas, tools, index }
     }
 
     /// Registers a tool under its own metadata.
@@ -239,22 +262,30 @@ impl Registry {
         self.write_if(|shelf| shelf.apply(Reading { source, number, tools }))
     }
 
-    /// Adds the tools of a layer. A tool that would shadow another, or take its alias, is left out and
-    /// returned with the reason.
-    pub(crate) fn lay(&self, source: &str, tools: &[Arc<dyn AnyTool>]) -> Vec<RegisterError> {
+    /// Adds the tools of a layer, each as the entry that `entry` returns. A tool that would shadow another, or take its
+    /// alias, is left out and returned with the reason.
+    pub(crate) fn lay(
+        &self,
+        tools: &[Arc<dyn AnyTool>],
+        entry: impl Fn(&Arc<dyn AnyTool>) -> Arc<Entry>,
+    ) -> Vec<RegisterError> {
         let mut errors = Vec::new();
-        let entries: Vec<_> =
-            tools.iter().map(|tool| Entry::of_source(source, Arc::clone(tool), &self.schemas)).collect();
+        let entries: Vec<_> = tools.iter().map(entry).collect();
         let absent = self.absent();
         self.write(|shelf| {
             for entry in entries {
                 let put = self.taken_beneath(&entry.meta, &absent).map_or(Ok(()), Err);
-                if let Err(error) = put.and_then(|()| shelf.insert(Arc::new(entry))) {
+                if let Err(error) = put.and_then(|()| shelf.insert(entry)) {
                     errors.push(error);
                 }
             }
         });
         errors
+    }
+
+    /// An entry for a tool of a layer.
+    pub(crate) fn layer_entry(&self, source: &str, tool: &Arc<dyn AnyTool>) -> Arc<Entry> {
+        Arc::new(Entry::of_layer(source, Arc::clone(tool), &self.schemas))
     }
 
     /// The reason why a tool cannot be added without shadowing: one of its names is known beneath.
@@ -369,6 +400,22 @@ impl Registry {
         let tools = Arc::new(ToolSet::new(metas, self.absent()));
         self.tools.store(Arc::new(Some((version, Arc::clone(&tools)))));
         tools
+    }
+
+    /// The search index over the tools here and beneath.
+    pub(crate) fn search_index(&self) -> Arc<ToolIndex> {
+        let version = self.version();
+        if let Some((known, index)) = self.index.load().as_ref()
+            && *known == version
+        {
+            return Arc::clone(index);
+        }
+        let metas: Vec<_> = self.entries().into_iter().map(|entry| Arc::clone(&entry.meta)).collect();
+        let texts = SearchIndex::new(metas.iter().map(|meta| (meta.name.as_str(), meta.about.as_str())));
+        let names = metas.iter().map(|meta| meta.name.clone()).collect();
+        let index = Arc::new(ToolIndex { names, texts });
+        self.index.store(Arc::new(Some((version, Arc::clone(&index)))));
+        index
     }
 
     /// The tool of this name, or else of this alias: the agent's own first, and names before aliases.

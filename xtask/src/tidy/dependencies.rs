@@ -25,7 +25,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("claw-web", &["claw-core", "claw-net"]),
     ("claw-store", &["claw-core"]),
     ("claw-store-memory", &["claw-core"]),
-    ("claw-mcp", &["claw-core", "claw-policy", "claw-registry", "claw-net"]),
+    ("claw-mcp", &["claw-core", "claw-policy", "claw-registry", "claw-schema", "claw-net"]),
     ("claw-agent", &["claw-core", "claw-policy", "claw-registry", "claw-schema"]),
     ("claw-team", &["claw-core", "claw-registry", "claw-agent"]),
     ("clawsmith", LIBRARIES),

@@ -11,16 +11,18 @@ import threading
 import time
 
 home = sys.argv[1]
+# Tools of one page.
+PAGE = 500
 lock = threading.Lock()
 # Answers to requests of this server, by id.
 answers = {}
 answered = threading.Condition()
 
 
-def ask(params):
-    """Sends a request for input to the client, and waits for its answer."""
+def ask(params, method="elicitation/create"):
+    """Sends a request to the client, for input where nothing else is said, and waits for its answer."""
     number = f"question-{len(answers)}-{time.time()}"
-    send({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params})
+    send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
     with answered:
         answered.wait_for(lambda: number in answers, timeout=60)
     return json.dumps(answers.get(number))
@@ -71,6 +73,18 @@ def call(request):
     elif name == "visit":
         page = {"mode": "url", "message": "Pay here", "url": "https://pay.example/1", "elicitationId": "1"}
         result(request, ask(page))
+    elif name == "roots":
+        result(request, ask({}, "roots/list"))
+    elif name == "sample":
+        message = {"role": "user", "content": {"type": "text", "text": "What is the key?"}}
+        result(request, ask({"messages": [message], "maxTokens": 9}, "sampling/createMessage"))
+    elif name == "log":
+        for level in ["debug", "error"]:
+            log = {"level": level, "data": f"{level} line, token {os.environ.get('TOKEN')}"}
+            send({"jsonrpc": "2.0", "method": "notifications/message", "params": log})
+        result(request, "logged")
+    elif name == "who":
+        result(request, "token " + os.environ.get("TOKEN", "none")[::-1])
     elif name == "sleepers":
         time.sleep(0.2)
         result(request, request["params"]["arguments"]["word"])
@@ -103,7 +117,11 @@ for line in sys.stdin:
     elif method == "tools/list":
         with open(os.path.join(home, "tools.json")) as file:
             tools = [{"inputSchema": {"type": "object"}, **tool} for tool in json.load(file)]
-        send({"jsonrpc": "2.0", "id": request["id"], "result": {"tools": tools}})
+        begin = int((request.get("params") or {}).get("cursor", "0"))
+        page = {"tools": tools[begin : begin + PAGE]}
+        if len(tools) > begin + PAGE:
+            page["nextCursor"] = str(begin + PAGE)
+        send({"jsonrpc": "2.0", "id": request["id"], "result": page})
     elif method == "tools/call":
         threading.Thread(target=call, args=(request,), daemon=True).start()
     elif method == "ping":

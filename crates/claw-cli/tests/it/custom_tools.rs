@@ -207,6 +207,61 @@ fn a_running_session_sees_a_tool_that_another_process_defines_and_changes() {
     gateway.invoke(&key, &json!({ "tool": "say", "args": { "a": "x" } })).check(404, "unknown_tool");
 }
 
+#[test]
+fn files_that_come_change_break_and_go_reach_a_gateway_that_runs() {
+    let home = Home::with_config("[custom_tools]\ndirectory = \"tools\"\n");
+    std::fs::create_dir(home.path().join("project/tools")).unwrap();
+    let gateway = Gateway::start(&home, SCRIPT);
+    let key = gateway.key("ann", &[]);
+    let first = gateway.chat(&key, "hello", None).check(200, "You said: hello");
+    let session = first.head.lines().find_map(|line| line.strip_prefix("x-clawsmith-session: ")).unwrap();
+    let file = |text: &str| {
+        // In one step, as editors and deployments write.
+        home.write("project/tools/say.new", text);
+        let directory = home.path().join("project/tools");
+        std::fs::rename(directory.join("say.new"), directory.join("say.json")).unwrap();
+    };
+    let told = |about: &str, command: &str| {
+        let mut definition = definition("say", command);
+        definition["description"] = json!(about);
+        definition.to_string()
+    };
+    file(&told("Does it at first.", "echo old {{.a}}"));
+    until(&gateway, &key, |tools| tools.contains("Does it at first."));
+    gateway.chat(&key, "go", Some(session)).check(200, "old x y");
+    file(&told("Does it anew.", "echo new {{.a}}"));
+    until(&gateway, &key, |tools| tools.contains("Does it anew."));
+    gateway.chat(&key, "go", Some(session)).check(200, "new x y");
+    // A broken file leaves the tools as they were, at every look.
+    file("{ this is no JSON");
+    home.write("project/tools/other.json", definition("other", "echo {{.a}}").to_string());
+    let broken = std::time::Instant::now();
+    while broken.elapsed() < std::time::Duration::from_millis(2500) {
+        gateway.invoke(&key, &json!({ "tool": "say", "args": { "a": "x" } })).check(200, "new x");
+    }
+    file(&told("Does it once more.", "echo mended {{.a}}"));
+    until(&gateway, &key, |tools| tools.contains("Does it once more.") && tools.contains("\"other\""));
+    gateway.chat(&key, "go", Some(session)).check(200, "mended x y");
+    std::fs::remove_file(home.path().join("project/tools/say.json")).unwrap();
+    until(&gateway, &key, |tools| !tools.contains("\"say\"") && tools.contains("\"other\""));
+    gateway.invoke(&key, &json!({ "tool": "say", "args": { "a": "x" } })).check(404, "unknown_tool");
+}
+
+#[test]
+fn a_disabled_tool_is_not_tested_and_says_so() {
+    let home = Home::new();
+    add(&home, &definition("say", "echo {{.a}} > made"), &[]);
+    assert_eq!(tools(&home, &["disable", "say"]).code, 0);
+    let ran = tools(&home, &["test", "say", r#"{"a": "x"}"#]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    assert!(ran.stderr.contains("is disabled, and was not called"), "{}", ran.shown());
+    assert!(ran.stderr.contains("clawsmith tools enable say"), "{}", ran.shown());
+    assert!(!home.path().join("project/made").exists());
+    assert_eq!(tools(&home, &["enable", "say"]).code, 0);
+    assert_eq!(tools(&home, &["test", "say", r#"{"a": "x"}"#]).code, 0);
+    assert!(home.path().join("project/made").exists());
+}
+
 /// Waits until the gateway, another process, has noticed a change; fails if it never does.
 #[track_caller]
 fn until(gateway: &Gateway<'_>, key: &str, is_so: impl Fn(&str) -> bool) {

@@ -425,7 +425,43 @@ pub trait McpStore: Changes {
     ) -> Result<McpRequest, StoreError>;
 }
 
+/// The state of a request for access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpRequestState {
+    /// It waits for an administrator.
+    Requested,
+    /// An administrator approved it, and the grant is written.
+    Approved,
+    /// An administrator rejected it.
+    Rejected,
+}
+
+/// A request for access that was made or reviewed, as the user who asked and the administrators are told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct McpRequestEvent {
+    /// The state that the request came to.
+    pub state: McpRequestState,
+    /// The time at which it did.
+    pub at: UnixMillis,
+    /// The request; with its review, once it is reviewed.
+    pub request: McpRequest,
+}
+
 impl McpRequest {
+    /// Returns the events of the request so far: that it was made, and that it was reviewed.
+    pub fn events(&self) -> Vec<McpRequestEvent> {
+        let event =
+            |state, at, review| McpRequestEvent { state, at, request: Self { review, ..self.clone() } };
+        let mut events = vec![event(McpRequestState::Requested, self.at, None)];
+        if let Some(review) = &self.review {
+            let approved = review.approved;
+            let state = if approved { McpRequestState::Approved } else { McpRequestState::Rejected };
+            events.push(event(state, review.at, Some(review.clone())));
+        }
+        events
+    }
+
     /// Returns the grant that an approval gives, merged into the existing one.
     pub fn grant(&self, over: Option<McpGrant>) -> McpGrant {
         let mut grant = over.unwrap_or_else(|| McpGrant {

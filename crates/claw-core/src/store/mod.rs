@@ -61,8 +61,8 @@ pub use graph::{
 };
 pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
 pub use mcp::{
-    McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpReview, McpServer, McpStore,
-    McpSubject, McpTool, McpToolState, McpTransport, compare_tools,
+    McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpRequestEvent, McpRequestState,
+    McpReview, McpServer, McpStore, McpSubject, McpTool, McpToolState, McpTransport, compare_tools,
 };
 pub use memories::{
     EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash, SimilarPassage,

@@ -1,6 +1,6 @@
 //! The frames of a WebSocket: requests with their parameters, answers and events. The gateway and its client share them.
 
-use clawsmith::store::{Delta, SessionEventBody};
+use clawsmith::store::{Delta, McpRequestEvent, SessionEventBody};
 use clawsmith::{ApprovalId, Asking, JobId, SessionKey, TenantId, UnixMillis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,8 +53,8 @@ pub(crate) enum Command {
     /// Approves or denies.
     #[serde(rename = "approvals.answer")]
     ApprovalsAnswer(Answer),
-    /// Sends events from now on, or from the one after `after`: of a session, of all your sessions with an agent, or of
-    /// the whole tenant.
+    /// Sends events from now on, or from the one after `after`: of a session, of all your sessions with an agent, of the
+    /// whole tenant, or of requests for access.
     #[serde(rename = "subscribe")]
     Subscribe(Subscribe),
     /// Sends no more of them.
@@ -222,6 +222,9 @@ pub(crate) struct Topic {
     /// `true` for all sessions of the tenant; for administrators.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tenant: bool,
+    /// `true` for requests for access to MCP servers: your own, or for administrators all of the tenant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) access_requests: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -236,13 +239,22 @@ pub(crate) struct Subscribe {
     /// `true` for all sessions of the tenant; for administrators.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tenant: bool,
-    /// The number of the last event that was seen, 0 for all: its `seq` where one session is followed, its `feed` else.
+    /// `true` for requests for access to MCP servers: your own, or for administrators all of the tenant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) access_requests: bool,
+    /// The number of the last event that was seen, 0 for all: its `seq` where one session is followed, its `at` for requests
+    /// for access, its `feed` else.
     pub(crate) after: Option<u64>,
 }
 
 impl Subscribe {
     pub(crate) fn topic(&self) -> Topic {
-        Topic { session_key: self.session_key.clone(), agent_id: self.agent_id.clone(), tenant: self.tenant }
+        Topic {
+            session_key: self.session_key.clone(),
+            agent_id: self.agent_id.clone(),
+            tenant: self.tenant,
+            access_requests: self.access_requests,
+        }
     }
 }
 
@@ -274,6 +286,7 @@ pub(crate) struct Told {
 #[serde(untagged)]
 pub(crate) enum Payload {
     Event(SessionEventBody),
+    AccessRequest(McpRequestEvent),
     Piece(Delta),
 }
 

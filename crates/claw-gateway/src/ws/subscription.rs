@@ -1,7 +1,8 @@
-//! Subscriptions: one session with the pieces of what is said in it, or the events of many sessions.
+//! Subscriptions: one session with the pieces of what is said in it, the events of many sessions, or requests for access.
 
 use clawsmith::AgentId;
 use clawsmith::app::access::{Permission, Visitor};
+use clawsmith::app::mcp::AccessFollower;
 use clawsmith::app::{FeedFollower, Followed, Follower};
 use clawsmith::port::Owner;
 use clawsmith::store::{AccessRole, FeedEvent, SessionEvent};
@@ -17,16 +18,25 @@ use crate::api::Visit;
 use crate::error::ApiError;
 use crate::sessions::there;
 
+const GIVE_ONE: &str = "give one of `sessionKey`, `agentId`, `tenant` and `accessRequests`";
+
 /// Begins to pass events on; returns the task that does, and what the client is answered.
 pub(super) async fn begin(
     visit: &Visit,
     wanted: &Subscribe,
     events: mpsc::Sender<Passed>,
 ) -> Result<(AbortHandle, Value), ApiError> {
-    visit.may(Permission::ReadSessions)?;
     let topic = wanted.topic();
+    if topic == (Topic { access_requests: true, ..Topic::default() }) {
+        let after = wanted.after.map(|after| UnixMillis(i64::try_from(after).unwrap_or(i64::MAX)));
+        let follower = visit.gateway.app().follow_mcp_requests(visit.visitor(), after).await?;
+        let payload = json!({ "accessRequests": true });
+        return Ok((tokio::spawn(follow_requests(follower, (topic, events))).abort_handle(), payload));
+    }
+    visit.may(Permission::ReadSessions)?;
     let tenant = visit.visitor().tenant.clone();
     match (&wanted.session_key, &wanted.agent_id, wanted.tenant) {
+        _ if wanted.access_requests => Err(ApiError::invalid(GIVE_ONE)),
         (Some(session), None, false) => {
             let session = there(visit, session).await?;
             let owner = Owner { tenant, session: session.clone() };
@@ -54,7 +64,7 @@ pub(super) async fn begin(
             let payload = json!({ "tenant": tenant, "feed": follower.seen() });
             Ok((tokio::spawn(follow_feed(follower, Seen::All, (topic, events))).abort_handle(), payload))
         }
-        _ => Err(ApiError::invalid("give one of `sessionKey`, `agentId` and `tenant`")),
+        _ => Err(ApiError::invalid(GIVE_ONE)),
     }
 }
 
@@ -132,6 +142,18 @@ async fn follow_feed(mut follower: FeedFollower, of: Seen, (topic, events): (Top
             continue;
         }
         let event = of_event(session, event, Some(feed));
+        if events.send(Passed::Event(Box::new(event))).await.is_err() {
+            return;
+        }
+    }
+    let _ = events.send(Passed::Ended(topic)).await;
+}
+
+/// Passes requests for access on, as fast as the client reads.
+async fn follow_requests(mut follower: AccessFollower, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+    while let Ok(event) = follower.next().await {
+        let at = Some(event.at);
+        let event = Told { at, ..told("access_request", Some(Payload::AccessRequest(event))) };
         if events.send(Passed::Event(Box::new(event))).await.is_err() {
             return;
         }

@@ -3,8 +3,8 @@
 use claw_core::AgentId;
 use claw_core::port::{RunContext, WorkspaceAccess};
 use claw_core::store::{McpEndpoint, McpTransport};
-use claw_core::tool::{Effects, Progress, Secrets};
-use claw_net::{HeaderMap, HeaderName, HeaderValue};
+use claw_core::tool::{Digest, Effects, Progress, Secrets};
+use claw_net::{HeaderMap, HeaderName, HeaderValue, Url};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -14,11 +14,13 @@ use rmcp::transport::streamable_http_client::{
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::PoisonError;
 use tokio_util::sync::CancellationToken;
 
-use super::{Dialled, Target};
+use super::{Dialled, OpenedValues, Target};
 use crate::handler::Watcher;
-use crate::hub::SecretKind;
+use crate::secrets::SecretKind;
 use crate::transport::{GuardedHttp, LARGEST_MESSAGE, Remote, SendError, SseWorker, StdioChild, start};
 
 /// The shortest value, in bytes, that is searched for in a server's definitions.
@@ -77,7 +79,7 @@ pub(super) async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Re
     let settings = DialError::Settings;
     match &target.server.transport {
         McpTransport::Stdio(program) => {
-            let env = target.values(SecretKind::Env, &program.env).await.map_err(settings)?;
+            let env = target.open_values().await.map_err(settings)?;
             let child = start(&target.place, program, env, context(target)).await;
             let StdioChild { output, input, control, errors } =
                 child.map_err(|error| DialError::Settings(error.message))?;
@@ -141,8 +143,45 @@ fn context(target: &Target) -> RunContext {
 }
 
 impl Target {
+    /// The directories that a program was granted, its own first, as `file` URLs. A server elsewhere has none.
+    pub(super) fn roots(&self) -> Vec<String> {
+        let McpTransport::Stdio(program) = &self.server.transport else { return Vec::new() };
+        let own = self.place.workspace(&self.tenant, &self.server.name);
+        let granted = program.write.iter().chain(&program.read).map(PathBuf::from);
+        let paths = std::iter::once(own).chain(granted);
+        paths.filter_map(|path| Url::from_file_path(path).ok()).map(String::from).collect()
+    }
+
+    /// Opens the values for a connection, and remembers which they are.
+    async fn open_values(&self) -> Result<Vec<(String, String)>, String> {
+        let at = self.place.secret_changes();
+        let values = self.values().await?;
+        let digest = Digest::of(&values);
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(OpenedValues { at, digest });
+        Ok(values)
+    }
+
+    /// Returns whether a value was given anew since the connection was made. Without one there is none.
+    pub(super) async fn has_old_values(&self) -> bool {
+        let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, at) = (*opened(), self.place.secret_changes());
+        let Some(known) = known.filter(|known| known.at != at) else { return false };
+        let now = self.values().await.map(|values| Digest::of(&values));
+        if now.is_ok_and(|now| now == known.digest) {
+            *opened() = Some(OpenedValues { at, ..known });
+            return false;
+        }
+        true
+    }
+
     /// Returns the values of variables or headers: the agent's own if it has one, else the server's.
-    async fn values(&self, kind: SecretKind, names: &[String]) -> Result<Vec<(String, String)>, String> {
+    async fn values(&self) -> Result<Vec<(String, String)>, String> {
+        let (kind, names) = match &self.server.transport {
+            McpTransport::Stdio(program) => (SecretKind::Env, &program.env),
+            McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+                (SecretKind::Header, &endpoint.headers)
+            }
+        };
         let mut values = Vec::with_capacity(names.len());
         for name in names {
             if let Some((_, value)) = self.given.iter().find(|(given, _)| given == name) {
@@ -162,23 +201,22 @@ impl Target {
         Ok(values)
     }
 
-    /// Stores the tools that the server lists, with the given values removed: a definition that repeats one
-    /// then differs from what the server lists, so its tool cannot be called.
-    pub(super) async fn listed(&self, tools: &BTreeMap<String, Value>) {
-        let given = match &self.server.transport {
-            McpTransport::Stdio(program) => self.values(SecretKind::Env, &program.env).await,
-            McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
-                self.values(SecretKind::Header, &endpoint.headers).await
-            }
-        };
+    /// The secret parts of the values, as they look in JSON.
+    pub(super) async fn hidden(&self) -> Vec<String> {
         // A header holds its scheme before its secret, such as `Bearer`.
-        let hidden: Vec<String> = given
-            .unwrap_or_default()
+        let values = self.values().await.unwrap_or_default();
+        let secrets = values
             .iter()
             .filter_map(|(_, value)| value.split_whitespace().last())
             .filter(|value| value.len() >= SHORTEST_HIDDEN)
-            .map(|value| serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned())
-            .collect();
+            .map(|value| serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned());
+        secrets.collect()
+    }
+
+    /// Stores the tools that the server lists, with the given values removed: a definition that repeats one
+    /// then differs from what the server lists, so its tool cannot be called.
+    pub(super) async fn listed(&self, tools: &BTreeMap<String, Value>) {
+        let hidden = self.hidden().await;
         let scrubbed = |definition: &Value| {
             let mut text = definition.to_string();
             for value in &hidden {
@@ -195,7 +233,7 @@ impl Target {
 
     /// The way to the server, with its headers and the login.
     async fn remote(&self, endpoint: &McpEndpoint) -> Result<Remote, String> {
-        let headers = self.headers(&endpoint.headers).await?;
+        let headers = self.headers().await?;
         let mut remote = Remote::new(endpoint, headers)?;
         if endpoint.oauth.is_some() {
             let place = self.place.login(&self.tenant, &self.server.name, self.user.as_ref());
@@ -204,9 +242,9 @@ impl Target {
         Ok(remote)
     }
 
-    async fn headers(&self, names: &[String]) -> Result<HeaderMap, String> {
+    async fn headers(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
-        for (name, value) in self.values(SecretKind::Header, names).await? {
+        for (name, value) in self.open_values().await? {
             let header =
                 HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header name"))?;
             let mut value = HeaderValue::from_str(&value)

@@ -1,15 +1,16 @@
 //! Calls over a connection that is up.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use claw_core::ServerName;
 use claw_core::store::McpServer;
-use claw_core::tool::{Call, ToolError};
+use claw_core::tool::{Call, Digest, ToolError};
 use claw_registry::TimeLimit;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ErrorData,
-    GetPromptRequestParams, JsonObject, Prompt, PromptMessage, ReadResourceRequestParams, Resource,
-    ResourceContents, ServerResult,
+    GetPromptRequestParams, JsonObject, PaginatedRequestParams, Prompt, PromptMessage,
+    ReadResourceRequestParams, Resource, ResourceContents, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;
@@ -22,13 +23,26 @@ use crate::error::McpError;
 
 /// The most rounds in which a server asks for input during one call.
 const MOST_ROUNDS: usize = 10;
+/// The most resources or prompts that are listed, and the most pages that are read for them.
+const MOST_LISTED: usize = 1_000;
+const MOST_PAGES: usize = 100;
 /// The code of an error that names pages for a person to visit.
 const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 impl Live {
-    /// The server as it introduced itself.
+    /// The server as it introduced itself, without its tools.
     pub(crate) const fn report(&self) -> &ServerReport {
         &self.report
+    }
+
+    /// The digest of a tool's definition as the server lists it now; `None` if it does not.
+    pub(crate) fn digest(&self, tool: &str) -> Option<Digest> {
+        self.digests.get(tool).copied()
+    }
+
+    /// The definitions of the server's tools, where the connection was made to read them.
+    pub(crate) const fn definitions(&self) -> &BTreeMap<String, Value> {
+        &self.definitions
     }
 
     /// The contents of a resource.
@@ -41,10 +55,21 @@ impl Live {
         read.map(|result| result.contents).map_err(|error| failed(server.as_str(), error))
     }
 
-    /// The resources of the server, the first page of them.
+    /// The resources of the server, of as many pages as are read.
     pub(crate) async fn resources(&self, server: &ServerName) -> Result<Vec<Resource>, McpError> {
-        let listed = self.peer.list_resources(None).await;
-        listed.map(|result| result.resources).map_err(|error| failed(server.as_str(), error))
+        let (mut resources, mut cursor) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.peer.list_resources(Some(params)).await;
+            let page = page.map_err(|error| failed(server.as_str(), error))?;
+            resources.extend(page.resources);
+            cursor = page.next_cursor;
+            if cursor.is_none() || resources.len() >= MOST_LISTED {
+                break;
+            }
+        }
+        resources.truncate(MOST_LISTED);
+        Ok(resources)
     }
 
     /// The messages of a prompt.
@@ -59,10 +84,21 @@ impl Live {
         got.map(|result| result.messages).map_err(|error| failed(server.as_str(), error))
     }
 
-    /// The prompts of the server, the first page of them.
+    /// The prompts of the server, of as many pages as are read.
     pub(crate) async fn prompts(&self, server: &ServerName) -> Result<Vec<Prompt>, McpError> {
-        let listed = self.peer.list_prompts(None).await;
-        listed.map(|result| result.prompts).map_err(|error| failed(server.as_str(), error))
+        let (mut prompts, mut cursor) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.peer.list_prompts(Some(params)).await;
+            let page = page.map_err(|error| failed(server.as_str(), error))?;
+            prompts.extend(page.prompts);
+            cursor = page.next_cursor;
+            if cursor.is_none() || prompts.len() >= MOST_LISTED {
+                break;
+            }
+        }
+        prompts.truncate(MOST_LISTED);
+        Ok(prompts)
     }
 
     /// Calls a tool by the server's name of it. A server that wants input of a person gets it, in a bounded number of rounds.
@@ -84,7 +120,7 @@ impl Live {
                 }
             };
             let requests = required.input_requests.unwrap_or_default();
-            let responses = answer_all(call, server.name.as_str(), requests).await?;
+            let responses = answer_all(call, (server.name.as_str(), &self.watcher), requests).await?;
             params.input_responses = (!responses.is_empty()).then_some(responses);
             params.request_state = required.request_state;
         }

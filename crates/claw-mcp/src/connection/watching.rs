@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::Control;
+use claw_schema::validate::Validator;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{Peer, ServiceError};
@@ -56,6 +57,11 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Val
                     ));
                 }
                 bytes += length;
+                // Checked once here, not whenever the tool is listed for a caller.
+                if let Err(error) = Validator::compile(&Value::Object((*tool.input_schema).clone())) {
+                    tracing::warn!(tool = %tool.name, "an MCP tool is left out: {error}");
+                    continue;
+                }
                 tools.insert(tool.name.to_string(), definition);
             }
             if bytes > MOST_DEFINITIONS {
@@ -94,7 +100,7 @@ pub(super) async fn watch_over(
         let state = ConnectionState::Ready { protocol: protocol.clone() };
         now.send_replace(Now { state, live: Some(Arc::new(live)) });
     };
-    let mut report = live.report.clone();
+    let report = live.report.clone();
     ready(live);
     let ended = dialled.service.cancellation_token();
     let mut child = dialled.child;
@@ -109,9 +115,8 @@ pub(super) async fn watch_over(
             () = relist.due() => match list(&peer).await {
                 Ok(tools) => {
                     relist.done();
-                    target.listed(&tools).await;
-                    report.tools = tools.clone();
-                    ready(Live { peer: peer.clone(), watcher: watcher.clone(), tools, report: report.clone() });
+                    let now = super::live(target, peer.clone(), watcher.clone(), (tools, report.clone()));
+                    ready(now.await);
                 }
                 Err(why) => break why,
             },

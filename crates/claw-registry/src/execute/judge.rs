@@ -85,7 +85,7 @@ impl Trip<'_> {
         let mut sights = self.look((&plan, &analysis), left, &place).await?;
         sights.extend(self.asked.iter().map(|root| Sight::outside(root.path.display().to_string())));
         let digest = Digest::of(&Identity {
-            definition: self.built.definition,
+            definition: self.built.definition(),
             place: place.digest,
             left,
             args,

@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use claw_core::tool::{AnyTool, Digest, Meta, Spec, Unavailable};
+use claw_schema::dialect::{self, Dialect};
 use smol_str::SmolStr;
 
 use super::schemas::Schemas;
 use super::{Context, Factory};
-use claw_schema::validate::Validator;
+use claw_schema::validate::{self, Validator};
 
 const LISTED_ONLY: &str = "only its metadata was registered; register the tool itself to call it";
 
@@ -18,6 +19,8 @@ pub(crate) struct Entry {
     pub(crate) meta: Arc<Meta>,
     maker: Maker,
     schemas: Arc<Schemas>,
+    /// The schema is compiled with the first call, not when the tool is registered.
+    compiles_late: bool,
     /// The tool that all callers share, once made.
     shared: OnceLock<Result<Arc<Built>, Unavailable>>,
     /// The factory's last error; `None` after it succeeded.
@@ -33,14 +36,37 @@ pub(super) enum Maker {
     PerCaller(Box<Factory>),
 }
 
-/// A tool ready to be called, with its spec and the validator of its arguments.
+/// A tool with its spec. The values that only calls need are computed once, when first needed.
 pub(crate) struct Built {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) spec: Spec,
-    pub(crate) validator: Arc<Validator>,
+    meta: Arc<Meta>,
+    schemas: Arc<Schemas>,
+    validator: OnceLock<Result<Arc<Validator>, Unavailable>>,
+    definition: OnceLock<Digest>,
+    tokens: OnceLock<usize>,
+}
+
+impl Built {
+    /// The validator of the tool's arguments, or why its schema cannot be used.
+    pub(crate) fn validator(&self) -> Result<&Arc<Validator>, Unavailable> {
+        let compile = || {
+            let compiled = self.schemas.compile(&self.spec.parameters);
+            compiled.map_err(|error| Unavailable(format!("its schema cannot be used: {error}")))
+        };
+        self.validator.get_or_init(compile).as_ref().map_err(Clone::clone)
+    }
+
     /// The tool's identity: the digest of its metadata and schema. Tools with the same definition can replace
     /// each other.
-    pub(crate) definition: Digest,
+    pub(crate) fn definition(&self) -> Digest {
+        *self.definition.get_or_init(|| Digest::of(&(&*self.meta, &self.spec)))
+    }
+
+    /// Estimated tokens of the tool in a prompt.
+    pub(crate) fn tokens(&self) -> usize {
+        *self.tokens.get_or_init(|| dialect::estimate_tokens(&Dialect::Default.tool(&self.spec)))
+    }
 }
 
 impl Entry {
@@ -49,6 +75,7 @@ impl Entry {
             meta: Arc::new(meta),
             maker,
             schemas: Arc::clone(schemas),
+            compiles_late: false,
             shared: OnceLock::new(),
             failure: ArcSwapOption::empty(),
             source: None,
@@ -78,6 +105,15 @@ impl Entry {
         entry
     }
 
+    /// A tool of a layer. A layer may have thousands of tools, of which a few are called.
+    pub(super) fn of_layer(source: &str, tool: Arc<dyn AnyTool>, schemas: &Arc<Schemas>) -> Self {
+        let meta = tool.meta().clone();
+        let mut entry = Self::new(meta, Maker::Shared(Box::new(move || Arc::clone(&tool))), schemas);
+        (entry.compiles_late, entry.source) = (true, Some(SmolStr::new(source)));
+        let _ = entry.make_shared();
+        entry
+    }
+
     /// The tool for this caller, made if necessary. If its factory panics, the tool is unavailable.
     pub(crate) fn build(&self, context: &Context<'_>) -> Result<Arc<Built>, Unavailable> {
         match &self.maker {
@@ -93,7 +129,11 @@ impl Entry {
 
     /// The reason why nobody can use the tool, as far as it is known without making it.
     pub(super) fn defect(&self) -> Option<String> {
-        self.shared.get()?.as_ref().err().map(|error| error.0.clone())
+        let error = match self.shared.get()? {
+            Ok(built) => built.validator.get()?.as_ref().err()?,
+            Err(error) => error,
+        };
+        Some(error.0.clone())
     }
 
     /// The factory's last error, for any caller.
@@ -104,7 +144,7 @@ impl Entry {
     /// Returns whether both are the same tool with the same definition, so that neither replaces the other.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self.shared.get(), other.shared.get()) {
-            (Some(Ok(a)), Some(Ok(b))) => a.definition == b.definition && Arc::ptr_eq(&a.tool, &b.tool),
+            (Some(Ok(a)), Some(Ok(b))) => a.definition() == b.definition() && Arc::ptr_eq(&a.tool, &b.tool),
             (Some(Err(a)), Some(Err(b))) => a == b && self.meta == other.meta,
             _ => false,
         }
@@ -120,12 +160,17 @@ impl Entry {
 
     fn finish(&self, tool: Arc<dyn AnyTool>) -> Result<Arc<Built>, Unavailable> {
         let parameters = Arc::clone(&tool.spec().parameters);
-        let validator = self.schemas.compile(&parameters);
-        let validator =
-            validator.map_err(|error| Unavailable(format!("its schema cannot be used: {error}")))?;
+        // A schema that is nested too deeply cannot even be hashed.
+        validate::examine(&parameters)
+            .map_err(|error| Unavailable(format!("its schema cannot be used: {error}")))?;
         let spec = Spec { name: self.meta.name.clone(), description: self.meta.about.clone(), parameters };
-        let definition = Digest::of(&(&*self.meta, &spec));
-        Ok(Arc::new(Built { tool, spec, validator, definition }))
+        let (meta, schemas) = (Arc::clone(&self.meta), Arc::clone(&self.schemas));
+        let (validator, definition, tokens) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let built = Built { tool, spec, meta, schemas, validator, definition, tokens };
+        if !self.compiles_late {
+            built.validator()?;
+        }
+        Ok(Arc::new(built))
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use claw_core::tool::{AnyTool, Caller, Unavailable};
+use claw_core::tool::{AnyTool, Caller, Effects, Group, Meta, Output, Plan, Unavailable};
 use claw_core::{AgentId, TenantId, UserId};
 use claw_registry::{CallerTools, OfferOptions, Request, ToolLayer};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::attack::says;
+use crate::attack::{custom, says};
 use crate::kit::{Bench, Setup, caller, done, refused};
 
 type Answer = Box<dyn Fn(&Caller) -> Result<Arc<ToolLayer>, Unavailable> + Send + Sync>;
@@ -148,4 +148,32 @@ async fn a_source_that_fails_takes_its_own_tools_away_and_no_others() {
     assert!(again.meta("far").is_none() && again.meta("say").is_some());
     let failed = bench.executor.registry_for(&caller()).await.failed_sources();
     assert_eq!(failed, [("custom".to_owned(), "the store is away".to_owned())]);
+}
+
+#[tokio::test]
+async fn refuses_a_call_of_a_tool_whose_schema_cannot_be_used() {
+    let mut meta = Meta::of("odd".parse().unwrap(), Group::Mcp("far".into()));
+    meta.effects = Effects::NONE;
+    let plan = |_: &_, _: &Value| Ok(Plan::opaque(Effects::NONE));
+    let schema = json!({ "type": "object", "properties": { "a": { "type": 7 } } });
+    let (odd, runs) = custom(meta, schema, plan, |_, _| Box::pin(async { Ok(Output::text("ran")) }));
+    let source = Shelf::new("far", always(vec![odd, tool("far", "here")]));
+    let bench = bench(&source);
+    let (step, reason) = refused(&bench.call("odd", json!({})).await);
+    assert_eq!((step, reason.contains("its schema cannot be used")), ("find", true), "{reason}");
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    // From then on it is not offered.
+    let offer = bench.offer().await;
+    assert!(offer.meta("odd").is_none() && offer.meta("far").is_some());
+}
+
+#[tokio::test]
+async fn a_layer_that_its_source_gave_up_takes_no_memory() {
+    let source = Shelf::new("far", always(vec![tool("far", "here")]));
+    let bench = bench(&source);
+    let first = Arc::downgrade(&bench.executor.registry_for(&caller()).await);
+    assert!(first.upgrade().is_some(), "kept while the source gives it");
+    source.becomes(always(vec![tool("far", "there")]));
+    bench.executor.registry_for(&caller()).await;
+    assert!(first.upgrade().is_none(), "nobody can ask for it again");
 }

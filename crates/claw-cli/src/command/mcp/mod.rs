@@ -168,7 +168,8 @@ impl Mcp {
                 let reviewed =
                     session.app(async |app| app.review_mcp_request(id, (approve, by), note).await)?;
                 let how = if approve { "approved" } else { "rejected" };
-                session.told(&reviewed, format_args!("request {id} is {how}"))
+                session
+                    .told(&reviewed, format_args!("request {id} is {how}; the user who asked is told of it"))
             }
             Self::Enable(Named { name }) => switch(session, &name, true),
             Self::Disable(Named { name }) => switch(session, &name, false),
@@ -371,7 +372,13 @@ impl Ask {
         let tools = (!self.tool.is_empty()).then_some(self.tool);
         let wish = AccessWish { server: self.name, user, subject, tools, reason: self.reason };
         let request = session.app(async |app| app.request_mcp(wish).await)?;
-        session.told(&request, format_args!("request {} is pending", request.id))
+        session.told(
+            &request,
+            format_args!(
+                "request {} is pending; the administrators are told of it, and you of their answer",
+                request.id
+            ),
+        )
     }
 }
 

@@ -1,0 +1,214 @@
+//! `clawsmith mcp`: requests for access and their events, values of agents, and what a server may ask of us.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::gateway::{ECHO, Gateway, client};
+use crate::harness::Home;
+use crate::mcp::{good, named, peers};
+
+/// Follows requests for access by server-sent events.
+struct Followed(BufReader<TcpStream>);
+
+impl Followed {
+    fn begin(gateway: &Gateway<'_>, key: &str, after: &str) -> Self {
+        let mut stream = TcpStream::connect(&gateway.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let address = &gateway.address;
+        let head = format!(
+            "GET /v1/mcp/requests/events{after} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}"
+        );
+        write!(stream, "{head}\r\n\r\n").unwrap();
+        let mut followed = Self(BufReader::new(stream));
+        let status = followed.line();
+        assert!(status.contains("200"), "{status}");
+        while !followed.line().is_empty() {}
+        followed
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The next event's state, user and server.
+    fn next(&mut self) -> (String, String, String) {
+        loop {
+            let line = self.line();
+            let Some(data) = line.strip_prefix("data: ") else { continue };
+            let event: Value = serde_json::from_str(data).unwrap();
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let request = &event["request"];
+            assert_eq!(request["review"].is_null(), event["state"] == "requested", "{event}");
+            return (text(&event["state"]), text(&request["user"]), text(&request["server"]));
+        }
+    }
+}
+
+fn event(state: &str, user: &str) -> (String, String, String) {
+    (state.to_owned(), user.to_owned(), "work".to_owned())
+}
+
+#[test]
+fn both_sides_are_told_of_requests_and_their_reviews() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    good(&peers.add_faulty(&home, "work", &named(&["ok"]), &[]));
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, bob) = (gateway.key("ann", &[]), gateway.key("bob", &[]));
+    let root = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    let mut of_ann = Followed::begin(&gateway, &ann, "");
+    let mut of_root = Followed::begin(&gateway, &root, "");
+    let ask = |key: &str| {
+        let wish = json!({ "server": "work", "reason": "builds" });
+        let asked = gateway.post("/v1/mcp/requests", key, &wish).check(200, "builds").json();
+        asked["request"]["id"].as_str().unwrap().to_owned()
+    };
+    let (of_bobs, of_anns) = (ask(&bob), ask(&ann));
+    assert_eq!(of_root.next(), event("requested", "bob"));
+    assert_eq!(of_root.next(), event("requested", "ann"));
+    assert_eq!(of_ann.next(), event("requested", "ann"), "bob's request is not ann's to see");
+    // Another process answers.
+    let rejected = home.run(&["mcp", "review", &of_bobs, "--reject"]);
+    assert!(good(&rejected).stdout.contains("the user who asked is told"), "{}", rejected.shown());
+    assert_eq!(of_root.next(), event("rejected", "bob"));
+    good(&home.run(&["mcp", "review", &of_anns, "--approve"]));
+    assert_eq!(of_root.next(), event("approved", "ann"));
+    assert_eq!(of_ann.next(), event("approved", "ann"));
+    let mut from_the_start = Followed::begin(&gateway, &bob, "?after=0");
+    assert_eq!(from_the_start.next(), event("requested", "bob"));
+    assert_eq!(from_the_start.next(), event("rejected", "bob"));
+    let asked = home.run(&["mcp", "request", "work", "--reason", "more"]);
+    assert!(good(&asked).stdout.contains("the administrators are told"), "{}", asked.shown());
+    assert_eq!(of_root.next().0, "requested");
+    // The same over the WebSocket.
+    client(&gateway, "websocket_requests.py", &ann, &[&root]);
+}
+
+#[test]
+fn a_value_given_anew_reaches_a_server_that_runs() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    let tools = named(&["who", "ok"]);
+    let add = |value: &str| peers.add_faulty(&home, "bank", &tools, &["--env", &format!("TOKEN={value}")]);
+    good(&add("first-secret"));
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let call = |tool: &str| gateway.invoke(&key, &json!({ "tool": tool, "args": {} })).body;
+    let until = |words: &str| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !call("mcp_bank_who").contains(words) {
+            assert!(Instant::now() < end, "{}", call("mcp_bank_who"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    // The server tells its value backwards, which is no secret.
+    until("terces-tsrif");
+    good(&add("second-secret"));
+    until("terces-dnoces");
+    // An agent's own value goes to its own program, and is given anew by granting again.
+    let grant = |value: &str| {
+        home.run(&[
+            "mcp",
+            "grant",
+            "bank",
+            "agent:default",
+            "--env",
+            &format!("TOKEN={value}"),
+            "--timeout",
+            "7",
+        ])
+    };
+    good(&grant("third-secret"));
+    until("terces-driht");
+    good(&grant("fourth-secret"));
+    until("terces-htruof");
+    good(&home.run(&["mcp", "revoke", "bank", "agent:default"]));
+    good(&home.run(&["mcp", "grant", "bank", "agent:default"]));
+    until("terces-dnoces");
+}
+
+#[test]
+fn an_agent_has_its_own_time_and_values_and_no_others() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    good(&peers.add_faulty(&home, "slow", &named(&["late", "who"]), &["--env", "TOKEN=of-everyone"]));
+    good(&home.run(&["mcp", "grant", "slow", "agent:default", "--timeout", "1"]));
+    let late = home.run(&["tools", "call", "mcp_slow_late", "{}"]);
+    assert!(late.shown().contains("did not answer within 1 seconds"), "{}", late.shown());
+    let shown = home.run(&["mcp", "show", "slow", "--json"]);
+    assert!(
+        shown.stdout.contains("timeout_secs\": 1") || shown.stdout.contains("timeout_secs\":1"),
+        "{}",
+        shown.shown()
+    );
+    // A name that the server was not added with could make its program run something else.
+    let other = home.run(&["mcp", "grant", "slow", "agent:default", "--env", "LD_PRELOAD=/x.so"]);
+    assert!(other.code != 0 && other.stderr.contains("has no variable or header"), "{}", other.shown());
+    let header = home.run(&["mcp", "grant", "slow", "agent:default", "--header", "Authorization=x"]);
+    assert!(header.code != 0 && header.stderr.contains("a program has variables"), "{}", header.shown());
+    let user = home.run(&["mcp", "grant", "slow", "user:ann", "--env", "TOKEN=of-ann"]);
+    assert!(user.code != 0 && user.stderr.contains("only an agent"), "{}", user.shown());
+}
+
+#[test]
+fn a_server_is_told_its_directories_and_gets_no_model() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    let secret = "tok-19fe83a7c2d4b6e5a798";
+    let tools = named(&["roots", "sample", "log"]);
+    good(&peers.add_faulty(&home, "near", &tools, &["--env", &format!("TOKEN={secret}")]));
+    let call = |tool: &str| home.run(&["tools", "call", &format!("mcp_near_{tool}"), "{}"]);
+    let roots = call("roots");
+    assert!(good(&roots).stdout.contains("file://~/faulty-near"), "{}", roots.shown());
+    assert!(!roots.stdout.contains("file://~/project"), "{}", roots.shown());
+    let sample = call("sample");
+    assert!(good(&sample).stdout.contains("-32601"), "{}", sample.shown());
+    let logged =
+        home.run_with(&[("CLAWSMITH_LOG", "claw_mcp=debug")], &["tools", "call", "mcp_near_log", "{}"]);
+    assert!(good(&logged).stdout.contains("logged"), "{}", logged.shown());
+    assert!(
+        logged.stderr.contains("error line") && logged.stderr.contains("debug line"),
+        "{}",
+        logged.shown()
+    );
+    assert!(!logged.shown().contains(secret), "{}", logged.shown());
+}
+
+#[test]
+fn two_thousand_tools_are_read_page_by_page_and_found_by_searching() {
+    let Some(peers) = peers() else { return };
+    let home = Home::with_config("[limits]\ntool_tokens = 3000\n");
+    let tools: Value = (0..2_000)
+        .map(|at| json!({ "name": format!("act_{at}"), "description": format!("handles matter {at} of the office") }))
+        .chain([json!({ "name": "ok", "description": "waters the plants on the balcony" })])
+        .collect();
+    good(&peers.add_faulty(&home, "office", &tools, &[]));
+    let listed: Value =
+        serde_json::from_str(&home.run(&["mcp", "tools", "office", "--json"]).stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 2_001, "all pages are read");
+    const SCRIPT: &str = r#"
+[[turn]]
+when.result_of = "mcp_office_ok"
+do = [{ say = "It said {{result}}" }]
+
+[[turn]]
+when.result_of = "tool_search"
+do = [{ call = "mcp_office_ok", args = {} }]
+
+[[turn]]
+do = [{ call = "tool_search", args = { query = "water plants" } }]
+"#;
+    let gateway = Gateway::start(&home, SCRIPT);
+    let key = gateway.key("ann", &[]);
+    // The model is sent a few of them, searches for what it needs, and calls it.
+    let answer = gateway.chat(&key, "water the plants", None).check(200, "fine");
+    assert!(answer.body.contains("It said"), "{}", answer.body);
+    good(&home.run(&["mcp", "grant", "office", "agent:default", "--deny", "ok"]));
+    let refused = gateway.chat(&key, "water the plants", None);
+    assert!(!refused.body.contains("fine"), "what is not granted is not found: {}", refused.body);
+}

@@ -1,0 +1,169 @@
+//! Sealed values of MCP servers: kept, opened, forgotten, and removed from what servers say.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use claw_core::port::Clock as _;
+use claw_core::store::{McpServer, McpTransport, SecretPlace, StoreError};
+use claw_core::{AgentId, SecretName, ServerName, TenantId};
+use claw_host::SystemClock;
+use claw_mcp::{McpSecrets, SecretKind, ServerReport, secret_name};
+use claw_store::Vault;
+use claw_store::seal::KeySource;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::OnceCell;
+
+use crate::app::{App, Error};
+
+/// The shortest sealed value, in bytes, that is searched for in a server's text.
+const SHORTEST_HIDDEN: usize = 8;
+
+impl App {
+    /// Seals the values of a server's variables or headers.
+    pub(super) async fn keep_values(
+        &self,
+        server: &McpServer,
+        values: Vec<(String, SecretString)>,
+    ) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let kind = match server.transport {
+            McpTransport::Stdio(_) => SecretKind::Env,
+            McpTransport::Http(_) | McpTransport::Sse(_) => SecretKind::Header,
+        };
+        let vault = self.vault().await?;
+        for (name, value) in values {
+            let name =
+                secret_name(&server.name, kind, &name).map_err(|error| Error::invalid(error.to_string()))?;
+            let place = SecretPlace { tenant: self.tenant().clone(), agent: None, name };
+            vault.put_secret(&place, &value, SystemClock.now()).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the given values, and those sealed for the tenant, from a server's text.
+    pub(super) async fn without_secrets(
+        &self,
+        text: &str,
+        given: &[(String, SecretString)],
+    ) -> Result<String, Error> {
+        let given = given.iter().map(|(_, value)| value.expose_secret().trim().to_owned());
+        let values: Vec<String> = given.chain(self.sealed(self.tenant()).await?).collect();
+        // A header holds its scheme before its secret, such as `Bearer`.
+        let secrets = values.iter().filter_map(|value| value.split_whitespace().last()).map(str::to_owned);
+        let mut hidden: Vec<String> =
+            values.iter().cloned().chain(secrets).filter(|value| value.len() >= SHORTEST_HIDDEN).collect();
+        hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        let mut text = text.to_owned();
+        for value in hidden {
+            text = text.replace(&value, "[REDACTED]");
+        }
+        Ok(text)
+    }
+
+    pub(super) async fn scrubbed(
+        &self,
+        mut report: ServerReport,
+        given: &[(String, SecretString)],
+    ) -> Result<ServerReport, Error> {
+        for text in [&mut report.server, &mut report.instructions] {
+            if let Some(said) = text.take() {
+                *text = Some(self.without_secrets(&said, given).await?);
+            }
+        }
+        // A definition that repeats a secret is not the one that the server lists, so its tool cannot be called.
+        for definition in report.tools.values_mut() {
+            let scrubbed = self.without_secrets(&definition.to_string(), given).await?;
+            *definition = serde_json::from_str(&scrubbed).unwrap_or_default();
+        }
+        Ok(report)
+    }
+
+    /// Removes the sealed values of a server: those of one agent, or all.
+    pub(super) async fn forget_values(
+        &self,
+        name: &ServerName,
+        agent: Option<&AgentId>,
+    ) -> Result<(), Error> {
+        let prefix = format!("mcp.{name}.");
+        for card in self.store.secrets(self.tenant()).await? {
+            let is_meant = agent.is_none() || card.place.agent.as_ref() == agent;
+            if is_meant && card.place.name.as_str().starts_with(&prefix) {
+                self.store.remove_secret(&card.place).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses names without values. An already sealed value is sent only where it went before: to the same
+/// origin, or to the same program with the same arguments.
+pub(super) fn check_values(
+    server: &McpServer,
+    values: &[(String, SecretString)],
+    before: Option<&McpServer>,
+) -> Result<(), Error> {
+    let goes_to = |server: &McpServer| match &server.transport {
+        McpTransport::Stdio(program) => (program.command.clone(), program.args.clone()),
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+            let origin: Vec<&str> = endpoint.url.splitn(4, '/').take(3).collect();
+            (origin.join("/").to_lowercase(), Vec::new())
+        }
+    };
+    let names = |server: &McpServer| match &server.transport {
+        McpTransport::Stdio(program) => program.env.clone(),
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => endpoint.headers.clone(),
+    };
+    let known = before.filter(|before| goes_to(before) == goes_to(server)).map(names).unwrap_or_default();
+    let has_value = |name: &String| values.iter().any(|(given, _)| given == name) || known.contains(name);
+    match names(server).iter().find(|name| !has_value(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!("MCP server `{}`: `{name}` has no value", server.name))
+            .hint("give it; a stored secret is not sent to another address or program")),
+    }
+}
+
+/// Opens the sealed values of servers, with keys that are read when first needed.
+pub(super) struct SealedValues {
+    pub(super) store: Arc<dyn claw_core::store::Store>,
+    pub(super) keys: KeySource,
+    pub(super) vault: OnceCell<Vault>,
+}
+
+#[async_trait]
+impl McpSecrets for SealedValues {
+    async fn secret(
+        &self,
+        tenant: &TenantId,
+        agent: Option<&AgentId>,
+        name: &SecretName,
+    ) -> Result<Option<SecretString>, StoreError> {
+        let open = || Vault::open(Arc::clone(&self.store), self.keys.clone());
+        let vault = self.vault.get_or_try_init(open).await?;
+        let place = |agent: Option<&AgentId>| SecretPlace {
+            tenant: tenant.clone(),
+            agent: agent.cloned(),
+            name: name.clone(),
+        };
+        if agent.is_some()
+            && let Some(own) = vault.secret(&place(agent)).await?
+        {
+            return Ok(Some(own));
+        }
+        vault.secret(&place(None)).await
+    }
+
+    async fn seal(
+        &self,
+        tenant: &TenantId,
+        name: &SecretName,
+        value: Option<&SecretString>,
+    ) -> Result<(), StoreError> {
+        let place = SecretPlace { tenant: tenant.clone(), agent: None, name: name.clone() };
+        let Some(value) = value else { return self.store.remove_secret(&place).await.map(drop) };
+        let open = || Vault::open(Arc::clone(&self.store), self.keys.clone());
+        let vault = self.vault.get_or_try_init(open).await?;
+        vault.put_secret(&place, value, SystemClock.now()).await
+    }
+}
