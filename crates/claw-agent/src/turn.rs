@@ -252,12 +252,20 @@ impl<'a> Run<'a> {
         let token_budget = self.profile.tool_tokens;
         let options = OfferOptions { previous: previous.clone(), uses, token_budget };
         let offer = self.deployment.executor.offer_with(caller.clone(), options).await;
-        let names = offer.names();
-        if names != previous {
-            store.set_offered(&caller.tenant, &caller.session, &names).await?;
-        }
-        self.known.offered = Some(names);
+        self.known.offered = Some(previous);
+        self.keep_offered(&offer).await?;
         Ok(offer)
+    }
+
+    /// Stores the listed tools, with those that were found by searching: they stay in the offers of the session.
+    async fn keep_offered(&mut self, offer: &Offer) -> Result<(), RunError> {
+        let names = offer.names();
+        if self.known.offered.as_ref() != Some(&names) {
+            let (store, caller) = (&self.deployment.store, &self.caller);
+            store.set_offered(&caller.tenant, &caller.session, &names).await?;
+            self.known.offered = Some(names);
+        }
+        Ok(())
     }
 
     /// Counts calls of this run from before a crash, too.

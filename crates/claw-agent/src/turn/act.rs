@@ -115,6 +115,7 @@ impl Run<'_> {
                 together.extend(calls.next());
             }
             let (made, waits) = self.made(offer, &together).await;
+            self.keep_offered(offer).await?;
             let told = self.watched(offer, made);
             if !told.is_empty() {
                 self.tell(told).await?;
