@@ -29,7 +29,7 @@ pub use connection::{ConnectionState, ServerReport};
 pub use error::McpError;
 pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, McpSecrets, McpTools, SecretKind, secret_name};
-pub use name::tool_name;
+pub use name::{OWN_TOOLS, tool_name};
 pub use oauth::{LoginView, LoginWish};
 pub use serve::{
     ClawServer, ClientAnswer, ClientApprovals, Clients, HttpServer, Served, http_server, serve_stdio,
