@@ -257,6 +257,10 @@ impl Sessions {
     ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
+        // Names are stored and shown as they are.
+        if scrubber.knows(caller.session.as_str()) {
+            return Err(Error::invalid("the session's name holds a secret").hint("use another name"));
+        }
         let scrubbed = |part| match part {
             Part::Text { text } => Ok(Part::text(scrubber.said(&text))),
             Part::Image(image) if !scrubber.passes_image(&image) => {
