@@ -2,6 +2,8 @@
 //!
 //! A section begins with a line `# clawsmith COMMAND`. A test refuses a section of a command that is not there.
 
+use std::collections::HashMap;
+
 use clap::Command;
 
 macro_rules! texts {
@@ -16,7 +18,21 @@ const TEXTS: &[&str] = texts!(
 
 /// A command with the texts of it and of all its subcommands.
 pub(crate) fn with_texts(command: Command) -> Command {
-    sections().fold(command, |command, (path, text)| at(command, path.split(' ').skip(1), text).0)
+    let texts: HashMap<_, _> = sections().collect();
+    let path = command.get_name().to_owned();
+    dressed(command, &path, &texts)
+}
+
+fn dressed(command: Command, path: &str, texts: &HashMap<&str, &'static str>) -> Command {
+    let command = match texts.get(path) {
+        Some(text) => command.after_help(*text),
+        None => command,
+    };
+    // All of them at once: changing one by its name would put it last in the list.
+    command.mut_subcommands(|below| {
+        let path = format!("{path} {}", below.get_name());
+        dressed(below, &path, texts)
+    })
 }
 
 /// The sections: the path of a command, and its text.
@@ -25,35 +41,31 @@ fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     sections.filter_map(|section| section.split_once('\n')).map(|(path, text)| (path, text.trim()))
 }
 
-/// Gives a text to the command at the end of a path, and says whether there is one.
-fn at<'a>(command: Command, mut path: impl Iterator<Item = &'a str>, text: &'static str) -> (Command, bool) {
-    let Some(name) = path.next() else { return (command.after_help(text), true) };
-    if command.find_subcommand(name).is_none() {
-        return (command, false);
-    }
-    let mut is_there = false;
-    let path: Vec<&str> = path.collect();
-    let command = command.mut_subcommand(name, |below| {
-        let (below, found) = at(below, path.into_iter(), text);
-        is_there = found;
-        below
-    });
-    (command, is_there)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{at, sections};
-    use crate::cli::Cli;
+    use super::sections;
+    use crate::cli::{Cli, command};
 
     #[test]
     fn every_section_is_of_a_command() {
+        let whole = Cli::command();
         for (path, text) in sections() {
-            let (_, is_there) = at(Cli::command(), path.split(' ').skip(1), text);
-            assert!(is_there, "`{path}` is not a command");
+            let mut at = Some(&whole);
+            for name in path.split(' ').skip(1) {
+                at = at.and_then(|command| command.find_subcommand(name));
+            }
+            assert!(at.is_some(), "`{path}` is not a command");
             assert!(!text.is_empty(), "`{path}` has no text");
         }
+    }
+
+    #[test]
+    fn texts_leave_the_order_of_commands_alone() {
+        let names = |command: clap::Command| -> Vec<String> {
+            command.get_subcommands().map(|below| below.get_name().to_owned()).collect()
+        };
+        assert_eq!(names(command()), names(Cli::command()));
     }
 }

@@ -217,6 +217,12 @@ fn a_dry_run_shows_and_changes_nothing() {
     assert_eq!(told["changes"]["applied"][0]["path"], "a.txt", "{told}");
     assert!(told["changes"]["diff"].as_str().unwrap().contains("+two"), "{told}");
     assert_eq!(fs::read_to_string(project(&home, "a.txt")).unwrap(), "one\n");
+    // A home that can be used, and is as it was afterwards.
+    let args = json!({ "command": "echo dry > ~/note; cat ~/note; echo x > b", "dry_run": true }).to_string();
+    let ran = home.run(&["tools", "call", "exec", &args]);
+    assert!(ran.stdout.starts_with("dry\n"), "{}", ran.shown());
+    let ran = exec(&home, "ls -A ~");
+    assert!(!ran.stdout.contains("note"), "{}", ran.shown());
     let home = Home::with_config("[sandbox]\nmode = \"off\"\n");
     let args = json!({ "command": "echo two > a.txt", "dry_run": true }).to_string();
     let ran = home.run(&["tools", "call", "exec", &args]);

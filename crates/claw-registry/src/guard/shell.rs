@@ -70,12 +70,12 @@ pub(super) fn for_login(context: RunContext) -> RunContext {
     RunContext { readable: Vec::new(), granted: Vec::new(), home: None, ..context }
 }
 
-/// The same for a dry run: nothing outside the workspace can be changed, since it could not be undone.
+/// The same for a dry run: nothing granted outside the workspace can be changed, since it could not be undone. The
+/// home is on a layer that is discarded, like the workspace.
 fn rehearsing(mut context: RunContext) -> RunContext {
     for allowed in context.granted.iter_mut().chain(&mut context.paths) {
         allowed.write = false;
     }
-    context.home.iter_mut().for_each(|home| home.write = false);
     context
 }
 
@@ -155,6 +155,7 @@ impl GuardedShell {
         }
         if ran.dropped > 0 {
             let scrubber = self.executor.scrubbers().for_call(&self.tenant, &self.grant.secrets);
+            let scrubber = scrubber.for_settings(self.grant.settings);
             for printed in [&mut ran.output, &mut ran.errors] {
                 *printed = without_edges(printed, |text| scrubber.text(text));
             }

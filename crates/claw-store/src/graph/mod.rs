@@ -52,12 +52,12 @@ pub(crate) struct Desk {
     /// The model that extracted the facts; `None` for those of a person.
     pub(crate) model: Option<String>,
     /// The run that wrote the document.
-    pub(crate) run: Option<Vec<u8>>,
+    pub(crate) run: Option<uuid::Uuid>,
     pub(crate) at: i64,
 }
 
 /// A mention from its row: path, lines and body, the extracting model and the document's run.
-pub(crate) type MentionRow = (String, i64, i64, String, Option<String>, Option<Vec<u8>>);
+pub(crate) type MentionRow = (String, i64, i64, String, Option<String>, Option<uuid::Uuid>);
 
 /// Combines all mentions of one fact; `None` if there are none.
 pub(crate) fn folded<'r, F: Deserialize<'r>>(
@@ -71,7 +71,7 @@ pub(crate) fn folded<'r, F: Deserialize<'r>>(
     for (path, first, last, _, model, run) in rows.iter().filter(|(path, ..)| !path.is_empty()) {
         let source = GraphSource {
             model: model.clone(),
-            run: document::provenance(run.as_deref(), false)?.run,
+            run: document::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), false)?.run,
             ..GraphSource::new(path, row::count(*first)?, row::count(*last)?)
         };
         if sources.len() < NAMED_SOURCES && !sources.contains(&source) {
@@ -159,7 +159,7 @@ pub(crate) fn end(ids: &[EntityId], at: usize) -> Result<EntityId, StoreError> {
 }
 
 /// Returns the desk for facts from this source; `run` wrote the document.
-pub(crate) fn desk(from: &FactsFrom, owner: i64, run: Option<Vec<u8>>, at: UnixMillis) -> Desk {
+pub(crate) fn desk(from: &FactsFrom, owner: i64, run: Option<uuid::Uuid>, at: UnixMillis) -> Desk {
     let (tenant, by_hand, path, model) = match from {
         FactsFrom::Document { key, model, .. } => {
             (&key.tenant, false, key.path.clone(), Some(model.replace('\0', "")))

@@ -28,7 +28,7 @@ macro_rules! graph_store {
                         (hold_owner(&mut transaction, owner).await?, BTreeSet::new(), None)
                     }
                     FactsFrom::Document { key, version, .. } => {
-                        let stands: Option<(Option<Vec<u8>>, bool)> = query_as(
+                        let stands: Option<(Option<uuid::Uuid>, bool)> = query_as(
                             "UPDATE documents SET graphed = $6, graph_after = 0, graph_tries = 0, graph_error = NULL
                              WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5
                              AND version = $6 AND text IS NOT NULL RETURNING run, untrusted",

@@ -187,7 +187,7 @@ macro_rules! graph_writing {
             .bind(body)
             .bind(desk.at)
             .bind(desk.model.as_deref())
-            .bind(desk.run.as_deref())
+            .bind(desk.run)
             .execute(connection)
             .await
             .map_err($failed(WRITE))?;
