@@ -16,7 +16,7 @@ SOAK_RACES ?= 1000000
 SOAK_SECONDS ?= 1200
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test lint fmt-check clippy small rustdoc tidy deny advisories bench soak docs fmt clean setup lint-setup
+.PHONY: help run install test lint fmt-check clippy small rustdoc tidy deny advisories bench soak repeat docs fmt clean setup lint-setup
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ bench: setup ## Run the benchmarks, with a PostgreSQL and a Docker engine of the
 
 soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS, SOAK_RACES and SOAK_SECONDS say how long
 	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) CLAWSMITH_SOAK_SECONDS=$(SOAK_SECONDS) scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace
+
+REPEAT ?= 30
+repeat: setup ## Run the tests that wait for processes REPEAT times, with two busy loops beside them
+	scripts/with-clients.sh scripts/repeat-tests.sh $(REPEAT)
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

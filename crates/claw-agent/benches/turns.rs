@@ -197,7 +197,19 @@ impl Agent {
         let profiles = Arc::new(Profiles { common, ..Profiles::default() });
         let agents = Arc::new(claw_host::AgentResolver::default().over(Arc::clone(&store) as _));
         let models = Arc::new(OneModel(model));
-        Self { deployment: Deployment { store, executor, models, clock, chronicle, agents, profiles }, file }
+        Self {
+            deployment: Deployment {
+                store,
+                executor,
+                models,
+                clock,
+                chronicle,
+                agents,
+                profiles,
+                traces: None,
+            },
+            file,
+        }
     }
 
     fn worker(&self, slots: usize) -> Worker {
@@ -289,6 +301,7 @@ fn order() -> Order {
         asking: Asking::Impossible,
         budget: Budget::default(),
         narrowing: None,
+        client: Default::default(),
         hops: 0,
         untrusted: false,
     }

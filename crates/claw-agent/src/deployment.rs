@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use claw_core::port::{AgentDirectory, Clock, Models, ResolvedAgent};
+use claw_core::port::{AgentDirectory, Clock, Models, ResolvedAgent, Traces};
 use claw_core::provenance::UntrustedMemory;
 use claw_core::store::{AgentKind, Store, StoreError};
 use claw_core::{AgentId, TenantId};
@@ -32,6 +32,8 @@ pub struct Deployment {
     pub agents: Arc<dyn AgentDirectory>,
     /// The profile that all agents share, and model overrides for some.
     pub profiles: Arc<Profiles>,
+    /// Takes the spans of runs; `None` if no traces are wanted.
+    pub traces: Option<Arc<dyn Traces>>,
 }
 
 /// The profile that all agents share, and model overrides for some.

@@ -21,8 +21,10 @@ const PAGE: usize = 500;
 pub struct History {
     /// The summary of the messages before all others; `None` if nothing was summarised.
     summary: Option<String>,
-    /// The earlier runs, oldest first.
+    /// The earlier runs, oldest first. A run that brought the results of another's calls stands with that one.
     earlier: Vec<Earlier>,
+    /// Turns of the runs whose calls this run brings the results of.
+    continued: Vec<Turn>,
     /// Turns of the run itself, beginning with the user's message.
     run: Vec<Turn>,
 }
@@ -86,21 +88,39 @@ impl History {
             last = end.map_or(last, |end| end.seq.max(last));
             all_over &= end.is_some_and(|end| end.new.role != Role::User);
             let upto = (all_over && next.is_none_or(|next| next > last)).then_some(last);
-            history.earlier.push(Earlier { turns: settled(turns(messages)), upto });
+            let turns = turns(messages);
+            match history.earlier.last_mut() {
+                Some(before) if answers(&turns, &before.turns) => {
+                    settle(&mut before.turns, &turns);
+                    turns.into_iter().for_each(|turn| push(&mut before.turns, turn));
+                    before.upto = upto;
+                }
+                _ => history.earlier.push(Earlier { turns, upto }),
+            }
         }
         history.run = turns(runs.remove(&run).unwrap_or_default());
+        let is_continued = |last: &mut Earlier| answers(&history.run, &last.turns);
+        if let Some(last) = history.earlier.pop_if(is_continued) {
+            history.continued = last.turns;
+        }
+        for run in &mut history.earlier {
+            settle(&mut run.turns, &[]);
+        }
+        settle(&mut history.continued, &history.run);
         history
     }
 
     /// Returns the turns for the model.
     pub fn turns(&self) -> Vec<Turn> {
         let earlier = self.earlier.iter().flat_map(|run| &run.turns);
-        joined(self.before().iter().chain(earlier).chain(&self.run))
+        joined(self.before().iter().chain(earlier).chain(&self.continued).chain(&self.run))
     }
 
     /// Returns the turns for a model with room for this many tokens: the oldest runs are left out.
     pub(crate) fn turns_within(&self, tokens: usize) -> Vec<Turn> {
-        let own = fit::tokens(&self.run) + self.before().map_or(0, |before| fit::tokens(&[before]));
+        let own = fit::tokens(&self.run)
+            + fit::tokens(&self.continued)
+            + self.before().map_or(0, |before| fit::tokens(&[before]));
         let mut left = tokens.saturating_sub(own);
         let fits = |run: &&Earlier| {
             let size = fit::tokens(&run.turns);
@@ -113,7 +133,7 @@ impl History {
         let note = (out > 0 && self.summary.is_none())
             .then(|| Turn::text(Role::User, format!("[{out} earlier questions and answers are left out]")));
         let earlier = self.earlier.iter().skip(out).flat_map(|run| &run.turns);
-        joined(self.before().iter().chain(&note).chain(earlier).chain(&self.run))
+        joined(self.before().iter().chain(&note).chain(earlier).chain(&self.continued).chain(&self.run))
     }
 
     /// Counts the tokens that a summary could replace.
@@ -170,8 +190,13 @@ impl History {
         &self.run
     }
 
+    /// Returns whether the run begins with results of an earlier run's calls: the client made them.
+    pub(crate) fn brings_results(&self) -> bool {
+        self.run.first().is_some_and(|first| first.role == Role::Tool)
+    }
+
     /// Returns the calls of the run that have no result.
-    pub(crate) fn open_calls(&self) -> Vec<Wanted> {
+    pub fn open_calls(&self) -> Vec<Wanted> {
         open(&self.run)
     }
 
@@ -228,6 +253,18 @@ fn turns(messages: Vec<Message>) -> Vec<Turn> {
             }
             role => Turn { role, parts },
         };
+        // A message of a client may bring the results of calls that it made.
+        let turn = match bring(turn) {
+            (Some(results), rest) => {
+                push(&mut turns, results);
+                match rest {
+                    Some(rest) => rest,
+                    None => continue,
+                }
+            }
+            (None, Some(turn)) => turn,
+            (None, None) => continue,
+        };
         if turn.role == Role::User && !open.is_empty() {
             meanwhile.push(turn);
             continue;
@@ -261,11 +298,31 @@ pub(crate) fn parts(message: &Message) -> Vec<Part> {
     }
 }
 
-/// Settles a run that is over: a call without a result gets one that says so.
-fn settled(mut turns: Vec<Turn>) -> Vec<Turn> {
-    let open = open(&turns);
+/// Splits a client's message into the results that it brings and the rest.
+fn bring(turn: Turn) -> (Option<Turn>, Option<Turn>) {
+    let is_result = |part: &Part| matches!(part, Part::Result(_));
+    if turn.role != Role::User || !turn.parts.iter().any(is_result) {
+        return (None, Some(turn));
+    }
+    let (results, rest): (Vec<Part>, Vec<Part>) = turn.parts.into_iter().partition(is_result);
+    let rest = (!rest.is_empty()).then_some(Turn { role: Role::User, parts: rest });
+    (Some(Turn { role: Role::Tool, parts: results }), rest)
+}
+
+/// Returns whether these turns begin with the result of a call that is open in those before.
+fn answers(turns: &[Turn], before: &[Turn]) -> bool {
+    let Some(first) = turns.first().filter(|first| first.role == Role::Tool) else { return false };
+    let open = open(before);
+    results(first).any(|told| open.iter().any(|wanted| wanted.call == told.call))
+}
+
+/// Settles runs that are over: a call without a result, there or in the turns after, gets one that says so.
+fn settle(turns: &mut Vec<Turn>, after: &[Turn]) {
+    let told: HashSet<CallId> = after.iter().flat_map(results).map(|told| told.call).collect();
+    let mut open = open(turns);
+    open.retain(|wanted| !told.contains(&wanted.call));
     if open.is_empty() {
-        return turns;
+        return;
     }
     let told = |wanted: &Wanted| Part::Result(result::not_made(wanted, "nobody knows what became of it"));
     let at = turns.iter().rposition(|turn| turn.calls().next().is_some()).map_or(turns.len(), |at| at + 1);
@@ -274,7 +331,6 @@ fn settled(mut turns: Vec<Turn>) -> Vec<Turn> {
         Some(turn) if turn.role == Role::Tool => turn.parts.extend(results),
         _ => turns.insert(at, Turn { role: Role::Tool, parts: results }),
     }
-    turns
 }
 
 fn open(turns: &[Turn]) -> Vec<Wanted> {

@@ -9,6 +9,7 @@
 //! stopped. Messages are stored before their calls are made, so that every action is on record.
 
 mod chronicle;
+mod client;
 mod deployment;
 mod error;
 mod fit;
@@ -25,6 +26,7 @@ mod turn;
 mod worker;
 
 pub use chronicle::Chronicle;
+pub use client::{ClientChoice, ClientTool, ClientTools, client_result};
 pub use deployment::{Deployment, ModelChoice, Profile, Profiles};
 pub use error::RunError;
 pub use history::History;

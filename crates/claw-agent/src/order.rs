@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{Profile, RunError, images};
+use crate::{ClientTools, Profile, RunError, images};
 
 /// The queue's limit of attempts, practically unlimited: the agent's own limit counts, and a run that is
 /// given up has to be reported by the worker that holds it.
@@ -56,6 +56,9 @@ pub struct Order {
     /// The mode that the message was sent in: it holds for all calls of the run, whichever process carries it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrowing: Option<Narrowing>,
+    /// The tools that the client makes itself.
+    #[serde(default, skip_serializing_if = "ClientTools::is_empty")]
+    pub client: ClientTools,
 }
 
 /// The budget that a run and all runs below it share; `None` for no limit.

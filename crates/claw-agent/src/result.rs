@@ -6,7 +6,7 @@
 use claw_core::CallId;
 use claw_core::message::{Args, MARK, MARK_END, Told, Wanted, is_fenced};
 use claw_core::store::Outcome;
-use claw_core::tool::{Block, Effect, Meta, Need, Source};
+use claw_core::tool::{Block, Effect, Effects, Meta, Need, Source};
 use claw_registry::Reply;
 
 const NOTE: &str = "[note] ";
@@ -36,7 +36,7 @@ pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
 
 /// Returns whether a result holds text of others.
 pub(crate) fn is_untrusted(reply: &Reply, meta: Option<&Meta>) -> bool {
-    reply.refusal().is_none() && meta.is_some_and(is_from_outside)
+    reply.refusal().is_none() && meta.is_some_and(|meta| is_from_outside(meta, reply.effects))
 }
 
 /// Drops the bytes of images and attachments, since a stored result only names them; the executor has stored them.
@@ -112,11 +112,11 @@ fn told(wanted: &Wanted, content: Vec<Block>, failed: bool) -> Told {
     Told { call: *call, model_id: model_id.clone(), tool: tool.clone(), content, failed }
 }
 
-/// Returns whether a tool's results may hold text by unknown authors; stored results and other sessions count
-/// as such.
-fn is_from_outside(meta: &Meta) -> bool {
+/// Returns whether the result of a call with these effects may hold text by unknown authors; stored results and
+/// other sessions count as such. The plan of the call decides: a command without the network prints what is here.
+fn is_from_outside(meta: &Meta, effects: Effects) -> bool {
     let is_kept = meta.needs.iter().any(|need| matches!(need, Need::Artifacts | Need::Talks));
-    is_kept || meta.effects.has(Effect::Network) || matches!(meta.source, Source::Mcp { .. })
+    is_kept || effects.has(Effect::Network) || matches!(meta.source, Source::Mcp { .. })
 }
 
 fn marked(content: Vec<Block>, call: CallId, tool: &str) -> Vec<Block> {

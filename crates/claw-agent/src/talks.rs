@@ -20,7 +20,7 @@ use claw_core::{SessionKey, TenantId};
 use claw_registry::Asking;
 use serde::Deserialize as _;
 
-use crate::{Acceptance, Order};
+use crate::{Acceptance, ClientTools, Order};
 
 /// The most sessions a message may be forwarded through.
 pub(crate) const HOPS: u8 = 3;
@@ -102,6 +102,8 @@ impl TalkHost for StoredTalks {
             asking: Asking::Unwatched,
             hops: caller.hops.saturating_add(1),
             untrusted: caller.trace.is_untrusted(),
+            // The client of that session does not wait for this run.
+            client: ClientTools::default(),
             ..theirs
         };
         let from = &caller.session;

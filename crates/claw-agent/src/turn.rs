@@ -11,6 +11,7 @@ mod known;
 mod remember;
 mod report;
 mod think;
+mod trace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,12 +25,13 @@ use claw_core::store::{
 };
 use claw_core::tool::{Caller, CallingModel};
 use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
-use claw_registry::{Offer, OfferOptions, Waiting};
+use claw_registry::{Offer, OfferOptions};
 use tokio_util::sync::CancellationToken;
 
 use self::known::Known;
 pub(crate) use self::report::{GivenUp, report};
 use self::think::Thought;
+use self::trace::Tracing;
 use crate::history::results;
 use crate::order::json;
 use crate::prompt::{self, PromptFacts};
@@ -90,6 +92,8 @@ pub(crate) struct Run<'a> {
     known: Known,
     /// The store knows that the session has read untrusted text.
     is_marked: bool,
+    /// The place of its spans; `None` if no traces are wanted.
+    tracing: Option<Tracing>,
 }
 
 impl<'a> Run<'a> {
@@ -133,12 +137,15 @@ impl<'a> Run<'a> {
             told: ended::Told::new(),
             known: Known::new(&*deployment.store),
             is_marked,
+            tracing: Tracing::of(deployment, job, lease.attempt),
         })
     }
 
     /// Carries the run to its end, or to a call that waits for an approval.
     pub(crate) async fn go(mut self) -> Result<Went, RunError> {
+        let begun = self.begin();
         let went = self.carry().await;
+        self.trace_run(begun, &went);
         self.write_uses().await;
         went
     }
@@ -146,11 +153,15 @@ impl<'a> Run<'a> {
     async fn carry(&mut self) -> Result<Went, RunError> {
         let offer = self.offer().await?;
         self.look_back(&offer);
+        if self.history.brings_results() {
+            self.caller.trace.read_untrusted();
+            self.write_trace().await?;
+        }
         let open = self.history.open_calls();
         if !open.is_empty() {
             let waits = self.take_up(&offer, open).await?;
-            if let Some(parking) = self.parking(&waits) {
-                return Ok(Went::Parked(parking));
+            if let Some(went) = self.after_calls(&waits).await? {
+                return Ok(went);
             }
         }
         let mut is_first = true;
@@ -190,18 +201,10 @@ impl<'a> Run<'a> {
             }
             self.say(id, turn).await?;
             let waits = self.act(&offer, calls).await?;
-            if let Some(parking) = self.parking(&waits) {
-                return Ok(Went::Parked(parking));
+            if let Some(went) = self.after_calls(&waits).await? {
+                return Ok(went);
             }
         }
-    }
-
-    /// Returns the wait for these approvals; `None` if there are none, or if the run is to end.
-    fn parking(&self, waits: &[Waiting]) -> Option<Parking> {
-        let until = waits.iter().map(|waiting| waiting.expires).min()?;
-        let approvals = waits.iter().map(|waiting| waiting.approval).collect();
-        let is_over = self.stopping.now.is_cancelled();
-        (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
     /// Takes up what was injected meanwhile, and what was said if the agent does that now.
@@ -249,12 +252,20 @@ impl<'a> Run<'a> {
         let token_budget = self.profile.tool_tokens;
         let options = OfferOptions { previous: previous.clone(), uses, token_budget };
         let offer = self.deployment.executor.offer_with(caller.clone(), options).await;
-        let names = offer.names();
-        if names != previous {
-            store.set_offered(&caller.tenant, &caller.session, &names).await?;
-        }
-        self.known.offered = Some(names);
+        self.known.offered = Some(previous);
+        self.keep_offered(&offer).await?;
         Ok(offer)
+    }
+
+    /// Stores the listed tools, with those that were found by searching: they stay in the offers of the session.
+    async fn keep_offered(&mut self, offer: &Offer) -> Result<(), RunError> {
+        let names = offer.names();
+        if self.known.offered.as_ref() != Some(&names) {
+            let (store, caller) = (&self.deployment.store, &self.caller);
+            store.set_offered(&caller.tenant, &caller.session, &names).await?;
+            self.known.offered = Some(names);
+        }
+        Ok(())
     }
 
     /// Counts calls of this run from before a crash, too.
@@ -292,11 +303,12 @@ impl<'a> Run<'a> {
                         "This run is near its limits: {turns} more answers and {calls} more calls. Come to an end."
                     ));
                 }
-                Choice::Free
+                self.order.client.choice()
             }
         };
-        let tools =
+        let mut tools =
             offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
+        self.order.client.add_to(&mut tools);
         let now = self.deployment.clock.now();
         let programs = self.deployment.executor.programs(offer).await?;
         let files = self.context_files().await?;

@@ -29,6 +29,13 @@ pub trait Redactor: Send + Sync {
         let _ = end;
         self.find(text, found);
     }
+
+    /// Does the same as [`Redactor::find`] in the text of the file at `path`, or in a part of it. The name of
+    /// a file can tell that more of its text is secret.
+    fn find_in_file(&self, path: &str, text: &[u8], found: &mut Vec<Redaction>) {
+        let _ = path;
+        self.find(text, found);
+    }
 }
 
 /// Removes secrets from a text that comes in pieces; a secret split over pieces is still found.

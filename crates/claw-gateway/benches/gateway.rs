@@ -236,7 +236,7 @@ async fn sessions() {
             let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
             let (status, body) = exchange(&mut stream, &asked).await;
             let body = String::from_utf8_lossy(&body);
-            if status != 200 || !body.contains("as answers do.") && !body.contains("[DONE]") {
+            if status != 200 || !body.contains("\"finish_reason\":\"stop\"") {
                 errors.fetch_add(1, Ordering::Relaxed);
             }
             began.elapsed()

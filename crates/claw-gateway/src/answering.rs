@@ -1,11 +1,9 @@
-//! A question to an agent in OpenAI's form, and the run that answers it, streamed as it comes.
+//! The run that answers a question, streamed as it comes.
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use base64::Engine as _;
-use claw_core::image::Image;
-use clawsmith::app::access::CallerWish;
+use axum::http::{HeaderName, HeaderValue};
 use clawsmith::app::{App, Followed, Follower};
 use clawsmith::message::{self, Args, Part, Turn};
 use clawsmith::port::Owner;
@@ -13,14 +11,12 @@ use clawsmith::store::{
     ApprovalState, Circle, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source, Tokens,
     UsageFilter, Voice,
 };
-use clawsmith::{ApprovalId, Asking, Block, CallId, CallScrubber, Caller, JobId};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use clawsmith::{ApprovalId, Block, CallId, CallScrubber, Caller, JobId};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Visit;
-use crate::error::ApiError;
+use crate::client_tools::ToolCall;
 
 /// The header that names the session to continue, and reports the session used.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-clawsmith-session");
@@ -31,155 +27,6 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// The number of last messages searched for an answer.
 const LAST: usize = 50;
-
-/// A question to an agent.
-pub(crate) struct Question<'a> {
-    /// The model's name, which picks the agent.
-    pub(crate) model: &'a str,
-    /// The session to continue; `None` begins a new one.
-    pub(crate) session: Option<String>,
-    /// The only tools to offer, of those that the agent has.
-    pub(crate) allowed_tools: Option<&'a [String]>,
-    /// The messages.
-    pub(crate) messages: &'a [Said],
-}
-
-/// The session that the request's header names.
-pub(crate) fn session_in(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(session) = headers.get(&SESSION) else { return Ok(None) };
-    let session = session.to_str().map_err(|_| ApiError::invalid("the session's key is not text"))?;
-    Ok(Some(session.to_owned()))
-}
-
-/// Asks an agent.
-pub(crate) async fn ask(visit: &Visit, question: Question<'_>) -> Result<Answering, ApiError> {
-    let agent = question.model.strip_prefix("agent:").unwrap_or(question.model);
-    let agent = if agent == "clawsmith" { "default" } else { agent };
-    let wish = CallerWish { agent: Some(agent), session: question.session.as_deref() };
-    let mut caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
-    caller.request_allow = question.allowed_tools.map(|allow| allow.to_vec().into());
-    let parts = parts(question.messages, question.session.is_some())?;
-    visit.gateway.check_open_runs(visit.visitor()).await?;
-    let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
-    let follower = visit.sessions().follow(owner, None).await?;
-    let run = visit.sessions().send(&caller, parts, Asking::Unwatched).await?;
-    Ok(Answering::new(visit, (&caller, run), follower, question.model))
-}
-
-/// A message of a client.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct Said {
-    /// `system`, `developer`, `user` or `assistant`.
-    pub(crate) role: String,
-    pub(crate) content: Option<Content>,
-}
-
-/// The content of a message: a text, or texts and images.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(crate) enum Content {
-    Text(String),
-    Parts(Vec<ContentPart>),
-}
-
-/// A text or an image.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct ContentPart {
-    /// `text` or `image_url`.
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) text: Option<String>,
-    pub(crate) image_url: Option<ImageUrl>,
-}
-
-/// An image.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct ImageUrl {
-    /// A data URL, such as `data:image/png;base64,...`.
-    pub(crate) url: String,
-}
-
-impl Said {
-    /// Returns the text, with a mark for each image.
-    fn text(&self) -> Result<String, ApiError> {
-        match &self.content {
-            None => Ok(String::new()),
-            Some(Content::Text(text)) => Ok(text.clone()),
-            Some(Content::Parts(parts)) => {
-                let mut text = String::new();
-                for part in parts {
-                    match (part.kind.as_str(), &part.text) {
-                        ("text", Some(words)) => text.push_str(words),
-                        ("image_url", _) => text.push_str("[an image]"),
-                        (kind, _) => {
-                            let what = format!(
-                                "content of the type `{kind}` is not taken here; send text or images"
-                            );
-                            return Err(ApiError::invalid(what));
-                        }
-                    }
-                }
-                Ok(text)
-            }
-        }
-    }
-
-    /// The images.
-    fn images(&self) -> Result<Vec<Part>, ApiError> {
-        let Some(Content::Parts(parts)) = &self.content else { return Ok(Vec::new()) };
-        let urls = parts.iter().filter(|part| part.kind == "image_url");
-        urls.map(|part| image(part.image_url.as_ref().map_or("", |image| image.url.as_str()))).collect()
-    }
-}
-
-/// The image in a data URL. Nothing is fetched: a URL could lead anywhere.
-fn image(url: &str) -> Result<Part, ApiError> {
-    let unreadable = || {
-        ApiError::invalid("an image must be a data URL such as `data:image/png;base64,...`")
-            .hint("send the image itself: nothing is fetched")
-    };
-    let (mime, data) =
-        url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).ok_or_else(unreadable)?;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(data).map_err(|_| unreadable())?;
-    Ok(Part::Image(Image::new(mime, bytes)))
-}
-
-/// Composes the question to the agent: the text, and the images of the new messages.
-fn parts(messages: &[Said], goes_on: bool) -> Result<Vec<Part>, ApiError> {
-    let last = messages.iter().rposition(|said| said.role == "assistant").map_or(0, |last| last + 1);
-    let (before, new) = messages.split_at(last);
-    let mut text = String::new();
-    for said in messages.iter().filter(|said| matches!(said.role.as_str(), "system" | "developer")) {
-        text.push_str(&format!("[instructions of the client]\n{}\n\n", said.text()?));
-    }
-    if !goes_on && !before.is_empty() {
-        text.push_str("[what was said before]\n");
-        for said in before.iter().filter(|said| matches!(said.role.as_str(), "user" | "assistant")) {
-            text.push_str(&format!("{}: {}\n", said.role, said.text()?));
-        }
-        text.push_str("[the question]\n");
-    }
-    let (mut asked, mut images) = (String::new(), Vec::new());
-    for said in new {
-        match said.role.as_str() {
-            "user" => {
-                images.extend(said.images()?);
-                asked.push_str(&said.text()?);
-                asked.push('\n');
-            }
-            "system" | "developer" => {}
-            role => return Err(ApiError::invalid(format!("`{role}` is no role that can ask; use `user`"))),
-        }
-    }
-    if asked.trim().is_empty() {
-        return Err(ApiError::invalid(
-            "there is no question: the last message must be a `user`'s, with text",
-        ));
-    }
-    text.push_str(asked.trim_end());
-    images.insert(0, Part::text(text));
-    Ok(images)
-}
 
 /// Stops a run whose client is gone.
 struct StopIfDropped {
@@ -227,6 +74,10 @@ pub(crate) struct Answering {
     /// Items that wait for their turn, in reverse order.
     waiting: Vec<Told>,
     approval: Option<ApprovalId>,
+    /// Names of the client's tools.
+    client_tools: HashSet<String>,
+    /// Calls of the client's tools, which it is told of when the run has ended.
+    handed: Vec<Told>,
     /// True if the run has begun: messages from then on are its own.
     has_begun: bool,
     /// True if the run is parked, or another has answered: nothing more is sent.
@@ -240,6 +91,8 @@ pub(crate) enum Told {
     Words(String),
     /// The agent calls a tool of its own, with these arguments.
     Call { id: CallId, tool: String, args: String },
+    /// The agent calls a tool of the client, which makes the call after the end of this answer.
+    Handed(ToolCall),
     /// A call has ended.
     Result { id: CallId, text: String, failed: bool },
     /// The answer is whole.
@@ -255,10 +108,17 @@ pub(crate) enum Ended {
     Stop,
     /// A limit was reached.
     Limit,
+    /// The client makes calls, and sends their results.
+    Called,
 }
 
 impl Answering {
-    fn new(visit: &Visit, (caller, run): (&Caller, JobId), follower: Follower, model: &str) -> Self {
+    pub(crate) fn new(
+        visit: &Visit,
+        (caller, run): (&Caller, JobId),
+        follower: Follower,
+        model: &str,
+    ) -> Self {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let app = visit.gateway.app().of_tenant(&caller.tenant);
         let by = caller.user.as_ref().map_or_else(|| "the client".to_owned(), ToString::to_string);
@@ -276,10 +136,18 @@ impl Answering {
             told_any: false,
             waiting: Vec::new(),
             approval: None,
+            client_tools: HashSet::new(),
+            handed: Vec::new(),
             has_begun: false,
             is_parked: false,
             stop: StopIfDropped { app, run, by, is_over: false, ending },
         }
+    }
+
+    /// Names the tools whose calls are the client's to make.
+    pub(crate) fn with_client_tools(mut self, names: HashSet<String>) -> Self {
+        self.client_tools = names;
+        self
     }
 
     /// Adds the session and the run to the headers of an answer.
@@ -346,6 +214,7 @@ impl Answering {
             SessionEventBody::Message { id, seq, role, run } if run == self.run && role != Role::User => {
                 let turn = self.turn(seq).await?;
                 self.waiting = turn.parts.iter().rev().filter_map(call_of).collect();
+                self.hand_over();
                 let words = if role == Role::Tool { None } else { self.rest(Source::Message(id), &turn) };
                 words.or_else(|| self.waiting.pop())
             }
@@ -358,6 +227,13 @@ impl Answering {
                     self.has_begun = true;
                     None
                 }
+                RunEvent::Ended { end: RunEnd::Called } => {
+                    self.waiting = std::iter::once(Told::End(Ended::Called))
+                        .chain(self.handed.drain(..).rev())
+                        .collect();
+                    let told = self.waiting.pop()?;
+                    Some(self.over(told))
+                }
                 RunEvent::Ended { end: RunEnd::Limited } => Some(self.over(Told::End(Ended::Limit))),
                 RunEvent::Ended { .. } | RunEvent::Cancelled { .. } => {
                     Some(self.over(Told::End(Ended::Stop)))
@@ -367,6 +243,29 @@ impl Answering {
                 _ => None,
             },
             _ => None,
+        }
+    }
+
+    /// Keeps the calls that the client makes until the run has ended: until then an approval may park it. A call that the client
+    /// cannot make is answered in the run.
+    fn hand_over(&mut self) {
+        let names = &self.client_tools;
+        let answered: Vec<CallId> = self
+            .waiting
+            .iter()
+            .filter_map(|told| match told {
+                Told::Result { id, .. } => Some(*id),
+                _ => None,
+            })
+            .collect();
+        self.handed
+            .retain(|told| !matches!(told, Told::Handed(call) if answered.iter().any(|id| call.is_of(*id))));
+        let is_handed = |told: &mut Told| matches!(told, Told::Call { tool, .. } if names.contains(tool));
+        let handed: Vec<Told> = self.waiting.extract_if(.., is_handed).collect();
+        for told in handed.into_iter().rev() {
+            if let Told::Call { id, tool, args } = told {
+                self.handed.push(Told::Handed(ToolCall::new((self.run, id), tool, args)));
+            }
         }
     }
 
@@ -466,58 +365,5 @@ pub(crate) fn call_of(part: &Part) -> Option<Told> {
             Some(Told::Result { id: *call, text, failed: *failed })
         }
         Part::Text { .. } | Part::Thinking { .. } | Part::Image(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn said(messages: Value, goes_on: bool) -> Result<String, String> {
-        let messages: Vec<Said> = serde_json::from_value(messages).unwrap();
-        let parts = parts(&messages, goes_on).map_err(|error| format!("{error:?}"))?;
-        Ok(Turn { role: Role::User, parts }.words())
-    }
-
-    #[test]
-    fn a_conversation_becomes_a_question() {
-        let messages = json!([
-            { "role": "system", "content": "Be brief." },
-            { "role": "user", "content": "one" },
-            { "role": "assistant", "content": "two" },
-            { "role": "user", "content": [{ "type": "text", "text": "three" }] },
-        ]);
-        let fresh = said(messages.clone(), false).unwrap();
-        assert_eq!(
-            fresh,
-            "[instructions of the client]\nBe brief.\n\n[what was said before]\nuser: one\nassistant: two\n\
-             [the question]\nthree"
-        );
-        assert_eq!(said(messages, true).unwrap(), "[instructions of the client]\nBe brief.\n\nthree");
-        assert_eq!(said(json!([{ "role": "user", "content": "hi" }]), false).unwrap(), "hi");
-        for none in [
-            json!([]),
-            json!([{ "role": "user", "content": " " }]),
-            json!([{ "role": "assistant", "content": "x" }]),
-        ] {
-            assert!(said(none, false).unwrap_err().contains("there is no question"));
-        }
-        let image = |url: &str| {
-            json!([{ "role": "user", "content": [
-            { "type": "text", "text": "what is this? " },
-            { "type": "image_url", "image_url": { "url": url } },
-        ] }])
-        };
-        let messages: Vec<Said> =
-            serde_json::from_value(image("data:image/png;base64,iVBORw0KGgo=")).unwrap();
-        let parts = parts(&messages, false).unwrap();
-        assert!(matches!(&parts[..], [Part::Text { .. }, Part::Image(_)]), "{parts:?}");
-        for url in ["https://evil.example/x.png", "data:image/png;base64,!", "file:///etc/passwd", ""] {
-            assert!(said(image(url), false).unwrap_err().contains("nothing is fetched"), "{url}");
-        }
-        let audio = json!([{ "role": "user", "content": [{ "type": "input_audio" }] }]);
-        assert!(said(audio, false).unwrap_err().contains("`input_audio` is not taken"));
     }
 }

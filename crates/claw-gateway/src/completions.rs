@@ -4,6 +4,7 @@
 //! `x-clawsmith-session` a request begins a new session, and the messages before the last question are passed
 //! to the agent as history. With it, the session continues and only new messages are added.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use axum::http::{HeaderMap, StatusCode};
@@ -16,10 +17,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answering::{Answering, Ended, Question, Said, Told, ask, session_in};
+use crate::answering::{Answering, Ended, Told};
 use crate::api::{Body, Json, Output, Replied, Visit};
+use crate::client_tools::{self, ChatTool, ToolCall};
 use crate::error::ApiError;
 use crate::openapi::{Operation, Schemas};
+use crate::question::{Question, Said, ask, session_in};
 
 /// A request. Settings that an agent decides by itself (temperature and the like) are accepted and ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,9 +34,11 @@ pub(crate) struct Completion {
     #[serde(default)]
     stream: bool,
     stream_options: Option<StreamOptions>,
-    /// Tools of the client, which are refused: the agent has its own.
+    /// Tools that the client makes itself, beside the agent's own: functions, under names that are none of the agent's.
     #[serde(default)]
-    tools: Vec<Value>,
+    tools: Vec<ChatTool>,
+    /// `auto`, `none`, `required`, or a function of `tools`.
+    tool_choice: Option<Value>,
     /// The only tools to offer, of those that the agent has.
     allowed_tools: Option<Vec<String>>,
     /// The number of answers: 1 alone.
@@ -88,8 +93,11 @@ struct Choice {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answered {
     role: &'static str,
-    content: String,
+    content: Option<String>,
     refusal: Option<String>,
+    /// Calls of the client's tools: it makes them, and sends their results as `tool` messages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall>,
 }
 
 /// Tokens, in the form of chat completions.
@@ -127,7 +135,11 @@ pub(crate) async fn models(visit: Visit) -> Result<Json<ModelList>, ApiError> {
     if !names.iter().any(|name| name == "agent:default") {
         names.insert(0, "agent:default".to_owned());
     }
+    let app = visit.app();
+    let aliases = &app.setup().config().gateway.aliases;
+    names.extend(aliases.keys().cloned());
     let is_usable = |name: &String| {
+        let name = aliases.get(name).map_or_else(|| name.clone(), |agent| format!("agent:{agent}"));
         let agent = name.strip_prefix("agent:").and_then(|name| AgentId::new(name).ok());
         agent.is_some_and(|agent| visit.visitor().may_use(&agent).is_ok())
     };
@@ -136,22 +148,11 @@ pub(crate) async fn models(visit: Visit) -> Result<Json<ModelList>, ApiError> {
     Ok(Json(ModelList { object: "list", data: names.into_iter().map(card).collect() }))
 }
 
-/// Refuses tools of a client: the agent calls its own.
-pub(crate) fn refuse_tools(tools: &[Value]) -> Result<(), ApiError> {
-    if tools.is_empty() {
-        return Ok(());
-    }
-    let what = "tools of the client are not taken: the agent has its own";
-    Err(ApiError::new(StatusCode::BAD_REQUEST, "unsupported", what)
-        .hint("leave `tools` out; `allowed_tools` narrows the agent's"))
-}
-
 pub(crate) async fn create(
     visit: Visit,
     headers: HeaderMap,
     Body(completion): Body<Completion>,
 ) -> Result<Replied<Completed>, ApiError> {
-    refuse_tools(&completion.tools)?;
     if completion.n.is_some_and(|n| n != 1) {
         return Err(ApiError::invalid("`n` can be 1 alone"));
     }
@@ -160,6 +161,7 @@ pub(crate) async fn create(
         session: session_in(&headers)?,
         allowed_tools: completion.allowed_tools.as_deref(),
         messages: &completion.messages,
+        tools: client_tools::of_chat(completion.tools, completion.tool_choice.as_ref())?,
     };
     let answering = ask(&visit, question).await?;
     let head = answering.head();
@@ -178,15 +180,17 @@ const fn finish_reason(ended: Ended) -> &'static str {
     match ended {
         Ended::Stop => "stop",
         Ended::Limit => "length",
+        Ended::Called => "tool_calls",
     }
 }
 
 /// Returns the complete answer.
 async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
-    let mut content = String::new();
+    let (mut content, mut tool_calls) = (String::new(), Vec::new());
     let ended = loop {
         match answering.next().await {
             Told::Words(words) => content.push_str(&words),
+            Told::Handed(call) => tool_calls.push(call),
             Told::Call { .. } | Told::Result { .. } => {}
             Told::End(ended) => break ended,
             Told::Failed(why) => {
@@ -194,7 +198,8 @@ async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
             }
         }
     };
-    let message = Answered { role: "assistant", content, refusal: None };
+    let content = (tool_calls.is_empty() || !content.is_empty()).then_some(content);
+    let message = Answered { role: "assistant", content, refusal: None, tool_calls };
     let choice = Choice { index: 0, message, finish_reason: finish_reason(ended), logprobs: None };
     let completion = ChatCompletion {
         id: id(&answering),
@@ -207,15 +212,6 @@ async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
     Ok(Json(completion).into_response())
 }
 
-/// The stage of a stream.
-enum Stage {
-    Begin,
-    Words,
-    Usage,
-    Done,
-    Over,
-}
-
 fn chunk(answering: &Answering, delta: &Value, finish: Option<&str>) -> Value {
     json!({
         "id": id(answering), "object": "chat.completion.chunk", "created": answering.created,
@@ -224,43 +220,88 @@ fn chunk(answering: &Answering, delta: &Value, finish: Option<&str>) -> Value {
     })
 }
 
+/// An answer that is streamed.
+struct Streaming {
+    answering: Answering,
+    options: StreamOptions,
+    /// The number of calls that were handed to the client.
+    handed: usize,
+    /// Events that wait to be sent.
+    waiting: VecDeque<Event>,
+    is_over: bool,
+}
+
+impl Streaming {
+    fn send(&mut self, value: &Value) {
+        self.waiting.push_back(Event::default().data(value.to_string()));
+    }
+
+    fn delta(&mut self, delta: &Value) {
+        let chunk = chunk(&self.answering, delta, None);
+        self.send(&chunk);
+    }
+
+    /// Takes the next item of the run.
+    async fn advance(&mut self) {
+        match self.answering.next().await {
+            Told::Words(words) => self.delta(&json!({ "content": words })),
+            Told::Handed(call) => self.hand_over(&call),
+            Told::End(ended) => {
+                let last = chunk(&self.answering, &json!({}), Some(finish_reason(ended)));
+                self.send(&last);
+                if self.options.include_usage {
+                    let mut chunk = chunk(&self.answering, &json!({}), None);
+                    chunk["choices"] = json!([]);
+                    chunk["usage"] = json!(ChatUsage::from(self.answering.usage().await));
+                    self.send(&chunk);
+                }
+                self.end();
+            }
+            Told::Failed(why) => {
+                let error =
+                    json!({ "message": why, "type": "server_error", "param": null, "code": "run_failed" });
+                self.send(&json!({ "error": error }));
+                self.end();
+            }
+            // Calls are the agent's own affair here.
+            Told::Call { .. } | Told::Result { .. } => {
+                self.waiting.push_back(Event::default().comment("a call"));
+            }
+        }
+    }
+
+    /// Sends a call in two deltas, as a client expects them: its name, then its arguments.
+    fn hand_over(&mut self, call: &ToolCall) {
+        let index = self.handed;
+        self.handed += 1;
+        let mut named = json!(call);
+        named["index"] = index.into();
+        named["function"]["arguments"] = "".into();
+        self.delta(&json!({ "tool_calls": [named] }));
+        let arguments = json!({ "index": index, "function": { "arguments": call.function.arguments } });
+        self.delta(&json!({ "tool_calls": [arguments] }));
+    }
+
+    fn end(&mut self) {
+        self.waiting.push_back(Event::default().data("[DONE]"));
+        self.is_over = true;
+    }
+}
+
 /// Streams the answer.
 fn streamed(answering: Answering, options: StreamOptions) -> Response {
-    let events = unfold((answering, Stage::Begin), move |(mut answering, stage)| async move {
-        let (value, stage) = match stage {
-            Stage::Begin => {
-                (chunk(&answering, &json!({ "role": "assistant", "content": "" }), None), Stage::Words)
+    let mut streaming = Streaming { answering, options, handed: 0, waiting: VecDeque::new(), is_over: false };
+    streaming.delta(&json!({ "role": "assistant", "content": "" }));
+    let events = unfold(streaming, |mut streaming| async move {
+        loop {
+            if let Some(event) = streaming.waiting.pop_front() {
+                return Some((Ok::<Event, Infallible>(event), streaming));
             }
-            Stage::Words => match answering.next().await {
-                Told::Words(words) => (chunk(&answering, &json!({ "content": words }), None), Stage::Words),
-                Told::End(ended) => {
-                    let next = if options.include_usage { Stage::Usage } else { Stage::Done };
-                    (chunk(&answering, &json!({}), Some(finish_reason(ended))), next)
-                }
-                Told::Failed(why) => {
-                    let error = json!({ "message": why, "type": "server_error", "param": null, "code": "run_failed" });
-                    (json!({ "error": error }), Stage::Done)
-                }
-                // Calls are the agent's own affair here.
-                Told::Call { .. } | Told::Result { .. } => (Value::Null, Stage::Words),
-            },
-            Stage::Usage => {
-                let mut chunk = chunk(&answering, &json!({}), None);
-                chunk["choices"] = json!([]);
-                chunk["usage"] = json!(ChatUsage::from(answering.usage().await));
-                (chunk, Stage::Done)
+            if streaming.is_over {
+                return None;
             }
-            Stage::Done => {
-                let done = Event::default().data("[DONE]");
-                return Some((Ok::<Event, Infallible>(done), (answering, Stage::Over)));
-            }
-            Stage::Over => return None,
-        };
-        let event = match value.is_null() {
-            true => Event::default().comment("a call"),
-            false => Event::default().data(value.to_string()),
-        };
-        Some((Ok(event), (answering, stage)))
+            streaming.advance().await;
+        }
     });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }

@@ -4,7 +4,9 @@
 //! run. The agent makes the calls here, not the client, so they are shown as `mcp_call` items, which clients
 //! know as calls made by the server.
 
+mod input;
 mod stored;
+mod view;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,27 +14,26 @@ use std::convert::Infallible;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use clawsmith::store::{JobFilter, Tokens};
+use clawsmith::store::JobFilter;
 use clawsmith::{CallId, JobId};
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::answering::{
-    Answering, Content, ContentPart, Ended, ImageUrl, Question, Said, Told, ask, session_in,
-};
+use self::input::Given;
+use self::view::{Incomplete, OutputItem, OutputText, ResponseFault, ResponseView, call_item, message_item};
+use crate::answering::{Answering, Ended, Told};
 use crate::api::{Body, Json, Output, Replied, Visit};
-use crate::completions::refuse_tools;
+use crate::client_tools::{self, ResponseTool, ToolCall};
 use crate::error::ApiError;
 use crate::openapi::{Operation, Schemas};
+use crate::question::{Content, Question, Said, ask, session_in};
 
 pub(crate) use self::stored::get;
 
 /// The start of a response's id, before that of its run.
 const PREFIX: &str = "resp_";
-/// The server label of calls.
-const LABEL: &str = "clawsmith";
 
 /// A request. Settings that an agent decides by itself (temperature and the like) are accepted and ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -48,9 +49,11 @@ pub(crate) struct Create {
     /// Send the answer as it comes, as server-sent events.
     #[serde(default)]
     stream: bool,
-    /// Tools of the client, which are refused: the agent has its own.
+    /// Tools that the client makes itself, beside the agent's own: functions, under names that are none of the agent's.
     #[serde(default)]
-    tools: Vec<Value>,
+    tools: Vec<ResponseTool>,
+    /// `auto`, `none`, `required`, or a function of `tools`.
+    tool_choice: Option<Value>,
     /// The only tools to offer, of those that the agent has.
     allowed_tools: Option<Vec<String>>,
     /// Return before the answer is complete; not supported.
@@ -59,204 +62,6 @@ pub(crate) struct Create {
     /// Metadata of the client, returned unchanged.
     #[serde(default)]
     metadata: Map<String, Value>,
-}
-
-/// A text, or messages.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum Given {
-    Text(String),
-    Items(Vec<Item>),
-}
-
-/// A message.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Item {
-    /// `message`.
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    role: Option<String>,
-    content: Option<ItemContent>,
-}
-
-/// A text, or texts and images.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum ItemContent {
-    Text(String),
-    Parts(Vec<ItemPart>),
-}
-
-/// A text or an image.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ItemPart {
-    /// `input_text`, `output_text` or `input_image`.
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-    /// A data URL.
-    image_url: Option<String>,
-}
-
-impl Item {
-    fn said(self) -> Result<Said, ApiError> {
-        let kind = self.kind.as_deref().unwrap_or("message");
-        if kind != "message" {
-            let kind: String = kind.chars().take(50).collect();
-            return Err(ApiError::invalid(format!("an item of the type `{kind}` is not taken here"))
-                .hint("send messages; calls are made by the agent, and their results are not the client's"));
-        }
-        let content = self.content.map(|content| match content {
-            ItemContent::Text(text) => Content::Text(text),
-            ItemContent::Parts(parts) => Content::Parts(parts.into_iter().map(ItemPart::part).collect()),
-        });
-        Ok(Said { role: self.role.unwrap_or_else(|| "user".to_owned()), content })
-    }
-}
-
-impl ItemPart {
-    fn part(self) -> ContentPart {
-        let kind = match self.kind.as_str() {
-            "input_text" | "output_text" => "text".to_owned(),
-            "input_image" => "image_url".to_owned(),
-            _ => self.kind,
-        };
-        ContentPart { kind, text: self.text, image_url: self.image_url.map(|url| ImageUrl { url }) }
-    }
-}
-
-/// A response.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct ResponseView {
-    id: String,
-    object: &'static str,
-    created_at: u64,
-    /// `queued`, `in_progress`, `completed`, `incomplete`, `cancelled` or `failed`.
-    status: &'static str,
-    model: String,
-    /// The agent's messages and calls.
-    output: Vec<OutputItem>,
-    previous_response_id: Option<String>,
-    instructions: Option<String>,
-    metadata: Map<String, Value>,
-    error: Option<ResponseFault>,
-    incomplete_details: Option<Incomplete>,
-    usage: Option<ResponseUsage>,
-    parallel_tool_calls: bool,
-    tool_choice: &'static str,
-    tools: Vec<Value>,
-    temperature: Option<f64>,
-    top_p: Option<f64>,
-    store: bool,
-}
-
-impl ResponseView {
-    /// A response that has just begun.
-    fn new(id: String, created_at: u64, model: String) -> Self {
-        Self {
-            id,
-            object: "response",
-            created_at,
-            status: "in_progress",
-            model,
-            output: Vec::new(),
-            previous_response_id: None,
-            instructions: None,
-            metadata: Map::new(),
-            error: None,
-            incomplete_details: None,
-            usage: None,
-            parallel_tool_calls: true,
-            tool_choice: "auto",
-            tools: Vec::new(),
-            temperature: None,
-            top_p: None,
-            store: true,
-        }
-    }
-}
-
-/// A failed response's error.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct ResponseFault {
-    code: &'static str,
-    message: String,
-}
-
-/// The limit that ended a response.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Incomplete {
-    reason: &'static str,
-}
-
-/// A message or a call of the agent.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum OutputItem {
-    /// A message.
-    Message { id: String, role: &'static str, status: &'static str, content: Vec<OutputText> },
-    /// A call that the agent made.
-    McpCall {
-        id: String,
-        server_label: &'static str,
-        name: String,
-        /// The arguments, as JSON text.
-        arguments: String,
-        output: Option<String>,
-        error: Option<String>,
-        status: &'static str,
-    },
-}
-
-/// The text of a message.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct OutputText {
-    /// Always `output_text`.
-    r#type: &'static str,
-    text: String,
-    annotations: Vec<Value>,
-    logprobs: Vec<Value>,
-}
-
-impl OutputText {
-    fn new(text: &str) -> Self {
-        Self { r#type: "output_text", text: text.to_owned(), annotations: Vec::new(), logprobs: Vec::new() }
-    }
-}
-
-/// Tokens, in the form of responses.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct ResponseUsage {
-    input_tokens: u64,
-    input_tokens_details: Cached,
-    output_tokens: u64,
-    output_tokens_details: Reasoning,
-    total_tokens: u64,
-}
-
-/// Tokens from a cache.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Cached {
-    cached_tokens: u64,
-}
-
-/// Tokens of reasoning, which are not counted separately.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-struct Reasoning {
-    reasoning_tokens: u64,
-}
-
-impl From<Tokens> for ResponseUsage {
-    fn from(used: Tokens) -> Self {
-        let input_tokens = used.input + used.cache_read + used.cache_write;
-        Self {
-            input_tokens,
-            input_tokens_details: Cached { cached_tokens: used.cache_read },
-            output_tokens: used.output,
-            output_tokens_details: Reasoning { reasoning_tokens: 0 },
-            total_tokens: input_tokens + used.output,
-        }
-    }
 }
 
 /// The answers to a request.
@@ -276,7 +81,6 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(create): Body<Create>,
 ) -> Result<Replied<Responded>, ApiError> {
-    refuse_tools(&create.tools)?;
     if create.background {
         return Err(ApiError::invalid("`background` is not taken here")
             .hint("leave it out, or send the message by `/v1/ws` and follow the session"));
@@ -285,16 +89,14 @@ pub(crate) async fn create(
         Some(id) => Some(session_after(&visit, id).await?),
         None => session_in(&headers)?,
     };
-    let mut messages = match create.input {
-        Given::Text(text) => vec![Said { role: "user".to_owned(), content: Some(Content::Text(text)) }],
-        Given::Items(items) => items.into_iter().map(Item::said).collect::<Result<Vec<Said>, ApiError>>()?,
-    };
+    let mut messages = create.input.said()?;
     if let Some(instructions) = &create.instructions {
         let content = Some(Content::Text(instructions.clone()));
-        messages.insert(0, Said { role: "developer".to_owned(), content });
+        messages.insert(0, Said { role: "developer".to_owned(), content, ..Said::default() });
     }
     let allowed_tools = create.allowed_tools.as_deref();
-    let question = Question { model: &create.model, session, allowed_tools, messages: &messages };
+    let tools = client_tools::of_responses(&create.tools, create.tool_choice.as_ref())?;
+    let question = Question { model: &create.model, session, allowed_tools, messages: &messages, tools };
     let answering = ask(&visit, question).await?;
     let head = answering.head();
     let id = format!("{PREFIX}{}", answering.run);
@@ -302,6 +104,8 @@ pub(crate) async fn create(
         previous_response_id: create.previous_response_id,
         instructions: create.instructions,
         metadata: create.metadata,
+        tools: create.tools,
+        tool_choice: create.tool_choice.unwrap_or_else(|| "auto".into()),
         ..ResponseView::new(id, answering.created, answering.model.clone())
     };
     let responding =
@@ -387,12 +191,13 @@ impl Responding {
         match self.answering.next().await {
             Told::Words(words) => self.words(&words),
             Told::Call { id, tool, args } => self.call(id, tool, args),
-            Told::Result { id, text, failed } => self.result(id, text, failed),
+            Told::Result { id, text, failed } => self.result(id, &text, failed),
+            Told::Handed(call) => self.hand_over(call),
             Told::End(ended) => {
                 self.message_done();
                 self.view.usage = Some(self.answering.usage().await.into());
                 let kind = match ended {
-                    Ended::Stop => ("completed", "response.completed"),
+                    Ended::Stop | Ended::Called => ("completed", "response.completed"),
                     Ended::Limit => {
                         self.view.incomplete_details = Some(Incomplete { reason: "max_output_tokens" });
                         ("incomplete", "response.incomplete")
@@ -476,40 +281,41 @@ impl Responding {
 
     fn call(&mut self, id: CallId, name: String, arguments: String) {
         self.message_done();
-        let (at, id) = (self.view.output.len(), call_item(id));
-        let item = OutputItem::McpCall {
-            id: id.clone(),
-            server_label: LABEL,
-            name,
-            arguments: arguments.clone(),
-            output: None,
-            error: None,
-            status: "in_progress",
-        };
+        let at = self.view.output.len();
+        let item = OutputItem::begun(id, name, arguments.clone());
         self.tell("response.output_item.added", json!({ "output_index": at, "item": item }));
         self.view.output.push(item);
+        let id = call_item(id);
         self.tell("response.mcp_call.in_progress", json!({ "item_id": id, "output_index": at }));
         let arguments = json!({ "item_id": id, "output_index": at, "arguments": arguments });
         self.tell("response.mcp_call_arguments.done", arguments);
     }
 
-    fn result(&mut self, call: CallId, text: String, failed: bool) {
-        let id = call_item(call);
-        let is_it = |item: &OutputItem| matches!(item, OutputItem::McpCall { id: of, .. } if *of == id);
-        let Some(at) = self.view.output.iter().position(is_it) else { return };
-        let OutputItem::McpCall { name, arguments, .. } = self.view.output[at].clone() else { return };
-        let (output, error) = if failed { (None, Some(text)) } else { (Some(text), None) };
-        let status = if failed { "failed" } else { "completed" };
-        let item = OutputItem::McpCall {
-            id: id.clone(),
-            server_label: LABEL,
-            name,
-            arguments,
-            output,
-            error,
-            status,
+    fn result(&mut self, call: CallId, text: &str, failed: bool) {
+        let Some(at) = self.view.output.iter_mut().position(|item| item.end(call, text, failed)) else {
+            return;
         };
+        let Some(item) = self.view.output.get(at).cloned() else { return };
+        let (id, status) = (call_item(call), if failed { "failed" } else { "completed" });
         self.tell(&format!("response.mcp_call.{status}"), json!({ "item_id": id, "output_index": at }));
+        self.item_done(at, item);
+    }
+
+    /// Hands a call to the client.
+    fn hand_over(&mut self, call: ToolCall) {
+        self.message_done();
+        let (at, name, arguments) =
+            (self.view.output.len(), call.function.name.clone(), call.function.arguments.clone());
+        let item = OutputItem::handed(call);
+        let mut begun = json!(item);
+        (begun["arguments"], begun["status"]) = ("".into(), "in_progress".into());
+        let id = begun["id"].clone();
+        self.tell("response.output_item.added", json!({ "output_index": at, "item": begun }));
+        self.view.output.push(item.clone());
+        let delta = json!({ "item_id": id, "output_index": at, "delta": arguments });
+        self.tell("response.function_call_arguments.delta", delta);
+        let done = json!({ "item_id": id, "output_index": at, "name": name, "arguments": arguments });
+        self.tell("response.function_call_arguments.done", done);
         self.item_done(at, item);
     }
 }
@@ -517,12 +323,4 @@ impl Responding {
 fn unknown(id: &str) -> ApiError {
     let shown: String = id.chars().take(100).collect();
     ApiError::not_found(format!("there is no response `{shown}` of yours"))
-}
-
-fn message_item(run: JobId, at: usize) -> String {
-    format!("msg_{run}_{at}")
-}
-
-fn call_item(call: CallId) -> String {
-    format!("mcp_{call}")
 }

@@ -31,7 +31,7 @@ pub use connection::{ConnectionState, ServerReport};
 pub use error::McpError;
 pub use http::request::Parts;
 pub use hub::{Hub, HubOptions};
-pub use name::tool_name;
+pub use name::{OWN_TOOLS, tool_name};
 pub use oauth::{LoginView, LoginWish};
 pub use secrets::{McpSecrets, SecretKind, secret_name};
 pub use serve::{

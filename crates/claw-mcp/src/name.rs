@@ -9,6 +9,9 @@ const LONGEST: usize = 64;
 /// The hexadecimal digits of the hash that distinguishes shortened names.
 const HASH: usize = 8;
 
+/// The names of our own tools for MCP servers, which no tool of a server takes.
+pub const OWN_TOOLS: [&str; 2] = ["mcp_resource_read", "mcp_prompt_get"];
+
 /// Returns the name by which models call a server's tool. The same tool always has the same name: an invalid
 /// or long one gets a hash of the original.
 pub fn tool_name(server: &McpServer, tool: &str) -> Result<ToolName, InvalidId> {
@@ -18,7 +21,7 @@ pub fn tool_name(server: &McpServer, tool: &str) -> Result<ToolName, InvalidId> 
     };
     let whole = format!("{prefix}{tool}");
     let plain: String = whole.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    if plain == whole && plain.len() <= LONGEST {
+    if plain == whole && plain.len() <= LONGEST && !OWN_TOOLS.contains(&whole.as_str()) {
         return ToolName::new(plain);
     }
     let hash = Digest::of(&(server.name.as_str(), tool)).to_string();
@@ -56,6 +59,14 @@ mod tests {
         assert_eq!(tool_name(&server("github"), "search-code").unwrap().as_str(), "mcp_github_search-code");
         let own = McpServer { prefix: Some("gh_".into()), ..server("github") };
         assert_eq!(tool_name(&own, "search").unwrap().as_str(), "gh_search");
+    }
+
+    #[test]
+    fn a_server_called_resource_does_not_take_the_name_of_our_tool() {
+        let name = tool_name(&server("resource"), "read").unwrap();
+        assert!(name.as_str().starts_with("mcp_resource_read_"), "{name}");
+        let own = McpServer { prefix: Some("mcp_".into()), ..server("github") };
+        assert!(!OWN_TOOLS.contains(&tool_name(&own, "prompt_get").unwrap().as_str()));
     }
 
     #[test]

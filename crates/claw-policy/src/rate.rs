@@ -20,7 +20,11 @@ const SLOTS: u64 = 13;
 /// Time after which any counted window is idle, wherever its clock was.
 pub const IDLE_AFTER: Duration = Duration::from_millis(2 * SLOTS * SLOT_MILLIS);
 
-/// Calls that one session may make in any 60 seconds; 0 means no limit.
+/// Sessions whose limits a user's calls may use up together, however many sessions the user names.
+pub const USER_SESSIONS: u16 = 8;
+
+/// Calls that one session may make in any 60 seconds; 0 means no limit. All sessions of a user together may make
+/// eight times as many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateConfig {
@@ -43,6 +47,17 @@ impl Default for RateConfig {
 impl RateConfig {
     /// No limit at all.
     pub const UNLIMITED: Self = Self { total: 0, light: 0, normal: 0, heavy: 0 };
+
+    /// The limits of all sessions of one user together: those of [`USER_SESSIONS`] sessions.
+    #[must_use]
+    pub const fn of_user(&self) -> Self {
+        Self {
+            total: self.total.saturating_mul(USER_SESSIONS),
+            light: self.light.saturating_mul(USER_SESSIONS),
+            normal: self.normal.saturating_mul(USER_SESSIONS),
+            heavy: self.heavy.saturating_mul(USER_SESSIONS),
+        }
+    }
 
     /// The limit of one class.
     pub const fn of(&self, cost: Cost) -> u16 {
@@ -75,9 +90,28 @@ pub enum LimitedBy {
     /// The session's limit for calls of one class.
     #[error("too many {} calls in this session", .0.name())]
     Class(Cost),
+    /// The limit for all calls of a user's sessions.
+    #[error("too many calls in all sessions of this user")]
+    User,
+    /// The limit for calls of one class of a user's sessions.
+    #[error("too many {} calls in all sessions of this user", .0.name())]
+    UserClass(Cost),
     /// Too many sessions are active to be counted.
     #[error("too many sessions are active")]
     Sessions,
+}
+
+impl Limited {
+    /// The same limit of all sessions of a user together.
+    #[must_use]
+    pub const fn of_user(mut self) -> Self {
+        self.by = match self.by {
+            LimitedBy::Session => LimitedBy::User,
+            LimitedBy::Class(cost) => LimitedBy::UserClass(cost),
+            by => by,
+        };
+        self
+    }
 }
 
 /// The recent calls of one session, by slot of time and class.

@@ -27,7 +27,9 @@ use claw_core::event::What;
 use claw_core::nearest::nearest;
 use claw_core::port::{ActiveSkills, Root};
 use claw_core::store::{Approval, CallContext, EntryEvent, Outcome, Record, StoreError};
-use claw_core::tool::{Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError};
+use claw_core::tool::{
+    Ask, Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError,
+};
 use claw_core::{CallId, JobId, RuleId, ToolName};
 use claw_policy::approval::{Judgement, Narrowing};
 use claw_policy::pipeline::Subject;
@@ -221,18 +223,18 @@ impl Executor {
             }
         };
         let tool = if offer.find(&name).is_some() { name } else { output::name(&name, &scrubber) };
-        let (outcome, took) = match end {
-            Ok((outcome, took)) => (outcome.map_err(CallError::Failed), took),
+        let (outcome, took, effects) = match end {
+            Ok((outcome, took, effects)) => (outcome.map_err(CallError::Failed), took, effects),
             Err(Refusal { waiting: Some(waiting), .. }) => {
-                (Err(CallError::Waiting(*waiting)), Duration::ZERO)
+                (Err(CallError::Waiting(*waiting)), Duration::ZERO, Effects::NONE)
             }
             Err(refusal) => {
                 let refusal = output::refusal(refusal, &scrubber);
                 self.note_refusal(offer, call, &tool, &refusal).await;
-                (Err(CallError::Refused(refusal)), Duration::ZERO)
+                (Err(CallError::Refused(refusal)), Duration::ZERO, Effects::NONE)
             }
         };
-        Reply { call, tool, outcome, notes, took }
+        Reply { call, tool, outcome, notes, took, effects }
     }
 
     /// Tells what a call would do and whether it may, as the road would decide it now: steps 1 to 5, without
@@ -283,8 +285,10 @@ impl Executor {
     fn limit(&self, offer: &Offer, cost: Cost) -> Result<(), Refusal> {
         let caller = offer.caller();
         let now = offer.0.registry.world().clock.now();
-        let key = (&caller.tenant, &caller.session);
-        self.0.limiter.load().check(&key, cost, now).map_err(|limited| Refusal {
+        let limiter = self.0.limiter.load();
+        let of_session = limiter.check(&(&caller.tenant, &caller.session), cost, now);
+        let of_user = || limiter.check_user(&(&caller.tenant, &caller.user), cost, now);
+        of_session.and_then(|()| of_user()).map_err(|limited| Refusal {
             retry_after: Some(limited.retry_after),
             ..Refusal::at(Step::Limit, limited.to_string())
         })
@@ -384,7 +388,7 @@ struct Authorised {
     built: Arc<Built>,
 }
 
-type Ended = (Result<Output, ToolError>, Duration);
+type Ended = (Result<Output, ToolError>, Duration, Effects);
 
 /// Effects and plan of a call, and the verdict on it.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -482,8 +486,23 @@ impl Trip<'_> {
         notes.extend(repairs.iter().map(|note| output::note(note, scrubber)));
         let judged = self.judge(&args, left, scrubber).await?;
         self.record(&judged, &args, scrubber).await?;
+        let effects = self.shown_effects(&judged);
         let ran = self.run(judged, args).await;
-        Ok(self.finish(ran, notes).await)
+        let (result, took) = self.finish(ran, notes).await;
+        Ok((result, took, effects))
+    }
+
+    /// The effects that the result can come from: those of the plan, and the network where a command of this call,
+    /// or an earlier one whose output is shown, may have reached it.
+    fn shown_effects(&self, judged: &Judged) -> Effects {
+        let runs = judged.analysis.has_commands();
+        let starts = judged.plan.asks.iter().any(|ask| matches!(ask, Ask::Script(_)));
+        let shows_earlier = self.tool.entry.meta.needs.contains(&Need::Processes) && !starts;
+        let is_open = runs && (judged.analysis.network || !judged.place.facts.sandboxed);
+        match shows_earlier || is_open {
+            true => judged.effects.and(Effects::of(&[Effect::Network])),
+            false => judged.effects,
+        }
     }
 
     /// Step 2: checks that the tool is in the offer and in the current decision, and which effects are left.
@@ -597,14 +616,16 @@ impl Trip<'_> {
     /// Step 7: runs the tool, over guarded ports and within its time limit; a panic is an error.
     async fn run(&self, judged: Judged, args: Value) -> Ran {
         let meta = &self.tool.entry.meta;
-        let secrets = Secrets::default();
+        let (secrets, settings) = (Secrets::default(), judged.analysis.prints_settings());
         let cancel = self.request.cancel.child_token();
         let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
-        let (progress, tail) = telling::scrubbed(self.executor, self.offer, &self.request, &secrets);
+        let (progress, tail) =
+            telling::scrubbed((self.executor, settings), self.offer, &self.request, &secrets);
         let Bounds { limit, grace } = self.bounds();
         let time = TimeLimit::new(limit);
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
+            settings,
             access: self.access(&judged.analysis),
             writes: judged.effects.has(Effect::Write),
             reads_only: self.with_approvals(claw_policy::approval::ApprovalConfig::denies_writing),
@@ -645,7 +666,7 @@ impl Trip<'_> {
     }
 
     /// Step 8: scrubs, caps, records the outcome and tells the listener.
-    async fn finish(&self, ran: Ran, notes: &mut Vec<String>) -> Ended {
+    async fn finish(&self, ran: Ran, notes: &mut Vec<String>) -> (Result<Output, ToolError>, Duration) {
         let (executor, call) = (self.executor, self.request.call);
         let tool = &self.tool.entry.meta.name;
         let goes_on = ran.result.as_ref().is_ok_and(|output| output.pending.is_some());
@@ -653,7 +674,7 @@ impl Trip<'_> {
             ran.grant.revoke();
         }
         let tenant = &self.offer.caller().tenant;
-        let scrubber = executor.0.scrubbers.for_call(tenant, &ran.secrets);
+        let scrubber = executor.0.scrubbers.for_call(tenant, &ran.secrets).for_settings(ran.grant.settings);
         if scrubber.withholds() {
             notes.push(WITHHELD.into());
         }

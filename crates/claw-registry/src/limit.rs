@@ -45,16 +45,32 @@ impl Limiter {
     /// Counts a call and lets it pass, or returns when to try again. `key` identifies the calls that are
     /// counted together: tenant and session.
     pub fn check<K: Hash + ?Sized>(&self, key: &K, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
+        self.check_with(&self.config, key, cost, now)
+    }
+
+    /// The same for all sessions of a user together: whoever names many sessions has not many rates.
+    pub fn check_user<K: Hash + ?Sized>(&self, key: &K, cost: Cost, now: UnixMillis) -> Result<(), Limited> {
+        // The key of a user never equals that of a session.
+        self.check_with(&self.config.of_user(), &("user", key), cost, now).map_err(Limited::of_user)
+    }
+
+    fn check_with<K: Hash + ?Sized>(
+        &self,
+        config: &RateConfig,
+        key: &K,
+        cost: Cost,
+        now: UnixMillis,
+    ) -> Result<(), Limited> {
         if self.config == RateConfig::UNLIMITED {
             return Ok(());
         }
         let key = self.hasher.hash_one(key);
         let mut shard = self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(window) = shard.windows.get_mut(&key) {
-            return window.check(&self.config, cost, now);
+            return window.check(config, cost, now);
         }
         shard.make_room(self.keys_per_shard, now)?;
-        shard.windows.entry(key).or_default().check(&self.config, cost, now)
+        shard.windows.entry(key).or_default().check(config, cost, now)
     }
 
     /// Number of sessions that are tracked.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use claw_core::port::UnixMillis;
-use claw_core::tool::{Output, ToolError};
+use claw_core::tool::{Effects, Output, ToolError};
 use claw_core::{ApprovalId, CallId, ToolName};
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub struct Reply {
     pub notes: Vec<String>,
     /// Run time of the tool.
     pub took: Duration,
+    /// The effects that the result can come from, by the plan of the call; none if it was refused.
+    pub effects: Effects,
 }
 
 /// The reason why a call has no output.

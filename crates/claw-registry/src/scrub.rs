@@ -12,7 +12,7 @@ use std::sync::Arc;
 use claw_core::image::Image;
 use claw_core::redact::{Redaction, Redactor, StreamRedactor};
 use claw_core::tool::Secrets;
-use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError};
+use claw_policy::scrub::{Scrubber, Stream, Value as SecretValue, ValueError, is_settings_file};
 use serde_json::Value;
 
 pub use self::scrubbers::Scrubbers;
@@ -50,9 +50,25 @@ impl CallScrubber {
         Arc::new(OutputRedactor(self))
     }
 
-    /// The text of a file as the tools show it, without its secrets.
-    pub fn file_text(&self, text: &str) -> String {
-        claw_core::text::mask(text, &self.for_output()).text
+    /// The same for the text of the file at `path`: in a configuration file more is secret.
+    #[must_use]
+    pub(crate) fn for_file(&self, path: &str) -> Self {
+        self.for_settings(is_settings_file(path))
+    }
+
+    /// The same for text that may be a configuration file's.
+    #[must_use]
+    pub(crate) fn for_settings(&self, settings: bool) -> Self {
+        let mut scrubber = self.clone();
+        if settings {
+            scrubber.scrubber = scrubber.scrubber.map(|scrubber| scrubber.for_settings());
+        }
+        scrubber
+    }
+
+    /// The text of the file at `path` as the tools show it, without its secrets.
+    pub fn file_text(&self, path: &str, text: &str) -> String {
+        claw_core::text::mask(text, &self.for_file(path).for_output()).text
     }
 
     /// Returns whether a person's image may be stored and sent; an image without its bytes passes.
@@ -66,7 +82,7 @@ impl CallScrubber {
     }
 
     /// Returns whether a text contains a known value, in any encoding that values are known by.
-    pub(crate) fn knows(&self, text: &str) -> bool {
+    pub fn knows(&self, text: &str) -> bool {
         self.scrubber.as_ref().is_none_or(|scrubber| scrubber.knows(text.as_bytes()))
     }
 
@@ -198,6 +214,10 @@ impl Redactor for OutputRedactor {
 
     fn find_before(&self, text: &[u8], end: usize, found: &mut Vec<Redaction>) {
         self.0.for_output().find_before(text, end, found);
+    }
+
+    fn find_in_file(&self, path: &str, text: &[u8], found: &mut Vec<Redaction>) {
+        self.0.for_file(path).for_output().find(text, found);
     }
 }
 

@@ -70,6 +70,7 @@ impl ApprovalTable {
         id: ApprovalId,
         answer: Answer,
     ) -> Result<Approval, StoreError> {
+        self.forget_values(tenant, answer.at);
         self.change(tenant, id, |row| {
             self.lapse(row, answer.at);
             if row.state != ApprovalState::Pending {
@@ -83,6 +84,19 @@ impl ApprovalTable {
             }
             Ok(())
         })
+    }
+
+    /// Expires answered requests for input whose values nobody took in time, and forgets the values.
+    fn forget_values(&self, tenant: &TenantId, now: UnixMillis) {
+        let (mut rows, mut values) = (self.rows(), self.values());
+        values.retain(|id, _| {
+            let Some(row) = rows.get_mut(id) else { return false };
+            let is_late = row.request.tenant == *tenant && row.request.expires <= now;
+            if is_late && row.state == ApprovalState::Approved {
+                row.state = ApprovalState::Expired;
+            }
+            !is_late
+        });
     }
 
     pub(crate) fn take_values(&self, tenant: &TenantId, id: ApprovalId) -> Option<Map<String, Value>> {

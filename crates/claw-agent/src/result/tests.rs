@@ -1,7 +1,7 @@
 use claw_core::CallId;
 use claw_core::message::{Args, Wanted};
 use claw_core::store::Outcome;
-use claw_core::tool::{Block, Effect, Group, Meta, Need};
+use claw_core::tool::{Block, Effect, Effects, Group, Meta, Need};
 use serde_json::json;
 
 use super::{after_a_crash, broken, is_from_outside, marked, plain};
@@ -41,7 +41,11 @@ fn a_mark_is_taken_off_as_it_was_put_on() {
 #[test]
 fn kept_results_are_from_outside_like_what_the_network_gives() {
     let reading = Meta::new("a", Group::Fs).effects(&[Effect::Read]);
-    assert!(!is_from_outside(&reading));
-    assert!(is_from_outside(&Meta::new("b", Group::Fs).effects(&[Effect::Read]).needs(&[Need::Artifacts])));
-    assert!(is_from_outside(&Meta::new("c", Group::Fs).effects(&[Effect::Network])));
+    let (local, network) = (Effects::of(&[Effect::Read]), Effects::of(&[Effect::Network]));
+    assert!(!is_from_outside(&reading, local));
+    let kept = Meta::new("b", Group::Fs).effects(&[Effect::Read]).needs(&[Need::Artifacts]);
+    assert!(is_from_outside(&kept, local));
+    let both = Meta::new("c", Group::Fs).effects(&[Effect::Read, Effect::Network]);
+    assert!(is_from_outside(&both, network));
+    assert!(!is_from_outside(&both, local), "the plan decides, not the most that the tool can do");
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::message::{Args, Part, Told, Turn, Wanted};
-use claw_core::store::{Outcome, Role};
+use claw_core::store::{Finish, Outcome, Parking, Role, RunEnd};
 use claw_core::tool::Progress;
 use claw_core::{CallId, MessageId, ToolName};
 use claw_registry::{Arguments, Offer, Reply, Request, Waiting};
 
-use super::Run;
+use super::{Run, Went};
 use crate::{Finding, RunError, result};
 
 /// The shortest timeout of a call, even if the run has less time left.
@@ -24,15 +24,38 @@ pub(super) type Waits = Vec<Waiting>;
 
 impl Run<'_> {
     /// Makes the calls, in order; each gets one result. Stops at a call that waits for an approval: that call
-    /// and those after it stay open until the run is resumed.
+    /// and those after it stay open until the run is resumed. Calls of the client's tools stay open too.
     pub(super) async fn act(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
         let (within, beyond) = self.within_limit(calls);
+        let (_, within) = self.order.client.split(within);
         let waits = self.make(offer, within).await?;
         // A waiting call keeps those after it open.
         if waits.is_empty() {
             self.tell_beyond(&beyond).await?;
         }
         Ok(waits)
+    }
+
+    /// Ends or parks the run if its calls say so: some wait for an approval, or are the client's to make.
+    pub(super) async fn after_calls(&self, waits: &[Waiting]) -> Result<Option<Went>, RunError> {
+        if let Some(parking) = self.parking(waits) {
+            return Ok(Some(Went::Parked(parking)));
+        }
+        // Every other call has its result by now.
+        let is_handed = waits.is_empty() && !self.history.open_calls().is_empty();
+        if !is_handed || self.stopping.now.is_cancelled() {
+            return Ok(None);
+        }
+        self.finish(MessageId::new(), Finish::done(Vec::new()), RunEnd::Called).await?;
+        Ok(Some(Went::Ended))
+    }
+
+    /// Returns the wait for these approvals; `None` if there are none, or if the run is to end.
+    fn parking(&self, waits: &[Waiting]) -> Option<Parking> {
+        let until = waits.iter().map(|waiting| waiting.expires).min()?;
+        let approvals = waits.iter().map(|waiting| waiting.approval).collect();
+        let is_over = self.stopping.now.is_cancelled();
+        (!is_over).then(|| Parking { approvals, at: self.deployment.clock.now(), until })
     }
 
     /// Splits calls into those that the run may make and those beyond its limit.
@@ -56,6 +79,7 @@ impl Run<'_> {
     /// are reported and never repeated.
     pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<Waits, RunError> {
         let (open, beyond) = self.within_limit(open);
+        let (_, open) = self.order.client.split(open);
         let mut to_make = Vec::new();
         for wanted in open {
             match self.fate(&wanted).await? {
@@ -91,6 +115,7 @@ impl Run<'_> {
                 together.extend(calls.next());
             }
             let (made, waits) = self.made(offer, &together).await;
+            self.keep_offered(offer).await?;
             let told = self.watched(offer, made);
             if !told.is_empty() {
                 self.tell(told).await?;
@@ -113,6 +138,7 @@ impl Run<'_> {
         let early: Vec<Option<Told>> = calls.iter().map(early).collect();
         let requests = calls.iter().zip(&early).filter(|(_, early)| early.is_none());
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
+        let begun = self.begin();
         let mut replies = self.deployment.executor.execute_batch(offer, requests).await.into_iter();
         self.count_uses(offer, replies.as_slice());
         // Followers get the events of calls before their results.
@@ -123,6 +149,9 @@ impl Run<'_> {
             if let Some(waiting) = reply.as_ref().and_then(Reply::waiting) {
                 waits.push(waiting);
                 continue;
+            }
+            if let (Some(begun), Some(reply)) = (&begun, &reply) {
+                self.trace_call(begun, wanted, reply);
             }
             let told = match (early, reply) {
                 (Some(told), _) => told,

@@ -30,7 +30,7 @@ impl Run<'_> {
 
     /// Asks the model. Stopping the run drops the request.
     pub(super) async fn think(&self, question: Question) -> Result<Thought, RunError> {
-        let ear = Listening::new(self);
+        let (ear, begun) = (Listening::new(self), self.begin());
         // A last answer may exceed the remaining time by a tenth of the limit.
         let left = self.time_left() + self.profile.limits.time() / 10;
         let mut is_late = false;
@@ -51,6 +51,7 @@ impl Run<'_> {
                 Err(error.into())
             }
             None => {
+                self.trace_answer(begun, None);
                 self.stopping
                     .check()
                     .inspect_err(|_| self.deployment.store.said(&self.owner(), id.into()))?;
@@ -64,7 +65,10 @@ impl Run<'_> {
     /// Sends a question to the model, with the images that its turns name.
     pub(super) async fn ask(&self, mut question: Question, ear: &dyn Ear) -> Result<Answer, ModelError> {
         images::load(&*self.deployment.store, &self.caller.tenant, &mut question.turns).await;
-        self.model.ask(&question, ear).await
+        let begun = self.begin();
+        let answer = self.model.ask(&question, ear).await;
+        self.trace_answer(begun, Some((&question, &answer)));
+        answer
     }
 }
 

@@ -204,7 +204,8 @@ pub(crate) fn deployment(
     let profiles = Arc::new(Profiles { common, ..Profiles::default() });
     let agents = Arc::new(claw_host::AgentResolver::default().over(Arc::clone(&store) as _));
     let model = Arc::new(Scripted::new("script", "test", script));
-    Deployment { store, executor, models: Arc::new(OneModel(model)), clock, chronicle, agents, profiles }
+    let models = Arc::new(OneModel(model));
+    Deployment { store, executor, models, clock, chronicle, agents, profiles, traces: None }
 }
 
 pub(crate) fn order() -> Order {
@@ -220,6 +221,7 @@ pub(crate) fn order() -> Order {
         asking: Asking::Impossible,
         budget: Budget::default(),
         narrowing: None,
+        client: Default::default(),
         hops: 0,
         untrusted: false,
     }

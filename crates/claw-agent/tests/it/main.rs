@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails loudly")]
 
 mod aborting;
+mod client_tools;
 mod compacting;
 mod ended;
 mod images;

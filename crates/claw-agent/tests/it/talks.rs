@@ -89,6 +89,7 @@ fn of(user: &str) -> Order {
         asking: Asking::Watched,
         budget: Budget::default(),
         narrowing: None,
+        client: Default::default(),
         hops: 0,
         untrusted: false,
     }

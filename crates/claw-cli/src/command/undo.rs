@@ -210,7 +210,11 @@ fn keep_newest(changes: &mut Vec<Change>, commands: &mut Vec<Entry>, limit: usiz
 fn place_of(new: &NewUndo, here: &Path) -> String {
     if let Some(CommandUndo { files, added, removed, .. }) = &new.command {
         let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
-        return format!("{} ({files}, +{added} -{removed})", shortened(&new.shown));
+        let place = match here.starts_with(&new.workspace) {
+            true => String::new(),
+            false => format!(" in {}", new.workspace),
+        };
+        return format!("{}{place} ({files}, +{added} -{removed})", shortened(&new.shown));
     }
     match here.starts_with(&new.workspace) || Path::new(&new.shown).is_absolute() {
         true => new.shown.clone(),

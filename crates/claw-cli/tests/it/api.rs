@@ -235,9 +235,10 @@ fn ids_of_another_tenant_lead_nowhere() {
             tried += 1;
         }
     }
-    // Lists have nothing of another tenant either.
+    // Lists have nothing of another tenant either. Streams do not end, so they are read elsewhere.
     for (method, path, _) in operations(&gateway) {
-        if method == "GET" && path.starts_with("/v1/") && !path.contains('{') && path != "/v1/ws" {
+        let is_stream = path == "/v1/ws" || path.ends_with("/events");
+        if method == "GET" && path.starts_with("/v1/") && !path.contains('{') && !is_stream {
             let answer = gateway.get(&path, &stranger);
             assert!(answer.status < 500, "{path}: {}", answer.body);
             for secret in ["secret of main", "of-main", "of_main", "OF_MAIN"] {

@@ -42,16 +42,27 @@ fn shows_every_key_and_who_set_it() {
 #[test]
 fn a_secret_in_settings_is_not_shown() {
     let home =
-        Home::with_config("[settings.web_search]\nkey = \"ghp_16C7e42F292c6912E7710c838347Ae178B4a\"\n");
+        Home::with_config("[settings.their_tool]\nkey = \"ghp_16C7e42F292c6912E7710c838347Ae178B4a\"\n");
     let ran = home.run(&["config", "show"]);
     assert!(ran.stdout.contains("[REDACTED]") && !ran.stdout.contains("ghp_"), "{}", ran.stdout);
 }
 
 #[test]
 fn a_setting_known_as_secret_by_its_key_is_not_shown() {
-    let home = Home::with_config("[settings.web_search]\npassword = \"hunter2hunter2\"\n");
+    let home = Home::with_config("[settings.their_tool]\npassword = \"hunter2hunter2\"\n");
     let ran = home.run(&["config", "show"]);
     assert!(ran.stdout.contains("[REDACTED]") && !ran.stdout.contains("hunter2"), "{}", ran.stdout);
+}
+
+#[test]
+fn refuses_a_setting_that_its_tool_does_not_read() {
+    let home = Home::with_config("[settings.web_fetch]\nblocks = [\"evil.example\"]\n");
+    let ran = home.run(&["config", "check"]);
+    assert_ne!(ran.code, 0, "a guard that is misspelt guards nothing");
+    let shown = ran.shown();
+    for part in ["`settings.web_fetch`", "no setting `blocks`", "did you mean `block`?"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
 }
 
 #[test]

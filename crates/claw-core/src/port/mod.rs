@@ -27,6 +27,7 @@ mod sessions;
 mod shell;
 mod skills;
 mod talks;
+mod traces;
 mod undo;
 mod web;
 
@@ -69,6 +70,7 @@ pub use shell::{
 };
 pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
 pub use talks::{Posted, Talk, TalkHost, TalkLine, TalkPage, Talks, Words};
+pub use traces::{Attribute, Span, SpanId, TraceId, Traces};
 pub use undo::{Change, CommandChange, Contents, UndoJournal};
 pub use web::{
     BadAddress, ExtractMode, FetchRequest, Freshness, SearchAnswer, SearchRequest, SearchResult, Surfer, Web,

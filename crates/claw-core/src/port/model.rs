@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::id::TenantId;
+use crate::id::{TenantId, ToolName};
 use crate::message::{Part, Turn};
 use crate::store::Tokens;
 use crate::tool::Spec;
@@ -115,13 +115,17 @@ pub struct Prompt {
 }
 
 /// The permission of a model to call tools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The model decides.
     #[default]
     Free,
     /// Tools may not be called; they stay in the request, so that caches hold.
     None,
+    /// A tool must be called.
+    Any,
+    /// This tool must be called.
+    Tool(ToolName),
 }
 
 /// Receives an answer while it streams. Must not block.

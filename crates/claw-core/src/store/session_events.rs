@@ -149,6 +149,8 @@ pub enum RunEnd {
     Limited,
     /// Someone stopped the run.
     Stopped,
+    /// The model called tools of the client, whose results come with its next message.
+    Called,
 }
 
 impl RunEnd {
@@ -158,6 +160,7 @@ impl RunEnd {
             Self::Answered => "answered",
             Self::Limited => "limited",
             Self::Stopped => "stopped",
+            Self::Called => "called",
         }
     }
 }

@@ -1,14 +1,14 @@
 //! A response that was made before: its run, as the session has it.
 
-use clawsmith::app::Error;
+use clawsmith::app::{Error, is_client_tool};
 use clawsmith::message::{Part, Turn};
 use clawsmith::store::{Circle, Job, JobState, Message, Role, UsageFilter};
 
-use super::{
-    LABEL, OutputItem, OutputText, PREFIX, ResponseFault, ResponseView, call_item, message_item, unknown,
-};
+use super::view::{OutputItem, OutputText, ResponseFault, ResponseView, message_item};
+use super::{PREFIX, unknown};
 use crate::answering::{Told, call_of};
 use crate::api::{Json, Path, Visit};
+use crate::client_tools::ToolCall;
 use crate::error::ApiError;
 use crate::sessions::{agent_in, own_run};
 
@@ -56,26 +56,16 @@ async fn output(visit: &Visit, job: &Job) -> Result<Vec<OutputItem>, ApiError> {
         }
         for told in turn.parts.iter().filter_map(call_of) {
             match told {
-                Told::Call { id, tool, args } => output.push(OutputItem::McpCall {
-                    id: call_item(id),
-                    server_label: LABEL,
-                    name: tool,
-                    arguments: args,
-                    output: None,
-                    error: None,
-                    status: "in_progress",
-                }),
-                Told::Result { id: call, text, failed } => {
+                Told::Call { id, tool, args } if is_client_tool(job, &tool) => {
+                    output.push(OutputItem::handed(ToolCall::new((job.new.id, id), tool, args)));
+                }
+                Told::Call { id, tool, args } => output.push(OutputItem::begun(id, tool, args)),
+                Told::Result { id, text, failed } => {
                     for item in &mut output {
-                        if let OutputItem::McpCall { id, output, error, status, .. } = item
-                            && *id == call_item(call)
-                        {
-                            *status = if failed { "failed" } else { "completed" };
-                            *(if failed { &mut *error } else { &mut *output }) = Some(text.clone());
-                        }
+                        item.end(id, &text, failed);
                     }
                 }
-                Told::Words(_) | Told::End(_) | Told::Failed(_) => {}
+                Told::Words(_) | Told::Handed(_) | Told::End(_) | Told::Failed(_) => {}
             }
         }
     }

@@ -51,7 +51,7 @@ pub fn search_tree(
     let prepared = Prepared::new(search)?;
     let mut looked = Looked::new(search.limit);
     for (full, entry) in wanted_files(tree, start, &search.within.path, &prepared.filter)? {
-        looked.look(entry.path, tree.read(&full).as_deref(), &prepared, redactor);
+        looked.look((&full, entry.path), tree.read(&full).as_deref(), &prepared, redactor);
     }
     Ok(looked.give())
 }
@@ -84,15 +84,15 @@ impl Looked {
         Self { collected: Collected::new(limit), searched: Searched::default() }
     }
 
-    /// Looks at a file; without bytes it could not be read.
+    /// Looks at a file, by its full path and the shown one; without bytes it could not be read.
     pub(super) fn look(
         &mut self,
-        path: String,
+        (full, path): (&str, String),
         bytes: Option<&[u8]>,
         prepared: &Prepared,
         redactor: &dyn Redactor,
     ) {
-        match bytes.map(|bytes| search_prepared(bytes, prepared, redactor)) {
+        match bytes.map(|bytes| search_prepared((full, bytes), prepared, redactor)) {
             None => self.searched.failed += 1,
             Some(None) => self.searched.binary += 1,
             Some(Some(hits)) => {

@@ -46,20 +46,24 @@ impl Prepared {
     }
 }
 
-/// Searches one text in memory, for bridges that do not keep files on a disk. `None` if the bytes are not
+/// Searches the text of one file in memory, for bridges that do not keep files on a disk. `None` if the bytes are not
 /// text.
 pub fn search_text(
-    bytes: &[u8],
+    (path, bytes): (&str, &[u8]),
     search: &Search,
     redactor: &dyn Redactor,
 ) -> Result<Option<Hits>, ToolError> {
-    Ok(search_prepared(bytes, &Prepared::new(search)?, redactor))
+    Ok(search_prepared((path, bytes), &Prepared::new(search)?, redactor))
 }
 
 /// Searches one text with a prepared search. `None` if the bytes are not text.
-pub fn search_prepared(bytes: &[u8], prepared: &Prepared, redactor: &dyn Redactor) -> Option<Hits> {
+pub fn search_prepared(
+    (path, bytes): (&str, &[u8]),
+    prepared: &Prepared,
+    redactor: &dyn Redactor,
+) -> Option<Hits> {
     let Prepared { search, pattern, .. } = prepared;
-    match Scanner::new(pattern, search, redactor, &NEVER).text(bytes, search.limit) {
+    match Scanner::new(pattern, search, redactor, &NEVER).text(path, bytes, search.limit) {
         Looked::Binary | Looked::TooLong => None,
         Looked::Text(hits) => Some(hits),
     }
@@ -79,6 +83,7 @@ pub(super) fn search(
     let collected = Mutex::new(Collected::new(search.limit));
     let searcher = || Searcher {
         reach: &reach,
+        start: &search.within.path,
         scanner: Scanner::new(pattern, search, &**redactor, stop),
         collected: &collected,
         searched: Searched::default(),
@@ -109,6 +114,8 @@ pub(super) fn search(
 /// Searches files on one thread.
 struct Searcher<'a> {
     reach: &'a Reach,
+    /// The path that the search starts at.
+    start: &'a str,
     scanner: Scanner<'a>,
     collected: &'a Mutex<Collected>,
     searched: Searched,
@@ -137,7 +144,8 @@ fn open(reach: &Reach, came: &Came<'_>) -> Option<std::fs::File> {
 impl Searcher<'_> {
     fn look(&mut self, file: &mut std::fs::File, path: &str) {
         let wanted = self.collected.lock().unwrap_or_else(PoisonError::into_inner).wanted(path);
-        match self.scanner.file(file, wanted) {
+        let named = if path.is_empty() { self.start } else { path };
+        match self.scanner.file(named, file, wanted) {
             Err(_) | Ok(Looked::TooLong) => self.searched.failed += 1,
             Ok(Looked::Binary) => self.searched.binary += 1,
             Ok(Looked::Text(mut hits)) => {

@@ -245,7 +245,12 @@ impl FsBridge for StoreFiles {
             let (prepared, redactor) = (Arc::clone(&prepared), Arc::clone(redactor));
             let look = move || {
                 for (full, shown) in named {
-                    looked.look(shown, contents.get(&full).map(Vec::as_slice), &prepared, &*redactor);
+                    looked.look(
+                        (&full, shown),
+                        contents.get(&full).map(Vec::as_slice),
+                        &prepared,
+                        &*redactor,
+                    );
                 }
                 looked
             };

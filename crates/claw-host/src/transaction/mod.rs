@@ -9,6 +9,7 @@
 
 mod entry;
 mod manifest;
+mod pin;
 mod scan;
 mod swap;
 mod tree;
@@ -28,6 +29,8 @@ use rustix::fs::FlockOperation;
 
 use self::entry::{Entry, Kind, Relative, Stamp};
 use self::manifest::{Directory, Manifest, Operation, State};
+use self::pin::Pinned;
+pub use self::pin::{JudgedProgram, identity};
 use self::scan::{Found, Scan, Within};
 use self::swap::{Roots, Swapped};
 
@@ -45,6 +48,8 @@ pub struct Transaction {
     workspace: PathBuf,
     /// Paths that the command is not shown, relative to the workspace.
     hidden: Vec<PathBuf>,
+    /// Copies that [`Transaction::pin`] put into the layer.
+    pinned: Vec<Pinned>,
     started: Stamp,
     found: Found,
     changes: Vec<FileChange>,
@@ -102,6 +107,7 @@ impl Transactions {
             path,
             workspace: workspace.to_owned(),
             hidden: hidden.iter().filter_map(within).collect(),
+            pinned: Vec::new(),
             started: Stamp(0, 0),
             found: Found::default(),
             changes: Vec::new(),
@@ -254,6 +260,20 @@ impl Transaction {
         Ok(())
     }
 
+    /// Puts copies of programs into the layer as they were judged, with the links that lead to them: the command
+    /// runs these, whatever somebody makes of the workspace's meanwhile. It can still replace them itself. Fails
+    /// with [`ErrorKind::Interrupted`] if one is another file by now.
+    pub fn pin(&mut self, programs: &[JudgedProgram]) -> io::Result<()> {
+        let (layer, workspace) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
+        for program in programs {
+            let sides = (layer.as_fd(), workspace.as_fd());
+            self.pinned.extend(pin::program(sides, &self.workspace, program)?);
+        }
+        tree::mirror(layer.as_fd(), workspace.as_fd())?;
+        self.started = Entry::of(&rustix::fs::fstat(&layer)?).changed;
+        Ok(())
+    }
+
     /// Makes a layer over another directory, which is discarded with this one. Returns its upper directory and the one
     /// that overlayfs works in.
     pub fn beside(&self, name: &str, over: &Path) -> io::Result<(PathBuf, PathBuf)> {
@@ -270,7 +290,13 @@ impl Transaction {
     pub fn read(&mut self) -> io::Result<()> {
         let (upper, lower) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
         let layer = upper.as_fd();
-        let mut scan = Scan { layer, started: self.started, hidden: &self.hidden, found: Found::default() };
+        let mut scan = Scan {
+            layer,
+            started: self.started,
+            hidden: &self.hidden,
+            pinned: &self.pinned,
+            found: Found::default(),
+        };
         scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), Within::default())?;
         self.found = scan.found;
         self.changes = changes(&self.found.operations, &self.found.directories);

@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::entry::{self, Entry, Kind, Relative, Stamp};
 use super::manifest::{Directory, Operation};
+use super::pin::Pinned;
 
 /// Reads the upper directory of a layer against the workspace below it.
 pub(super) struct Scan<'a> {
@@ -18,6 +19,8 @@ pub(super) struct Scan<'a> {
     pub(super) started: Stamp,
     /// Paths that the command was not shown: it neither replaces nor deletes them.
     pub(super) hidden: &'a [PathBuf],
+    /// Copies that were there before the command; one that it left alone is no change.
+    pub(super) pinned: &'a [Pinned],
     pub(super) found: Found,
 }
 
@@ -79,6 +82,9 @@ impl Scan<'_> {
     ) -> io::Result<()> {
         let Some(raw) = entry::find(upper, name)? else { return Ok(()) };
         let below = entry::find(lower, name)?;
+        if self.pinned.iter().any(|pinned| pinned.is(path, &raw)) {
+            return Ok(());
+        }
         if is_whiteout(&raw) {
             return if below.is_some() { self.deleted(lower, name, path, within.moved) } else { Ok(()) };
         }

@@ -93,6 +93,27 @@ pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &
     mirror(copy.as_fd(), below.as_fd())
 }
 
+/// Puts an entry at `path` of a layer, in copies of the directories that hold it in the workspace; none of them may
+/// be a link.
+pub(super) fn place(
+    (layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>),
+    path: &Path,
+    put: &mut dyn FnMut(BorrowedFd<'_>, &OsStr) -> io::Result<()>,
+) -> io::Result<()> {
+    let Some((first, rest)) = split(path) else { return Ok(()) };
+    if rest.as_os_str().is_empty() {
+        return put(layer, first);
+    }
+    let below = entry::open_directory(workspace, first)?;
+    match rustix::fs::mkdirat(layer, first, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let copy = entry::open_directory(layer, first)?;
+    place((copy.as_fd(), below.as_fd()), rest, put)?;
+    mirror(copy.as_fd(), below.as_fd())
+}
+
 fn split(path: &Path) -> Option<(&OsStr, &Path)> {
     let mut components = path.components();
     Some((components.next()?.as_os_str(), components.as_path()))

@@ -34,11 +34,16 @@ pub(super) fn body(wire: Anthropic, question: &Question, card: &ModelCard) -> Va
             mark(last);
         }
         body["tools"] = tools.into();
-        if question.choice == Choice::None {
-            body["tool_choice"] = json!({ "type": "none" });
+        match &question.choice {
+            Choice::Free => {}
+            Choice::None => body["tool_choice"] = json!({ "type": "none" }),
+            Choice::Any => body["tool_choice"] = json!({ "type": "any" }),
+            Choice::Tool(name) => body["tool_choice"] = json!({ "type": "tool", "name": name }),
         }
     }
-    let thinking = question.thinking.filter(|tokens| *tokens > 0 && may_think(&messages));
+    // Anthropic refuses to think about a call that is required.
+    let is_free = matches!(question.choice, Choice::Free | Choice::None);
+    let thinking = question.thinking.filter(|tokens| *tokens > 0 && is_free && may_think(&messages));
     match thinking {
         Some(_) if wire.adaptive => body["thinking"] = json!({ "type": "adaptive" }),
         Some(tokens) if output > LEAST_THINKING => {

@@ -30,8 +30,14 @@ pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
     }
     if !question.tools.is_empty() {
         body["tools"] = json!([{ "functionDeclarations": Dialect::Gemini.tools(&question.tools) }]);
-        if question.choice == Choice::None {
-            body["toolConfig"] = json!({ "functionCallingConfig": { "mode": "NONE" } });
+        let calling = match &question.choice {
+            Choice::Free => None,
+            Choice::None => Some(json!({ "mode": "NONE" })),
+            Choice::Any => Some(json!({ "mode": "ANY" })),
+            Choice::Tool(name) => Some(json!({ "mode": "ANY", "allowedFunctionNames": [name] })),
+        };
+        if let Some(calling) = calling {
+            body["toolConfig"] = json!({ "functionCallingConfig": calling });
         }
     }
     body

@@ -19,8 +19,13 @@ pub(super) fn body(quirks: &OpenAi, question: &Question, card: &ModelCard) -> Va
     }
     if !question.tools.is_empty() {
         body["tools"] = quirks.dialect.tools(&question.tools).into();
-        if question.choice == Choice::None {
-            body["tool_choice"] = "none".into();
+        match &question.choice {
+            Choice::Free => {}
+            Choice::None => body["tool_choice"] = "none".into(),
+            Choice::Any => body["tool_choice"] = "required".into(),
+            Choice::Tool(name) => {
+                body["tool_choice"] = json!({ "type": "function", "function": { "name": name } });
+            }
         }
     }
     let limit = if quirks.completion_tokens { "max_completion_tokens" } else { "max_tokens" };

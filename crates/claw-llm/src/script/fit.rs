@@ -135,7 +135,7 @@ impl When {
             })
             && self.offered.iter().all(offers)
             && !self.not_offered.iter().any(offers)
-            && self.may_call.is_none_or(|may| may == (question.choice == Choice::Free))
+            && self.may_call.is_none_or(|may| may == (question.choice != Choice::None))
             && self.image.is_none_or(|image| image == conversation.image);
         if !fine {
             return None;

@@ -2,7 +2,7 @@
 
 use claw_core::image::Image;
 use claw_core::message::{Args, Part, Seal, Told, Turn, Wanted};
-use claw_core::port::{Prompt, Question};
+use claw_core::port::{Choice, Prompt, Question};
 use claw_core::store::Role;
 use claw_core::tool::Block;
 use claw_testkit::models::{Manners, ModelServer};
@@ -82,5 +82,36 @@ async fn a_request_of_each_provider() {
         let body = serde_json::to_string_pretty(&asked.body).unwrap();
         let page = format!("POST {}\n{}\n\n{body}", asked.path, headers.join("\n"));
         insta::assert_snapshot!(format!("{kind:?}").to_lowercase(), page);
+    }
+}
+
+#[tokio::test]
+async fn a_call_can_be_required() {
+    let name = tools()[0].name.clone();
+    for kind in KINDS {
+        for choice in [Choice::Any, Choice::Tool(name.clone())] {
+            let server = ModelServer::start("[[turn]]\ndo = [{ say = 'yes' }]", Manners::default()).await;
+            let asked = Question { choice: choice.clone(), ..question() };
+            ask_at(kind, &server, &asked).await.0.unwrap();
+            let body = server.asked().remove(0).body;
+            let is_any = choice == Choice::Any;
+            let (sent, expected) = match format!("{kind:?}").as_str() {
+                "Gemini" if is_any => {
+                    (&body["toolConfig"]["functionCallingConfig"], json!({ "mode": "ANY" }))
+                }
+                "Gemini" => {
+                    let named = json!({ "mode": "ANY", "allowedFunctionNames": [name] });
+                    (&body["toolConfig"]["functionCallingConfig"], named)
+                }
+                "Anthropic" => {
+                    assert!(body["thinking"].is_null(), "a required call excludes thinking: {body}");
+                    let named = json!({ "type": "tool", "name": name });
+                    (&body["tool_choice"], if is_any { json!({ "type": "any" }) } else { named })
+                }
+                _ if is_any => (&body["tool_choice"], json!("required")),
+                _ => (&body["tool_choice"], json!({ "type": "function", "function": { "name": name } })),
+            };
+            assert_eq!(*sent, expected, "{kind:?}");
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Watching a connection: its health, and the tools that its server lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::Control;
+use claw_core::tool::Digest;
 use claw_schema::validate::Validator;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, SubscriptionFilter};
@@ -34,6 +35,7 @@ const FREE_LISTINGS: u32 = 5;
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String> {
     let read = async {
         let (mut tools, mut cursor, mut bytes) = (BTreeMap::new(), None, 0);
+        let mut usable = HashSet::new();
         for _ in 0..MOST_PAGES {
             let mut params = PaginatedRequestParams::default();
             params.cursor = cursor.take();
@@ -58,9 +60,13 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Val
                 }
                 bytes += length;
                 // Checked once here, not whenever the tool is listed for a caller.
-                if let Err(error) = Validator::compile(&Value::Object((*tool.input_schema).clone())) {
-                    tracing::warn!(tool = %tool.name, "an MCP tool is left out: {error}");
-                    continue;
+                let schema = Digest::of(&tool.input_schema);
+                if !usable.contains(&schema) {
+                    if let Err(error) = Validator::compile(&Value::Object((*tool.input_schema).clone())) {
+                        tracing::warn!(tool = %tool.name, "an MCP tool is left out: {error}");
+                        continue;
+                    }
+                    usable.insert(schema);
                 }
                 tools.insert(tool.name.to_string(), definition);
             }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApprovalConfig, Circumstances, Judgement};
 use crate::program::{Route, as_script};
+use crate::scrub::is_settings_file;
 use crate::shell::{Argument, Decision, Finding, Invocation, RULES, Rules, Simple, Verdict, is_builtin};
 
 /// The commands that run if no rule denies them.
@@ -130,6 +131,11 @@ impl Analysis {
     /// Whether a command would run.
     pub fn has_commands(&self) -> bool {
         self.verdicts().next().is_some()
+    }
+
+    /// Returns whether a command prints a file that is known as configuration: `cat .env`.
+    pub fn prints_settings(&self) -> bool {
+        self.verdicts().flat_map(|verdict| &verdict.commands).any(prints_settings)
     }
 
     /// The same, as if remembered rules covered every command, or none.
@@ -281,6 +287,21 @@ fn only_reads(simple: &Simple) -> bool {
         }
         (program, _) => READERS.contains(&program),
     }
+}
+
+/// Programs that print files and can do more.
+const PRINTERS: &[&str] =
+    &["awk", "bat", "batcat", "gawk", "less", "mawk", "more", "rg", "sed", "sort", "strings", "uniq", "yq"];
+
+/// Returns whether a simple command prints a configuration file that it names.
+fn prints_settings(simple: &Simple) -> bool {
+    let Some((program, arguments)) = simple.argv.split_first() else { return false };
+    let program = program.known().and_then(|program| program.rsplit('/').next());
+    let prints = program.is_some_and(|name| {
+        let of_git = || arguments.iter().filter_map(Argument::known).any(|word| GIT_READERS.contains(&word));
+        READERS.contains(&name) || PRINTERS.contains(&name) || name == "git" && of_git()
+    });
+    prints && arguments.iter().any(|argument| is_settings_file(argument.to_string().trim_end_matches('*')))
 }
 
 fn unknown() -> Verdict {

@@ -176,6 +176,22 @@ fn publishing_a_skill_is_asked_about_unless_the_configuration_says_otherwise() {
 }
 
 #[test]
+fn a_command_that_prints_a_configuration_file_is_known() {
+    for text in [
+        "cat .env",
+        "cd app && head -5 conf/my.cnf",
+        "grep -n pass *.yml",
+        "git show HEAD:.env",
+        "sed -n 1p a.ini",
+    ] {
+        assert!(analysis(&running(text)).prints_settings(), "{text}");
+    }
+    for text in ["cat main.rs", "cargo test --manifest-path Cargo.toml", "python3 app.py config.yaml", "ls"] {
+        assert!(!analysis(&running(text)).prints_settings(), "{text}");
+    }
+}
+
+#[test]
 fn a_program_that_can_write_a_file_runs_on_a_layer_whatever_its_options() {
     let access = |text: &str| analysis(&running(text)).access();
     for text in

@@ -1,4 +1,5 @@
-//! The forms in which a literal value occurs: as it is, in base64, percent-encoded, in hex, escaped for JSON.
+//! The forms in which a literal value occurs: as it is, in base64, percent-encoded, in hex, escaped for JSON, in
+//! UTF-16, and with other line breaks.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -11,8 +12,25 @@ const ESCAPED: [fn(char) -> bool; 4] =
 
 /// All forms of `secret`, each once.
 pub(super) fn forms(secret: &str) -> Vec<Vec<u8>> {
+    let mut forms = forms_of(secret);
+    // Editors, terminals and other systems write line breaks anew.
+    if secret.contains(['\r', '\n']) {
+        let lines = secret.replace("\r\n", "\n").replace('\r', "\n");
+        let trimmed = lines.trim_end_matches('\n').to_owned();
+        for other in [trimmed.replace('\n', "\r\n"), trimmed, lines.replace('\n', "\r\n"), lines] {
+            if other.len() >= super::dynamic::SHORTEST {
+                forms.extend(forms_of(&other));
+            }
+        }
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+fn forms_of(secret: &str) -> Vec<Vec<u8>> {
     let value = secret.as_bytes();
-    let mut forms = vec![value.to_vec()];
+    let mut forms = vec![value.to_vec(), utf16(secret, u16::to_le_bytes), utf16(secret, u16::to_be_bytes)];
     for digits in [LOWER, UPPER] {
         for escaped in ESCAPED {
             forms.extend(["/", "\\/"].map(|slash| json(secret, digits, escaped, slash).into_bytes()));
@@ -27,9 +45,14 @@ pub(super) fn forms(secret: &str) -> Vec<Vec<u8>> {
     for alphabet in [STANDARD, URL_SAFE] {
         forms.extend((0..3).map(|offset| base64(value, offset, alphabet)));
     }
-    forms.sort_unstable();
-    forms.dedup();
     forms
+}
+
+/// The value in UTF-16, without a zero byte at either end: text around it decides on those.
+fn utf16(secret: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    let form: Vec<u8> = secret.encode_utf16().flat_map(bytes).collect();
+    let form = form.strip_prefix(&[0]).unwrap_or(&form);
+    form.strip_suffix(&[0]).unwrap_or(form).to_vec()
 }
 
 /// The base64 characters that `value` alone determines when `offset` bytes precede it in its group of three.

@@ -34,9 +34,21 @@ pub(super) struct Pass {
     tail: Option<Tail>,
     /// The end, in this piece, of a redaction that an earlier piece began.
     continued: usize,
+    /// The text is a configuration file's.
+    settings: bool,
 }
 
 impl Pass {
+    /// A pass over a text, which may be a configuration file's.
+    pub(super) fn new(settings: bool) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// A new pass over a text of the same kind.
+    pub(super) fn same_kind(&self) -> Self {
+        Self::new(self.settings)
+    }
+
     /// Judges as much of `text` as is certain, or all of it if it is the `last` of its stream.
     ///
     /// `found` must be empty. Returns the end of an earlier piece's redaction if it continues in this one.
@@ -67,7 +79,7 @@ impl Pass {
                 self.judged = self.judged.max(limit);
                 return;
             };
-            let view = View::new(text, self.floor, candidate.at);
+            let view = View::new(text, self.floor, candidate.at).of_settings(self.settings);
             let by_literal = candidate.rule.and_then(|rule| rule.judge(&view, candidate.at));
             let secret = match by_literal {
                 None if candidate.run => rules::judge_run(&view, candidate.at),

@@ -17,6 +17,7 @@
 mod dynamic;
 mod encoding;
 mod engine;
+mod files;
 mod guess;
 mod prefilter;
 mod report;
@@ -39,6 +40,7 @@ use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 use dynamic::Dictionary;
 use engine::{LINE, Pass};
 
+pub use files::is_settings_file;
 pub use guess::Weakness;
 pub use report::Report;
 pub use stream::Stream;
@@ -53,6 +55,8 @@ pub fn kinds() -> &'static [(&'static str, &'static str)] {
 #[derive(Clone, Default)]
 pub struct Scrubber {
     dictionaries: Arc<[Arc<Dictionary>]>,
+    /// The text is a configuration file's.
+    settings: bool,
 }
 
 impl Scrubber {
@@ -69,7 +73,8 @@ impl Scrubber {
     /// This scrubber with more `values`; the compiled ones are shared, not copied.
     pub fn with_values(&self, values: impl IntoIterator<Item = Value>) -> Result<Self, ValueError> {
         let more = Dictionary::compile(values)?;
-        Ok(Self { dictionaries: self.dictionaries.iter().cloned().chain([Arc::new(more)]).collect() })
+        let dictionaries = self.dictionaries.iter().cloned().chain([Arc::new(more)]).collect();
+        Ok(Self { dictionaries, settings: self.settings })
     }
 
     /// This scrubber with all values of `other`; nothing is compiled or copied. It finds the same as a
@@ -77,12 +82,20 @@ impl Scrubber {
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (self.dictionaries.is_empty(), other.dictionaries.is_empty()) {
-            (true, _) => other.clone(),
-            (_, true) => self.clone(),
-            _ => {
-                Self { dictionaries: self.dictionaries.iter().chain(&*other.dictionaries).cloned().collect() }
-            }
+            (true, _) => Self { settings: self.settings || other.settings, ..other.clone() },
+            (_, true) => Self { settings: self.settings || other.settings, ..self.clone() },
+            _ => Self {
+                dictionaries: self.dictionaries.iter().chain(&*other.dictionaries).cloned().collect(),
+                settings: self.settings || other.settings,
+            },
         }
+    }
+
+    /// This scrubber for the text of a configuration file ([`is_settings_file`]): there the value of a
+    /// secret's key is redacted however plain it looks.
+    #[must_use]
+    pub fn for_settings(&self) -> Self {
+        Self { settings: true, ..self.clone() }
     }
 
     /// `text` without its secrets; borrowed if it has none.
@@ -107,7 +120,7 @@ impl Scrubber {
         let known = self.find_values(text);
         report.count(&known);
         let text = redact(text, &known);
-        let found = find_patterns(&text);
+        let found = find_patterns(&text, self.settings);
         report.count(&found);
         match (redact(&text, &found), &text) {
             (Cow::Owned(bytes), _) => Cow::Owned(bytes),
@@ -123,7 +136,7 @@ impl Scrubber {
 
     /// A stream that scrubs text piece by piece.
     pub fn stream(&self) -> Stream {
-        Stream::new(self.dictionaries.clone())
+        Stream::new(self.dictionaries.clone(), self.settings)
     }
 
     /// Memory use of the known values in bytes.
@@ -151,10 +164,10 @@ impl Redactor for Scrubber {
     fn find(&self, text: &[u8], found: &mut Vec<Redaction>) {
         let known = self.find_values(text);
         if known.is_empty() {
-            found.extend(find_patterns(text));
+            found.extend(find_patterns(text, self.settings));
             return;
         }
-        let patterns = find_patterns(&redact(text, &known));
+        let patterns = find_patterns(&redact(text, &known), self.settings);
         let back = patterns.into_iter().map(|found| Redaction {
             range: original(&known, found.range.start, Edge::Start)
                 ..original(&known, found.range.end, Edge::End),
@@ -168,7 +181,7 @@ impl Redactor for Scrubber {
         if let Some(piece) = text.get(..end.saturating_add(2 * LINE))
             && self.find_values(text).is_empty()
         {
-            let (mut pass, mut early) = (Pass::default(), Vec::new());
+            let (mut pass, mut early) = (Pass::new(self.settings), Vec::new());
             pass.advance(piece, false, &mut early);
             if pass.certain(piece) >= end {
                 found.extend(early);
@@ -177,11 +190,18 @@ impl Redactor for Scrubber {
         }
         self.find(text, found);
     }
+
+    fn find_in_file(&self, path: &str, text: &[u8], found: &mut Vec<Redaction>) {
+        match is_settings_file(path) {
+            true => self.for_settings().find(text, found),
+            false => self.find(text, found),
+        }
+    }
 }
 
-fn find_patterns(text: &[u8]) -> Vec<Redaction> {
+fn find_patterns(text: &[u8], settings: bool) -> Vec<Redaction> {
     let mut found = Vec::new();
-    Pass::default().advance(text, true, &mut found);
+    Pass::new(settings).advance(text, true, &mut found);
     found
 }
 

@@ -73,7 +73,11 @@ impl Reference {
             ],
             hex: Regex::new("(?-u)^[0-9A-Fa-f]{64,}").unwrap(),
             literals: rules::literals(),
-            values: values.iter().flat_map(|value| forms(value.as_bytes())).collect(),
+            values: values
+                .iter()
+                .flat_map(|value| of_line_breaks(value))
+                .flat_map(|value| all_forms(&value))
+                .collect(),
         }
     }
 
@@ -230,6 +234,34 @@ fn pgpass(text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
         tail: Tail::None,
         kind: "",
     })
+}
+
+/// A value with each kind of line break, and without those at its end.
+fn of_line_breaks(value: &str) -> Vec<String> {
+    if !value.contains(['\r', '\n']) {
+        return vec![value.to_owned()];
+    }
+    let lines = value.replace("\r\n", "\n").replace('\r', "\n");
+    let trimmed = lines.trim_end_matches('\n').to_owned();
+    let crlf = |text: &str| text.replace('\n', "\r\n");
+    let others = [crlf(&lines), crlf(&trimmed), lines, trimmed];
+    let others = others.into_iter().filter(|other| other.len() >= 6);
+    others.chain([value.to_owned()]).collect()
+}
+
+fn all_forms(value: &str) -> Vec<Vec<u8>> {
+    let mut all = forms(value.as_bytes());
+    for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let mut form: Vec<u8> = value.encode_utf16().flat_map(bytes).collect();
+        if form.first() == Some(&0) {
+            form.remove(0);
+        }
+        if form.last() == Some(&0) {
+            form.pop();
+        }
+        all.push(form);
+    }
+    all
 }
 
 /// All forms of a value, from the base64 crate and `format!`.

@@ -19,10 +19,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(dictionaries: Arc<[Arc<Dictionary>]>) -> Self {
+    pub(super) fn new(dictionaries: Arc<[Arc<Dictionary>]>, settings: bool) -> Self {
         Self {
             values: Values { dictionaries, text: Vec::new(), judged: 0, sent: 0, redacted: false },
-            patterns: Patterns::default(),
+            patterns: Patterns { text: Vec::new(), pass: Pass::new(settings), sent: 0 },
             passed: Vec::new(),
             report: Report::default(),
         }
@@ -66,7 +66,7 @@ impl Stream {
         // Text held back because of a known value is not even here.
         let tail = text.get(*sent..).unwrap_or_default();
         let mut found = Vec::new();
-        Pass::default().advance(tail, true, &mut found);
+        pass.same_kind().advance(tail, true, &mut found);
         if found.is_empty() && !pass.is_inside() && is_prompt(tail) { tail } else { &[] }
     }
 
@@ -154,7 +154,6 @@ impl Values {
 }
 
 /// The second stage: patterns of secrets.
-#[derive(Default)]
 struct Patterns {
     text: Vec<u8>,
     pass: Pass,

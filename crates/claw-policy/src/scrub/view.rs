@@ -75,6 +75,8 @@ pub(super) struct View<'t> {
     at: usize,
     lowest: usize,
     floor: Option<usize>,
+    /// The text is a configuration file's.
+    settings: bool,
     past_end: Cell<bool>,
 }
 
@@ -83,7 +85,17 @@ impl<'t> View<'t> {
     /// one.
     pub(super) fn new(text: &'t [u8], floor: Option<usize>, at: usize) -> Self {
         let lowest = at.saturating_sub(BEHIND).max(floor.unwrap_or(0));
-        Self { text, at, lowest, floor, past_end: Cell::new(false) }
+        Self { text, at, lowest, floor, settings: false, past_end: Cell::new(false) }
+    }
+
+    /// The same view of a text that may be a configuration file's.
+    pub(super) fn of_settings(self, settings: bool) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Returns whether the text is a configuration file's, by the name of its file.
+    pub(super) fn is_of_settings(&self) -> bool {
+        self.settings
     }
 
     /// Returns whether a look went past the end, so that more text could change the verdict.

@@ -13,7 +13,7 @@ use crate::{Executor, Offer};
 
 /// The call's progress, and its end: text that the stream holds back is sent when the call is over.
 pub(super) fn scrubbed(
-    executor: &Executor,
+    (executor, settings): (&Executor, bool),
     offer: &Offer,
     request: &Request,
     secrets: &Secrets,
@@ -21,7 +21,7 @@ pub(super) fn scrubbed(
     if request.progress.is_silent() && !executor.is_heard() {
         return (Progress::silent(), Tail(None));
     }
-    let scrubber = executor.0.scrubbers.for_tenant(&offer.caller().tenant);
+    let scrubber = executor.0.scrubbers.for_tenant(&offer.caller().tenant).for_settings(settings);
     let line = Arc::new(Line {
         executor: executor.clone(),
         offer: offer.clone(),

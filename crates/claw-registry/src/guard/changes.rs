@@ -414,7 +414,7 @@ async fn compare(pending: &dyn PendingChanges, scrubber: &CallScrubber) -> ((u64
         let is_of_git = change.path.components().any(|part| part.as_os_str() == ".git");
         if shown.len() < DIFF_BYTES && !is_of_git {
             let path = shown_path(&change.path);
-            let (old, new) = (scrubber.file_text(&old), scrubber.file_text(&new));
+            let (old, new) = (scrubber.file_text(&path, &old), scrubber.file_text(&path, &new));
             shown.push_str(&unified_diff(&path, &old, &new, DIFF_LINES));
         } else if !is_of_git {
             omitted += 1;

@@ -53,6 +53,8 @@ pub(crate) struct Grant {
     pub(crate) plan: Plan,
     /// The asks of the plan that lead to a program with credentials.
     pub(crate) logins: Vec<(Ask, ProgramRun)>,
+    /// A command prints a configuration file, so that more of its output is secret.
+    pub(crate) settings: bool,
     pub(crate) sights: Vec<Sight>,
     /// The tool's ceiling without the effects that the policy removed.
     pub(crate) effects: Effects,
@@ -245,6 +247,7 @@ fn context_to_look(
     let looking = Grant {
         plan: plan.clone(),
         logins: Vec::new(),
+        settings: false,
         sights: Vec::new(),
         effects,
         access,

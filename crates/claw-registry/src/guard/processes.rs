@@ -56,6 +56,7 @@ impl Processes for OwnProcesses {
         }
         let caller = self.offer.caller();
         let scrubber = self.executor.0.scrubbers.for_call(&caller.tenant, &self.grant.secrets);
+        let scrubber = scrubber.for_settings(self.grant.settings);
         let clock = &self.offer.0.registry.world().clock;
         let (shell, context) = (self.host.as_ref(), &self.context);
         let (command, scrub) = (scrubber.text(&script.text), Box::new(scrubber.saying()));

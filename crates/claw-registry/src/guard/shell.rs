@@ -155,6 +155,7 @@ impl GuardedShell {
         }
         if ran.dropped > 0 {
             let scrubber = self.executor.scrubbers().for_call(&self.tenant, &self.grant.secrets);
+            let scrubber = scrubber.for_settings(self.grant.settings);
             for printed in [&mut ran.output, &mut ran.errors] {
                 *printed = without_edges(printed, |text| scrubber.text(text));
             }

@@ -15,6 +15,21 @@ fn counts_each_tenant_and_session_for_itself() {
 }
 
 #[test]
+fn a_user_who_names_many_sessions_has_not_many_rates() {
+    let limiter = Limiter::new(RateConfig { heavy: 1, ..RateConfig::default() }, 1_000);
+    let call = |user: &str, session: u32| {
+        limiter.check(&("main", session), Cost::Heavy, NOW)?;
+        limiter.check_user(&("main", user), Cost::Heavy, NOW)
+    };
+    let passed = (0..100).filter(|session| call("eve", *session).is_ok()).count();
+    assert_eq!(passed, usize::from(claw_policy::rate::USER_SESSIONS));
+    let limited = call("eve", 100).unwrap_err();
+    assert_eq!(limited.by, LimitedBy::UserClass(Cost::Heavy));
+    assert!(limited.to_string().contains("in all sessions of this user"), "{limited}");
+    call("bob", 101).unwrap();
+}
+
+#[test]
 fn a_million_sessions_take_no_more_memory_than_the_cap() {
     let limiter = Limiter::new(RateConfig::default(), 10_000);
     // All at once: most are refused.

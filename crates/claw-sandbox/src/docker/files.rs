@@ -246,7 +246,8 @@ impl FsBridge for DockerFiles {
         searched.stopped |= walked.files > MOST_FILES as u64;
         let mut collected = Collected::new(search.limit);
         for (path, bytes) in done.fetched {
-            match bytes.map(|bytes| search_prepared(&bytes, &prepared, &**redactor)) {
+            let named = if path.is_empty() { search.within.path.clone() } else { path.clone() };
+            match bytes.map(|bytes| search_prepared((&named, &bytes), &prepared, &**redactor)) {
                 None => searched.failed += 1,
                 Some(None) => searched.binary += 1,
                 Some(Some(hits)) => {

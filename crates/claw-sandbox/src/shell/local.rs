@@ -367,6 +367,7 @@ impl LocalShell {
         };
         let unlayered = match unlayered {
             Ok(pending) => {
+                pending.pin(context).await?;
                 let mut layered = command.clone();
                 if let Some(confinement) = &mut layered.confinement {
                     confinement.reach.layer = Some(match dry_run {

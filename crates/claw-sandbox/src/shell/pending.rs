@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use claw_core::UndoId;
 use claw_core::port::{ChangeConflict, FileChange, HostRan, PendingChanges, Ran, RunContext};
-use claw_core::tool::ToolError;
+use claw_core::tool::{ErrorKind, Sight, Target, ToolError};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 use crate::{Discarded, Reach, WorkspaceLayer};
-use claw_host::transaction::{Conflict, Transaction, Transactions};
+use claw_host::transaction::{Conflict, JudgedProgram, Transaction, Transactions};
 
 /// A command's transaction. Dropping it discards the changes.
 pub(super) struct Pending {
@@ -68,6 +68,36 @@ impl Pending {
             refused: Vec::new(),
             kept_bytes: 0,
             transaction: Arc::new(Mutex::new(transaction)),
+        })
+    }
+
+    /// Puts the programs of the workspace that were judged into the layer, so that nobody can replace them between
+    /// the last look and the command. Those in directories that are written directly cannot be held so.
+    pub(super) async fn pin(&self, context: &RunContext) -> Result<(), ToolError> {
+        let is_direct = |path: &Path| self.mount.direct.iter().any(|direct| path.starts_with(direct));
+        let judged = |sight: &Sight| {
+            let Target::Program { name, directory } = &sight.target else { return None };
+            let path = PathBuf::from(sight.path.as_ref()?);
+            let named = match name.contains('/') {
+                true => context.workspace.join(directory).join(name),
+                false => path.clone(),
+            };
+            let is_inside = |path: &Path| path.starts_with(&context.workspace);
+            let is_held = (is_inside(&path) || is_inside(&named)) && !is_direct(&path) && !is_direct(&named);
+            is_held.then(|| JudgedProgram { named, path, identity: sight.identity.clone() })
+        };
+        let programs: Vec<JudgedProgram> = context.sights.iter().filter_map(judged).collect();
+        if programs.is_empty() {
+            return Ok(());
+        }
+        let pinned = self.with(move |transaction| transaction.pin(&programs)).await;
+        pinned.map_err(|error| {
+            ToolError::new(
+                ErrorKind::Conflict,
+                "a program of the workspace changed since the call was judged",
+            )
+            .try_instead("call again to have it judged anew")
+            .because(error)
         })
     }
 

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use claw_core::tool::{Sight, Target, ToolError};
+use claw_host::transaction::identity;
 use tokio::task::spawn_blocking;
 
 use super::search_path::SearchPath;
@@ -74,13 +75,7 @@ fn found_in(search: &SearchPath, name: &str) -> Option<PathBuf> {
 /// A file, wherever links lead.
 pub(super) fn file(path: &Path) -> Seen {
     let Ok(path) = path.canonicalize() else { return (None, None) };
-    let identity = std::fs::metadata(&path).ok().map(|found| {
-        let (device, inode, size) = (found.dev(), found.ino(), found.size());
-        // The second time is the kernel's own: nobody who changes a file can set it back.
-        let times = [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())];
-        let [changed, touched] = times.map(|(seconds, nanos)| format!("{seconds}.{nanos:09}"));
-        format!("{device}:{inode}:{size}:{changed}:{touched}")
-    });
+    let identity = std::fs::metadata(&path).ok().as_ref().map(identity);
     (Some(path.display().to_string()), identity)
 }
 

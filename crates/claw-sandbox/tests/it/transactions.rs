@@ -6,9 +6,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use claw_core::port::{ChangeKind, HostRan, PendingChanges, ShellHost as _, WorkspaceAccess};
-use claw_core::tool::Script;
+use claw_core::tool::{ErrorKind, Script, Target};
 use claw_host::transaction::{TransactionState, Transactions};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -508,4 +509,67 @@ fn a_kill_at_any_point_of_applying_ends_with_all_changes_or_none() {
     }
     // How many fall before, into and after the applying depends on the machine.
     println!("{none} with none, {all} with all, {finished} of them finished later");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_swapped_between_the_look_and_the_run_never_runs() {
+    const ROUNDS: u32 = 80;
+    let mut layered = Layered::new();
+    let target = Target::Program { name: "./tool".into(), directory: String::new() };
+    let script = Script { text: "./tool".to_owned(), directory: ".".to_owned(), ..Script::default() };
+    let mut ran = 0;
+    for round in 0..ROUNDS {
+        for (name, says) in [("tool", "judged"), ("evil", "swapped")] {
+            layered.write(name, &format!("#!/bin/sh\necho {says}\n"));
+            let path = layered.workspace().join(name);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let shell = layered.kit.shell();
+        layered.kit.context.sights =
+            shell.look(&layered.kit.context, std::slice::from_ref(&target)).await.unwrap();
+        // Each round swaps a little later, so that some swap falls between the last look and the run.
+        let workspace = layered.workspace();
+        let swapper = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(500) * round);
+            fs::rename(workspace.join("evil"), workspace.join("tool")).unwrap();
+        });
+        let ended = shell.run(&layered.kit.context, &script).await;
+        swapper.join().unwrap();
+        match ended {
+            Ok(HostRan { ran: ended, pending }) => {
+                assert_eq!(ended.unlayered, None);
+                assert_eq!(ended.output, "judged\n", "round {round}");
+                assert_eq!(listed(&*pending.unwrap()), [], "a copy is no change of the command");
+                ran += 1;
+            }
+            Err(error) => assert_eq!(error.kind, ErrorKind::Conflict, "{error:?}"),
+        }
+    }
+    assert!(ran > 0, "no round reached the run");
+}
+
+#[tokio::test]
+async fn a_judged_program_is_run_through_its_links_and_can_be_replaced_by_the_command() {
+    let mut layered = Layered::new();
+    layered.write("bin/deep/tool", "#!/bin/sh\necho judged\n");
+    fs::set_permissions(layered.workspace().join("bin/deep/tool"), fs::Permissions::from_mode(0o755))
+        .unwrap();
+    std::os::unix::fs::symlink("bin/deep", layered.workspace().join("link")).unwrap();
+    std::os::unix::fs::symlink("link/tool", layered.workspace().join("run")).unwrap();
+    let target = Target::Program { name: "./run".into(), directory: String::new() };
+    layered.kit.context.sights =
+        layered.kit.shell().look(&layered.kit.context, std::slice::from_ref(&target)).await.unwrap();
+    let pending = layered.changes("./run && test -L run && test -x bin/deep/tool").await;
+    assert_eq!(listed(&*pending), []);
+    drop(pending);
+    let mut pending = layered.changes("echo other > bin/deep/tool && cat ./run").await;
+    assert_eq!(listed(&*pending), [("bin/deep/tool".to_owned(), ChangeKind::Changed)]);
+    pending.apply(&[]).await.unwrap();
+    assert_eq!(layered.read("bin/deep/tool"), "other\n");
+    // A link that leads elsewhere by now is not followed.
+    fs::remove_file(layered.workspace().join("run")).unwrap();
+    layered.write("run", "#!/bin/sh\necho evil\n");
+    let script = Script { text: "./run".to_owned(), directory: ".".to_owned(), ..Script::default() };
+    let error = layered.kit.shell().run(&layered.kit.context, &script).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
 }

@@ -119,7 +119,7 @@ impl Approvals for PostgresStore {
         let mut transaction = self.begin(WRITE).await?;
         lock_run(&mut transaction, tenant, id).await?;
         let closed = query(
-            "UPDATE approvals SET state = $3
+            "UPDATE approvals SET state = $3, input_values = NULL
              WHERE tenant = $1 AND id = $2
                AND (state = 'pending' OR (state = 'approved' AND $3 = 'cancelled'))
              RETURNING id, state, answered_by, reason, request",
@@ -153,7 +153,7 @@ impl PostgresStore {
         let mut transaction = self.begin(WRITE).await?;
         lock_run(&mut transaction, tenant, id).await?;
         let lapsed = query(
-            "UPDATE approvals SET state = 'expired'
+            "UPDATE approvals SET state = 'expired', input_values = NULL
              WHERE tenant = $1 AND id = $2 AND state IN ('pending', 'approved') AND expires <= $3
              RETURNING id, state, answered_by, reason, request",
         )
@@ -197,6 +197,7 @@ pub(super) async fn answer(
     answer: &Answer,
 ) -> Result<Option<Approval>, StoreError> {
     lock_run(transaction, tenant, id).await?;
+    forget_values(transaction, tenant, answer.at).await?;
     let state = if answer.approve { ApprovalState::Approved } else { ApprovalState::Denied };
     let answered = query(
         "UPDATE approvals
@@ -223,6 +224,24 @@ pub(super) async fn answer(
         wake_run(transaction, answered).await?;
     }
     Ok(answered)
+}
+
+/// Expires answered requests for input whose process ended before it took the values, and forgets the values.
+async fn forget_values(
+    transaction: &mut Transaction,
+    tenant: &TenantId,
+    now: UnixMillis,
+) -> Result<(), StoreError> {
+    query(
+        "UPDATE approvals SET state = 'expired', input_values = NULL
+         WHERE tenant = $1 AND state = 'approved' AND input_values IS NOT NULL AND expires <= $2",
+    )
+    .bind(tenant.as_str())
+    .bind(now.0)
+    .execute(&mut **transaction)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
 }
 
 /// Locks the run that an approval wakes. This comes before the approval itself, as in parking: whichever
@@ -346,7 +365,7 @@ async fn lock_call(transaction: &mut Transaction, new: &NewApproval) -> Result<(
 /// now.
 async fn end_others(transaction: &mut Transaction, new: &NewApproval) -> Result<(), StoreError> {
     query(
-        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
+        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END, input_values = NULL
          WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
            AND (digest <> $5 OR expires <= $6)",
     )

@@ -159,6 +159,7 @@ pub(super) async fn answer(
     id: ApprovalId,
     mut answer: Answer,
 ) -> Result<Approval, StoreError> {
+    forget_values(&mut *connection, tenant, answer.at).await?;
     let values = answer.values.take();
     let answered = change(&mut *connection, tenant, id, |approval| by_answer(approval, answer)).await?;
     if let Some(values) = values.filter(|_| answered.state == ApprovalState::Approved) {
@@ -170,6 +171,24 @@ pub(super) async fn answer(
             .map_err(failed(WRITE))?;
     }
     Ok(answered)
+}
+
+/// Expires answered requests for input whose process ended before it took the values, and forgets the values.
+async fn forget_values(
+    connection: &mut SqliteConnection,
+    tenant: &TenantId,
+    now: UnixMillis,
+) -> Result<(), StoreError> {
+    query(
+        "UPDATE approvals SET state = 'expired', input_values = NULL
+         WHERE tenant = $1 AND state = 'approved' AND input_values IS NOT NULL AND expires <= $2",
+    )
+    .bind(tenant.as_str())
+    .bind(now.0)
+    .execute(connection)
+    .await
+    .map(drop)
+    .map_err(failed(WRITE))
 }
 
 fn by_answer(approval: &mut Approval, answer: Answer) -> Result<ApprovalState, StoreError> {
@@ -194,14 +213,18 @@ async fn change(
 ) -> Result<Approval, StoreError> {
     let mut approval = get(&mut *connection, tenant, id).await?.ok_or_else(|| missing(id))?;
     approval.state = next(&mut approval)?;
-    query("UPDATE approvals SET state = $1, answered_by = $2, reason = $4 WHERE id = $3")
-        .bind(approval.state.name())
-        .bind(&approval.answered_by)
-        .bind(&id.as_bytes()[..])
-        .bind(&approval.reason)
-        .execute(&mut *connection)
-        .await
-        .map_err(failed(WRITE))?;
+    query(
+        "UPDATE approvals SET state = $1, answered_by = $2, reason = $4,
+             input_values = CASE WHEN $1 = 'approved' THEN input_values END
+         WHERE id = $3",
+    )
+    .bind(approval.state.name())
+    .bind(&approval.answered_by)
+    .bind(&id.as_bytes()[..])
+    .bind(&approval.reason)
+    .execute(&mut *connection)
+    .await
+    .map_err(failed(WRITE))?;
     if let Some(run) = approval.request.run.filter(|_| approval.state != ApprovalState::Pending) {
         queue::wake(connection, tenant, run).await?;
     }
@@ -277,7 +300,7 @@ pub(super) async fn spend(
 /// now.
 async fn end_others(connection: &mut SqliteConnection, new: &NewApproval) -> Result<bool, StoreError> {
     let ended = query(
-        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END
+        "UPDATE approvals SET state = CASE WHEN expires <= $6 THEN 'expired' ELSE 'cancelled' END, input_values = NULL
          WHERE tenant = $1 AND session = $2 AND agent = $3 AND call = $4 AND state IN ('pending', 'approved')
            AND (digest <> $5 OR expires <= $6)",
     )

@@ -358,6 +358,20 @@ async fn gives_the_values_of_an_input_once(store: impl CallStore) {
     assert!(changes.has_changed().unwrap(), "taking them is a change");
     assert_eq!(state(&store, id).await, ApprovalState::Used);
     assert_eq!(store.take_values(&main, id).await.unwrap(), None, "they are given once");
+    // The process of another ended after the answer: its values go when the time to use them is over.
+    let left = store.request(NewApproval { call: CallId::new(), ..asked.clone() }).await.unwrap().id;
+    store.answer(&main, left, Answer { values: values.clone(), ..yes() }).await.unwrap();
+    let later = UnixMillis(asked.expires.0 + 1);
+    let next = NewApproval {
+        call: CallId::new(),
+        asked: later,
+        expires: UnixMillis(later.0 + 60_000),
+        ..asked.clone()
+    };
+    let next = store.request(next).await.unwrap().id;
+    store.answer(&main, next, Answer { at: later, ..no() }).await.unwrap();
+    assert_eq!(state(&store, left).await, ApprovalState::Expired);
+    assert_eq!(store.take_values(&main, left).await.unwrap(), None, "nobody took them in time");
     // An approval that is a plain yes has no values, and is not used up.
     let (_, plain) = approved(&store, "ls").await;
     assert_eq!(store.take_values(&main, plain).await.unwrap(), None);

@@ -264,9 +264,21 @@ impl App {
         Policy::compile(&self.policy_config().await?).map_err(|error| Error::invalid(error.to_string()))
     }
 
+    /// Refuses a name that is or contains a known secret: names are stored and shown as they are.
+    pub(super) async fn must_hold_no_secret(&self, what: &str, name: &str) -> Result<(), Error> {
+        let (scrubbers, sealed) = (self.setup.scrubbers()?, self.sealed(self.tenant()).await?);
+        // Values too short to be told from ordinary text are left out.
+        let _short = scrubbers.set_for(self.tenant(), sealed);
+        match scrubbers.for_tenant(self.tenant()).knows(name) {
+            true => Err(Error::invalid(format!("{what} holds a secret")).hint("use another one")),
+            false => Ok(()),
+        }
+    }
+
     /// Adds an agent to the store; returns the lint findings about its rules.
     pub async fn add_agent(&self, id: &AgentId, setup: AgentSetup) -> Result<Vec<Finding>, Error> {
         self.must_be_storable(id)?;
+        self.must_hold_no_secret("the agent's name", id.as_str()).await?;
         let doubts = self.check_agent(id, &setup)?;
         let put = self.store.put_agent((self.tenant(), id), setup, None, SystemClock.now()).await;
         put.map_err(|error| match error {

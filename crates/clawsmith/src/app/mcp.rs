@@ -264,6 +264,15 @@ fn no_server(name: &ServerName) -> Error {
         .hint("`clawsmith mcp list` shows those there are")
 }
 
+/// The built-in tool whose name or alias begins with `prefix`.
+fn spelled_by(prefix: &str) -> Option<String> {
+    let tools = super::catalogue();
+    let names = tools
+        .iter()
+        .flat_map(|meta| meta.aliases.iter().map(ToString::to_string).chain([meta.name.to_string()]));
+    names.chain(claw_mcp::OWN_TOOLS.map(str::to_owned)).find(|name| name.starts_with(prefix))
+}
+
 /// Rejects settings that cannot work, before anything is tried.
 fn check(server: &McpServer) -> Result<(), Error> {
     let wrong = |what: String| Err(Error::invalid(format!("MCP server `{}`: {what}", server.name)));
@@ -278,6 +287,12 @@ fn check(server: &McpServer) -> Result<(), Error> {
         return wrong(format!(
             "`{prefix}` cannot begin the names of tools; start with a letter, then at most 31 letters, digits, `_` or `-`"
         ));
+    }
+    // A tool of the server could then be called like a built-in one.
+    if let Some(prefix) = &server.prefix
+        && let Some(name) = spelled_by(prefix)
+    {
+        return wrong(format!("`{prefix}` begins the name of the tool `{name}`; use another prefix"));
     }
     match &server.transport {
         McpTransport::Stdio(McpProgram { command, read, write, .. }) => {

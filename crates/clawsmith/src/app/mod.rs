@@ -12,6 +12,7 @@ pub mod access;
 mod agents;
 mod approvals;
 pub mod attach;
+mod client_tools;
 pub mod completion;
 mod compose;
 pub mod context;
@@ -50,6 +51,11 @@ mod shell;
 pub mod shown_call;
 pub mod shown_session;
 mod skills;
+#[cfg(feature = "otel")]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "no_traces.rs"]
+mod traces;
 pub mod undo;
 mod unopened;
 mod web;
@@ -66,6 +72,7 @@ use claw_store::{Backend, StoreLocation, StoreOptions};
 
 pub use self::agents::{AgentCard, AgentChange, AgentView, no_agent, not_set_up, tools_of};
 pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
+pub use self::client_tools::{ClientMessage, is_client_tool};
 pub use self::compose::Hooks;
 pub use self::doctor::{Finding, FindingState};
 pub use self::error::{Error, Kind};
@@ -77,7 +84,7 @@ pub use self::session_list::{ChosenSession, Said, SessionChoice, SessionView};
 pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_session};
 pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
 pub use self::skills::{SkillPublication, SkillView};
-pub use claw_agent::ModelChoice;
+pub use claw_agent::{ClientChoice, ClientTool, ClientTools, ModelChoice};
 
 /// Becomes a child of this program if the process was started as one, and then does not return: the sandbox
 /// helper, or the PDF reader. To be called first in `main`, before there is a second thread; without it no

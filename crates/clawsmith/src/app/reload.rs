@@ -129,6 +129,7 @@ fn keep_what_was_opened(before: &Config, now: &mut Config) -> Vec<&'static str> 
     keep!(data_dir);
     keep!(store);
     keep!(gateway);
+    keep!(telemetry);
     keep!(memory);
     keep!(limits.background_commands);
     keep!(limits.background_bytes);

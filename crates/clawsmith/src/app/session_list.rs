@@ -219,6 +219,7 @@ impl App {
             let message = format!("a title has at most {LONGEST_TITLE} characters and is one line");
             return Err(Error::invalid(message));
         }
+        self.must_hold_no_secret("the title", title).await?;
         let title = Some(title).filter(|title| !title.is_empty());
         let found = self.store.rename_conversation(owner, session, title).await?;
         found.then_some(()).ok_or_else(|| gone(session))

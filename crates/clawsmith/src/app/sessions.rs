@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use claw_agent::{
-    Acceptance, Budget, Chronicle, Deployment, ModelChoice, Order, Peer, Profile, Profiles, ProjectFiles,
-    Worker, WorkerOptions,
+    Acceptance, Budget, Chronicle, ClientTools, Deployment, ModelChoice, Order, Peer, Profile, Profiles,
+    ProjectFiles, Worker, WorkerOptions,
 };
 use claw_core::message::Part;
 use claw_core::port::{Clock, Model, Owner};
@@ -28,6 +28,7 @@ use super::compose::Hooks;
 use super::following::Following;
 use super::mode::Mode;
 use super::processes::{self, Owning};
+use super::traces::Collector;
 use super::{App, Error};
 use crate::config::Config;
 
@@ -85,6 +86,7 @@ struct Lasting {
     script: Option<PathBuf>,
     instead: Option<(AgentId, ModelChoice)>,
     owner_answers: bool,
+    collector: Option<Collector>,
 }
 
 /// The run that will answer a message.
@@ -106,7 +108,10 @@ impl App {
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
         let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
-        let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers };
+        let variable =
+            |name: &str| setup.around.variable(name).and_then(|value| value.clone().into_string().ok());
+        let collector = Collector::start(&config.telemetry, variable)?;
+        let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers, collector };
         let deployment = self.deployment(&lasting, None).await?;
         let app = watch::Sender::new(self.clone());
         let following = Following::begin(&deployment.executor, app.subscribe());
@@ -164,7 +169,8 @@ impl App {
         let (models, agents) = (Arc::new(models), self.agent_resolver());
         let (store, clock) = (Arc::clone(&lasting.store), Arc::clone(&lasting.clock));
         let chronicle = Arc::clone(&lasting.chronicle);
-        Ok(Deployment { store, executor, models, clock, chronicle, agents, profiles })
+        let traces = lasting.collector.clone().map(|collector| Arc::new(collector) as _);
+        Ok(Deployment { store, executor, models, clock, chronicle, agents, profiles, traces })
     }
 }
 
@@ -201,8 +207,19 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
+        self.send_with(caller, parts, asking, ClientTools::default()).await
+    }
+
+    /// Stores a message whose client has tools of its own; returns the run.
+    pub(super) async fn send_with(
+        &self,
+        caller: &Caller,
+        parts: Vec<Part>,
+        asking: Asking,
+        client: ClientTools,
+    ) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = order(caller, asking, mode);
+        let order = Order { client, ..order(caller, asking, mode) };
         self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0 }).await
     }
 
@@ -217,8 +234,10 @@ impl Sessions {
             return Err(Error::conflict(format!("no run goes on in session `{}`", caller.session))
                 .hint("send the message instead: a run of its own answers it"));
         };
-        let order = serde_json::from_value(run.new.payload.clone())
+        let order: Order = serde_json::from_value(run.new.payload.clone())
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
+        // If a run of its own answers the message, no client waits for that one.
+        let order = Order { client: ClientTools::default(), ..order };
         let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED };
         self.accept(caller, parts, run_of_message).await?;
         Ok(run.new.id)
@@ -238,6 +257,10 @@ impl Sessions {
     ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
+        // Names are stored and shown as they are.
+        if scrubber.knows(caller.session.as_str()) {
+            return Err(Error::invalid("the session's name holds a secret").hint("use another name"));
+        }
         let scrubbed = |part| match part {
             Part::Text { text } => Ok(Part::text(scrubber.said(&text))),
             Part::Image(image) if !scrubber.passes_image(&image) => {
@@ -308,6 +331,9 @@ impl Sessions {
             },
         };
         let commands = self.deployment().executor.end_processes().await;
+        if let Some(collector) = &self.lasting.collector {
+            collector.flush().await;
+        }
         self.owning.end();
         let failed = || Error::failed("the queue could not be worked on");
         match worked {
@@ -373,6 +399,7 @@ fn order(caller: &Caller, asking: Asking, mode: Mode) -> Order {
         untrusted: false,
         budget: Budget::default(),
         narrowing: mode.narrowing(),
+        client: ClientTools::default(),
     }
 }
 

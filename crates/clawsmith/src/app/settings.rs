@@ -28,7 +28,7 @@ impl App {
     /// Writes this tenant's settings of a built-in tool, replacing those before.
     pub async fn put_tool_settings(&self, tool: &ToolName, settings: Settings) -> Result<(), Error> {
         let layer = self.settings_of(tool)?;
-        check(tool, &settings)?;
+        check(tool.as_str(), &settings)?;
         Ok(self.store.put_settings(&layer, tool, settings, SystemClock.now()).await?)
     }
 
@@ -141,10 +141,10 @@ const SETTINGS: [(&str, &str, SettingKind); 3] = [
 ];
 
 /// Refuses settings that the tool would not read: a guard that is misspelt guards nothing.
-fn check(tool: &ToolName, settings: &Settings) -> Result<(), Error> {
+pub(crate) fn check(tool: &str, settings: &Settings) -> Result<(), Error> {
     let tools = catalogue();
-    let meta = tools.find(tool.as_str()).or_else(|| tools.find_absent(tool.as_str()));
-    let name = meta.map_or(tool.as_str(), |meta| meta.name.as_str());
+    let meta = tools.find(tool).or_else(|| tools.find_absent(tool));
+    let name = meta.map_or(tool, |meta| meta.name.as_str());
     let has_files = meta.is_some_and(|meta| meta.needs.contains(&Need::Files));
     let own = SETTINGS.iter().filter(|(of, ..)| *of == name).map(|(_, key, kind)| (*key, *kind));
     let known: Vec<(&str, SettingKind)> =
@@ -190,7 +190,7 @@ mod tests {
     #[track_caller]
     fn check_settings(tool: &str, settings: Value, says: Option<&str>) {
         let Value::Object(settings) = settings else { panic!("no object") };
-        match (check(&ToolName::new(tool).unwrap(), &settings), says) {
+        match (check(tool, &settings), says) {
             (Ok(()), None) => {}
             (Err(error), Some(says)) => assert!(error.what().contains(says), "{error}"),
             (found, says) => panic!("{tool} {settings:?}: {found:?} instead of {says:?}"),

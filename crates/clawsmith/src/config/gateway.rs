@@ -1,5 +1,6 @@
 //! `[gateway]`: the address of `clawsmith serve`, its certificate and its proxies.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub struct GatewayConfig {
     /// The host names of the gateway, besides loopback ones: a request with another `Host` or `Origin` is
     /// refused.
     pub hosts: Vec<String>,
+    /// Other names of agents in `model` of a request: each name with its agent.
+    pub aliases: BTreeMap<String, String>,
     /// The certificate to speak TLS with. Left out: plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
@@ -44,6 +47,7 @@ impl Default for GatewayConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7373)),
             hosts: Vec::new(),
+            aliases: BTreeMap::new(),
             tls: None,
             proxies: Vec::new(),
             drain_secs: 10,

@@ -17,6 +17,7 @@ use super::find::{Found, FoundBy, Surroundings, find, of_user};
 use super::problem::{Problem, ProblemPlace as At, Problems};
 use super::schema::Node;
 use super::{Config, StoreUrl};
+use crate::app::{catalogue, settings};
 
 /// Lists that only restrict; those of the user and of a project are combined.
 const ADDED: [&str; 5] = ["deny", "deny_paths", "block", "block_hosts", "values_from_env"];
@@ -131,6 +132,7 @@ impl Loaded {
         }
         problems.extend(self.unknown_providers());
         problems.extend(self.unmatched_paths());
+        problems.extend(self.unread_settings());
         if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
             problems.extend(bad.iter().map(|bad| self.at(&bad.list, &bad.entry, bad.to_string())));
         }
@@ -164,6 +166,18 @@ impl Loaded {
             }
             Err(error) => vec![self.at("", "", format!("cannot be checked: {error}"))],
         }
+    }
+
+    /// Settings of built-in tools that the tool would not read.
+    fn unread_settings(&self) -> Vec<Problem> {
+        let of_tool = |(tool, settings): (&String, &_)| {
+            let is_known = catalogue().find(tool).is_some();
+            let error = settings::check(tool, settings).err().filter(|_| is_known)?;
+            let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let key = format!("settings.{tool}");
+            Some(self.at(&key, "", format!("`{key}`: {}{hint}", error.what())))
+        };
+        self.config.settings.iter().filter_map(of_tool).collect()
     }
 
     /// Paths that can never be met: they would look as if they closed or granted something.

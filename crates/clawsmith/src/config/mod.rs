@@ -22,6 +22,7 @@ mod schema;
 mod scrub;
 mod skills;
 mod store;
+mod telemetry;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,7 @@ pub use schema::schema;
 pub use scrub::ScrubConfig;
 pub use skills::SkillsConfig;
 pub use store::{StoreConfig, StoreUrl};
+pub use telemetry::TelemetryConfig;
 pub use trust::Trust;
 
 /// The shortest secret, in bytes; a shorter one cannot be told from ordinary text.
@@ -108,6 +110,8 @@ pub struct Config {
     pub skills: SkillsConfig,
     /// The address of `clawsmith serve`.
     pub gateway: GatewayConfig,
+    /// Traces for a collector of OpenTelemetry.
+    pub telemetry: TelemetryConfig,
     /// Settings of single tools, by the tool's name; each tool defines its own.
     pub settings: BTreeMap<String, Map<String, Value>>,
 }
@@ -135,6 +139,7 @@ impl Default for Config {
             custom_tools: CustomToolsConfig::default(),
             skills: SkillsConfig::default(),
             gateway: GatewayConfig::default(),
+            telemetry: TelemetryConfig::default(),
             settings: BTreeMap::new(),
         }
     }

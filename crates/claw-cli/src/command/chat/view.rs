@@ -281,7 +281,7 @@ impl View {
             SessionEventBody::Run { run: of, state } if *of == run => match state {
                 RunEvent::Ended { end: RunEnd::Stopped } | RunEvent::Cancelled { .. } => Some(130),
                 RunEvent::Ended { end: RunEnd::Limited } => Some(4),
-                RunEvent::Ended { end: RunEnd::Answered } => Some(0),
+                RunEvent::Ended { end: RunEnd::Answered | RunEnd::Called } => Some(0),
                 RunEvent::Reported { .. } => Some(1),
                 _ => None,
             },

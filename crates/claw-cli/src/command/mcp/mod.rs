@@ -126,12 +126,11 @@ pub(crate) struct Ask {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "answer", required = true, multiple = false, args = ["approve", "reject"])]
 pub(crate) struct Review {
     /// The request's id.
     id: AccessRequestId,
     /// Approve it: the grant is written at once.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "reject", required_unless_present = "reject")]
     approve: bool,
     /// Reject it.
     #[arg(long)]

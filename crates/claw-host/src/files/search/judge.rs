@@ -33,6 +33,8 @@ pub(super) struct Judge<'a> {
     pattern: &'a Pattern,
     search: &'a Search,
     redactor: &'a dyn Redactor,
+    /// The path of the file.
+    path: String,
     searcher: Searcher,
     /// The number of hits still wanted with their lines.
     wanted: usize,
@@ -54,11 +56,25 @@ impl<'a> Judge<'a> {
             .bom_sniffing(false)
             .binary_detection(BinaryDetection::none())
             .build();
-        Self { pattern, search, redactor, searcher, wanted: 0, count: 0, lines: BTreeMap::new() }
+        Self {
+            pattern,
+            search,
+            redactor,
+            path: String::new(),
+            searcher,
+            wanted: 0,
+            count: 0,
+            lines: BTreeMap::new(),
+        }
     }
 
     pub(super) fn is_multiline(&self) -> bool {
         self.pattern.multiline
+    }
+
+    /// Names the file that is searched next.
+    pub(super) fn name(&mut self, path: &str) {
+        path.clone_into(&mut self.path);
     }
 
     /// Begins a file, from which so many hits are wanted with their lines.
@@ -101,7 +117,7 @@ impl<'a> Judge<'a> {
             return;
         }
         let mut secrets = Vec::new();
-        find(self.redactor, chunk.bytes, 0..chunk.bytes.len(), &mut secrets);
+        find((self.redactor, &self.path), chunk.bytes, 0..chunk.bytes.len(), &mut secrets);
         let masked = Masked::of(chunk.bytes, chunk.core.clone(), &secrets);
         let mut spans = Vec::new();
         let _ = self.pattern.matcher.find_iter(&masked.text, |found| {
@@ -148,13 +164,13 @@ impl<'a> Judge<'a> {
                 Some(window) if start <= window.end => window.end = window.end.max(end),
                 _ => {
                     if let Some(before) = window.replace(start..end) {
-                        find(self.redactor, chunk.bytes, before, &mut secrets);
+                        find((self.redactor, &self.path), chunk.bytes, before, &mut secrets);
                     }
                 }
             }
         }
         if let Some(window) = window {
-            find(self.redactor, chunk.bytes, window, &mut secrets);
+            find((self.redactor, &self.path), chunk.bytes, window, &mut secrets);
         }
         secrets
     }
@@ -311,9 +327,14 @@ impl Masked {
 }
 
 /// Adds the secrets of a part of a text.
-fn find(redactor: &dyn Redactor, bytes: &[u8], part: Range<usize>, secrets: &mut Vec<Range<usize>>) {
+fn find(
+    (redactor, path): (&dyn Redactor, &str),
+    bytes: &[u8],
+    part: Range<usize>,
+    secrets: &mut Vec<Range<usize>>,
+) {
     let mut found: Vec<Redaction> = Vec::new();
-    redactor.find(&bytes[part.clone()], &mut found);
+    redactor.find_in_file(path, &bytes[part.clone()], &mut found);
     let moved = |found: Redaction| found.range.start + part.start..found.range.end + part.start;
     secrets.extend(found.into_iter().map(moved).filter(|secret| !secret.is_empty()));
 }

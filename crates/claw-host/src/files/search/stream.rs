@@ -46,8 +46,9 @@ impl<'a> Scanner<'a> {
         Self { judge: Judge::new(pattern, search, redactor), stop, buffer: Vec::new() }
     }
 
-    /// Searches a complete text; at most `wanted` hits keep their lines.
-    pub(super) fn text(&mut self, bytes: &[u8], wanted: usize) -> Looked {
+    /// Searches the complete text of the file at `path`; at most `wanted` hits keep their lines.
+    pub(super) fn text(&mut self, path: &str, bytes: &[u8], wanted: usize) -> Looked {
+        self.judge.name(path);
         if is_utf16(bytes) {
             return match text::decode(bytes) {
                 Ok(text) => self.whole(text.text.as_bytes(), 0, wanted),
@@ -75,11 +76,12 @@ impl<'a> Scanner<'a> {
         Looked::Text(self.judge.end())
     }
 
-    /// The hits in a file, which is read from its beginning.
-    pub(super) fn file(&mut self, file: &mut File, wanted: usize) -> io::Result<Looked> {
+    /// The hits in the file at `path`, which is read from its beginning.
+    pub(super) fn file(&mut self, path: &str, file: &mut File, wanted: usize) -> io::Result<Looked> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        let found = self.read(file, &mut buffer, wanted);
+        self.judge.name(path);
+        let found = self.read(path, file, &mut buffer, wanted);
         // Not kept where a long line has made it large.
         if buffer.capacity() <= 4 * CHUNK {
             self.buffer = buffer;
@@ -87,18 +89,24 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn read(&mut self, file: &mut File, buffer: &mut Vec<u8>, wanted: usize) -> io::Result<Looked> {
+    fn read(
+        &mut self,
+        path: &str,
+        file: &mut File,
+        buffer: &mut Vec<u8>,
+        wanted: usize,
+    ) -> io::Result<Looked> {
         let most = CHUNK + 2 * CONTEXT;
         let mut at_end = fill(file, buffer, most)?;
         if is_binary(buffer) && !is_utf16(buffer) {
             return Ok(Looked::Binary);
         }
         if at_end {
-            return Ok(self.text(buffer, wanted));
+            return Ok(self.text(path, buffer, wanted));
         }
         if is_utf16(buffer) || self.judge.is_multiline() {
             return match fill(file, buffer, WHOLE)? {
-                true => Ok(self.text(buffer, wanted)),
+                true => Ok(self.text(path, buffer, wanted)),
                 false => Ok(Looked::TooLong),
             };
         }

@@ -218,6 +218,12 @@ pub(super) fn family(key: &[u8], upper: bool) -> Option<Family> {
     }
 }
 
+/// The family of `key` in a configuration file, where `pass` alone names a password.
+pub(super) fn family_in_settings(key: &[u8], upper: bool) -> Option<Family> {
+    let as_variable = || family(key, true).filter(|family| *family == Family::Password);
+    family(key, upper).or_else(as_variable)
+}
+
 /// Returns whether `key` is a directive with a secret after it.
 pub(super) fn is_directive(key: &[u8]) -> bool {
     DIRECTIVES.iter().any(|known| key.eq_ignore_ascii_case(known.as_bytes()))

@@ -7,6 +7,7 @@ mod hex;
 mod jwt;
 mod key;
 mod line;
+mod named;
 mod pair;
 mod pem;
 mod pem_line;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
     Secret, Tail,
     key::{self, Family},
-    kind, setting,
+    kind, named, setting,
     tail::quoted_step,
     value::{self, Style, is_url},
 };
@@ -50,16 +50,24 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     let Some(sign) = sign else {
         return after_blank(view, key_start..key_end);
     };
-    let family = key::family(key, upper)?;
+    let family = match view.is_of_settings() {
+        true => key::family_in_settings(key, upper)?,
+        false => key::family(key, upper)?,
+    };
     if family == Family::Authorization {
         return credentials(view, sign.value).or_else(|| plain(view, Family::Token, &sign, upper));
+    }
+    let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
+    if view.is_of_settings()
+        && let Some(secret) = named::value(view, &key, &sign)
+    {
+        return Some(secret);
     }
     let found = plain(view, family, &sign, upper);
     if found.as_ref().is_some_and(|secret| !view.is(secret.end, &SIGN_IN_VALUE)) {
         return found;
     }
     // In a line of configuration any word is a value, and a sign is part of it.
-    let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
     setting::value(view, &key, &sign).or(found)
 }
 

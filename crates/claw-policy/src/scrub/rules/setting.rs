@@ -1,7 +1,7 @@
 //! Lines of configuration: `password = swordfish`, `POSTGRES_PASSWORD: swordfish`, `host=db password=letmein`.
 //!
-//! Here the value of a secret's key is redacted however plain it looks. The scrubber knows no file name, so
-//! the shape of the line must show that it is configuration: only the key before the sign, only the value
+//! Here the value of a secret's key is redacted however plain it looks. The file's name is not known, so the
+//! shape of the line must show that it is configuration ([`named`](super::named) is for known files): only the key before the sign, only the value
 //! after it. A line that may be code (`self.password = password`, `password: String,`) is left to the rules
 //! for any text.
 
@@ -148,7 +148,7 @@ fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secr
 }
 
 /// A YAML block: `password: |` and the lines below that are indented deeper.
-fn block(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
+pub(super) fn block(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     let end = view.run(sign.value, 4, &BLOCK_MARK);
     let end = view.run(end, 8, &BLANK);
     let below = line::after_break(view, end)?;
@@ -206,7 +206,7 @@ pub(super) fn pgpass(view: &View<'_>, at: usize, port: usize) -> Option<Secret> 
 
 /// The line whose first word is `key`, and the whole key: long keys are read further than by the rules for
 /// any text.
-fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option<(Line, &'t [u8])> {
+pub(super) fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option<(Line, &'t [u8])> {
     let start = view.run_before(key.start, 2 * key::LONGEST, &pair::KEY_BEFORE);
     // The `n` of a line break written `\n` does not belong to the key.
     let start = start + usize::from(view.before(start) == Some(b'\\') && view.get(start) == Some(b'n'));
@@ -214,6 +214,6 @@ fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option<(Line, &'t
     Some((line, view.slice(start..key.end)))
 }
 
-fn kind_of(sign: &Sign, key: &Key<'_>) -> &'static str {
+pub(super) fn kind_of(sign: &Sign, key: &Key<'_>) -> &'static str {
     if key.upper && sign.equals && sign.tight { kind::ENV } else { kind::PAIR }
 }

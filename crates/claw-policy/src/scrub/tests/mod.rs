@@ -11,14 +11,18 @@ use super::Scrubber;
 /// Checks that `input` is scrubbed to `expected`, also in pieces and when scrubbed again.
 #[track_caller]
 fn check(input: &str, expected: &str) {
-    let scrubber = Scrubber::new();
+    check_by(&Scrubber::new(), input, expected);
+}
+
+#[track_caller]
+fn check_by(scrubber: &Scrubber, input: &str, expected: &str) {
     let scrubbed = scrubber.scrub(input);
     assert_eq!(scrubbed, expected, "of {input:?}");
     assert_eq!(scrubber.scrub(&scrubbed), expected, "scrubbed again, of {input:?}");
     for cut in 0..=input.len() {
         let (a, b) = input.as_bytes().split_at(cut);
         assert_eq!(
-            String::from_utf8_lossy(&in_pieces(&scrubber, [a, b])),
+            String::from_utf8_lossy(&in_pieces(scrubber, [a, b])),
             expected,
             "cut at {cut}: {input:?}"
         );

@@ -1,16 +1,22 @@
 //! Configuration and code side by side: in the first any word after a secret's key is redacted, the second
 //! stays.
 
-use super::check;
+use super::{Scrubber, check, check_by};
+use crate::scrub::is_settings_file;
 
 /// Checks that the text between `«` and `»` is redacted and the rest stays.
 #[track_caller]
 fn check_marked(marked: &str) {
+    check_marked_by(&Scrubber::new(), marked);
+}
+
+#[track_caller]
+fn check_marked_by(scrubber: &Scrubber, marked: &str) {
     let mut expected = String::new();
     for (i, part) in marked.split(['«', '»']).enumerate() {
         expected.push_str(if i % 2 == 0 { part } else { "[REDACTED]" });
     }
-    check(&marked.replace(['«', '»'], ""), &expected);
+    check_by(scrubber, &marked.replace(['«', '»'], ""), &expected);
 }
 
 /// Settings in the files of many programs, one line each.
@@ -371,4 +377,126 @@ fn indented_settings_go_in_a_section_alone() {
     check_marked("def f():\n    user = bob\n    password = swordfish\n");
     check_marked("x = [1]\n    password = swordfish\n");
     check_marked("if (a[0])\n    password = swordfish\n");
+}
+
+/// Settings that only the name of their file tells from code.
+const BY_NAME: &[&str] = &[
+    "password = «password»",
+    "password = «pw»",
+    "password = «user_password»",
+    "password = «hash»",
+    "password: «secret»",
+    "password: «String»",
+    "password=«a»",
+    "    password = «swordfish»",
+    "pass: «swordfish»",
+    "token: «letmein»",
+    "token = «abc»",
+    "credentials = «swordfish»",
+    "api_key: «abc»",
+    "password = «changeme»",
+    "password = «correct horse battery staple»",
+    "password: «correct horse» # of the database",
+    "password = «x7(Kq]9{w}»",
+    "password = «it's»",
+    "password = «a\\b\"c»",
+    "password:«swordfish»",
+    "password: «unset»",
+    "user.password = «hashed»",
+    "self.password = «password»",
+    "password: \"«a»\"",
+    "password: '«correct horse, of the stable»'",
+    "{\"user\": \"bob\", \"password\": \"«abc»\", \"token\": \"«y»\"}",
+    "{\"password\": «1234», \"port\": 1}",
+    "{\"port\": 1, \"pin_password\": «1234»}",
+    "db: {user: bob, password: «swordfish»}",
+    "db: {password: «swordfish», user: bob}",
+    "  \"password\": «123456»,",
+    "set password=«password»",
+    "export TOKEN=«q»",
+];
+
+/// Settings of a configuration file that stay.
+const STAYS_BY_NAME: &[&str] = &[
+    "password: ${DB_PASSWORD}",
+    "token: ${{ secrets.TOKEN }}",
+    "password: {{ db_password }}",
+    "password: !vault |",
+    "password:",
+    "password: ",
+    "PASSWORD=",
+    "password: null",
+    "password: ~",
+    "password: \"\"",
+    "password: /run/secrets/db",
+    "password = [REDACTED] # of the database",
+    "id-token: write",
+    "credentials: include",
+    "password: {type: string}",
+    "\"password\": {",
+    "\"tokens\": [\"a\", \"b\"]",
+    "secretName: db",
+    "token_limit: 4000",
+    "max_tokens = 4096",
+    "password_min_length=8",
+    "# the password: of the user",
+    "key: name",
+    "sort_key = name",
+    "host = db",
+];
+
+#[test]
+fn in_a_file_known_as_configuration_any_value_of_a_secrets_key_goes() {
+    let scrubber = Scrubber::new().for_settings();
+    for line in BY_NAME.iter().chain(LINES) {
+        check_marked_by(&scrubber, line);
+        check_marked_by(&scrubber, &format!("a = 1\n{line}\nb = 2\n"));
+    }
+    for line in BY_NAME {
+        check_marked_by(&scrubber, &format!("    12\t{line}\r\n"));
+    }
+    for file in FILES {
+        check_marked_by(&scrubber, file);
+    }
+    for line in STAYS_BY_NAME {
+        check_by(&scrubber, line, line);
+        let among = format!("a = 1\n{line}\nb = 2\n");
+        check_by(&scrubber, &among, &among);
+    }
+    let long = format!("password = «{}»\nport = 1", "correct horse ".repeat(60).trim_end());
+    check_marked_by(&scrubber, &long);
+}
+
+#[test]
+fn configuration_files_are_known_by_their_names() {
+    for name in [
+        ".env",
+        "/srv/app/.env.production",
+        "prod.env",
+        "my.cnf",
+        "php.ini",
+        "application.properties",
+        "docker-compose.yml",
+        "a/compose.yaml",
+        "Rocket.TOML",
+        "appsettings.json",
+        "redis.conf",
+        "~/.aws/credentials",
+        ".netrc",
+    ] {
+        assert!(is_settings_file(name), "{name}");
+    }
+    for name in [
+        "main.rs",
+        ".env.example",
+        "config.schema.json",
+        "env",
+        "json",
+        "README.md",
+        "password",
+        "a.json/b.py",
+        "",
+    ] {
+        assert!(!is_settings_file(name), "{name}");
+    }
 }

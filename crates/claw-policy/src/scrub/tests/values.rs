@@ -181,3 +181,27 @@ fn values_that_can_be_guessed_are_told() {
     let told = Weakness::Word.to_string();
     assert!(told.contains("can be guessed") && told.contains("at least 16 characters"), "{told}");
 }
+
+#[test]
+fn a_secret_with_carriage_returns_is_found_with_other_line_breaks() {
+    let scrubber = Scrubber::compile([Value::new("correct\r\nhorse\r\n", "value")]).unwrap();
+    for written in
+        ["correct\nhorse", "correct\r\nhorse", "correct\\nhorse", "correct\\r\\nhorse", "Y29ycmVjdApob3JzZ"]
+    {
+        let scrubbed = scrubber.scrub(written).into_owned();
+        assert!(scrubbed.starts_with("[REDACTED]"), "{written:?}: {scrubbed:?}");
+    }
+    let scrubber = Scrubber::compile([Value::new("swordfish\r", "value")]).unwrap();
+    assert_eq!(scrubber.scrub("it is swordfish."), "it is [REDACTED].");
+}
+
+#[test]
+fn a_secret_in_utf_16_is_found() {
+    let scrubber = Scrubber::compile([Value::new("sw\u{f6}rdfish", "value")]).unwrap();
+    for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let written: Vec<u8> = "a sw\u{f6}rdfish b".encode_utf16().flat_map(bytes).collect();
+        let scrubbed = scrubber.scrub_bytes(&written);
+        let kept: Vec<u8> = scrubbed.iter().copied().filter(|byte| *byte != 0).collect();
+        assert_eq!(kept, b"a [REDACTED] b", "{scrubbed:?}");
+    }
+}

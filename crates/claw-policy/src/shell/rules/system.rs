@@ -41,14 +41,10 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             walker.hit("system.accounts", None);
         }
         "iptables" | "ip6tables" | "nft" | "ufw" | "firewall-cmd" | "pfctl" | "ebtables"
-        | "iptables-restore" => {
-            let lists = seen.short('L')
-                || seen.short('S')
-                || matches!(first, "status" | "list")
-                || seen.long("list-all", 5);
-            if !lists {
-                walker.hit("system.firewall", None);
-            }
+        | "iptables-restore"
+            if !lists_firewall(seen, first) =>
+        {
+            walker.hit("system.firewall", None);
         }
         "ip" | "ifconfig" | "route" | "ifdown" | "nmcli" | "tc"
             if (seen.any(|argument| {
@@ -77,27 +73,29 @@ pub(super) fn judge(walker: &mut Walker<'_>, seen: &Seen<'_>) {
             }
         }
         "docker" | "podman" | "nerdctl" | "ctr" | "runc" | "lxc" => container(walker, seen),
-        "kubectl" | "oc" => {
-            let line = seen.arguments().iter().map(|a| a.text()).collect::<Vec<_>>().join(" ");
-            if line.contains("hostPID")
-                || line.contains("privileged")
-                || line.contains("hostPath")
-                || line.contains("hostNetwork")
-            {
-                walker.hit("container.escape", None);
-            }
-        }
+        "kubectl" | "oc" if asks_for_host(seen) => walker.hit("container.escape", None),
         _ => {}
     }
-    if seen.any(|argument| {
-        argument.contains("/proc/1/root")
-            || argument.contains("docker.sock")
-            || argument.contains("release_agent")
-            || argument.contains("/proc/sys/kernel/core_pattern")
-    }) && !mentions_only(seen)
-    {
+    if names_way_out(seen) && !mentions_only(seen) {
         walker.hit("container.escape", None);
     }
+}
+
+/// Returns whether the rules of a firewall are only shown.
+fn lists_firewall(seen: &Seen<'_>, first: &str) -> bool {
+    seen.short('L') || seen.short('S') || matches!(first, "status" | "list") || seen.long("list-all", 5)
+}
+
+/// Returns whether a command of a cluster asks for parts of its machine.
+fn asks_for_host(seen: &Seen<'_>) -> bool {
+    let line = seen.arguments().iter().map(|a| a.text()).collect::<Vec<_>>().join(" ");
+    ["hostPID", "privileged", "hostPath", "hostNetwork"].iter().any(|word| line.contains(word))
+}
+
+/// Returns whether an argument names a file by which a container is left.
+fn names_way_out(seen: &Seen<'_>) -> bool {
+    const WAYS: [&str; 4] = ["/proc/1/root", "docker.sock", "release_agent", "/proc/sys/kernel/core_pattern"];
+    seen.any(|argument| WAYS.iter().any(|way| argument.contains(way)))
 }
 
 /// Returns whether a program only prints or searches for its arguments.

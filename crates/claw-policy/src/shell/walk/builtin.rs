@@ -53,55 +53,15 @@ impl Walker<'_> {
                 self.sets(name, arguments, environment)
             }
             "shopt" => {
-                const PLAIN: &[&str] = &[
-                    "-s",
-                    "-u",
-                    "-q",
-                    "-p",
-                    "nullglob",
-                    "globstar",
-                    "dotglob",
-                    "nocaseglob",
-                    "expand_aliases",
-                    "inherit_errexit",
-                    "checkwinsize",
-                    "histappend",
-                ];
-                if arguments.iter().any(|argument| argument.known().is_none_or(|text| !PLAIN.contains(&text)))
-                {
-                    self.hit("unknown.shell-state", None);
-                }
+                self.shopt(arguments);
                 Some(Some(String::new()))
             }
             "set" => {
-                // `-k` takes assignments out of the arguments, `+B` turns off brace expansion.
-                let options = arguments.iter().take_while(|argument| argument.text() != "--");
-                if options.into_iter().any(|argument| {
-                    let text = argument.text();
-                    let switch = text.starts_with(['-', '+']) && text.contains(['k', 'B', 'r']);
-                    matches!(text, "keyword" | "braceexpand")
-                        || switch
-                        || argument.may_be_option()
-                        || argument.is_unclear_option("")
-                }) {
-                    self.hit("unknown.shell-state", None);
-                }
-                // A failure, or an unset variable, may end the shell.
-                self.moved |= arguments
-                    .iter()
-                    .any(|argument| argument.text().starts_with('-') && argument.text() != "--");
-                self.set_positional(arguments, environment);
+                self.set(arguments, environment);
                 Some(Some(String::new()))
             }
             "shift" => {
-                match (&mut environment.positional, arguments) {
-                    (Some(values), []) if values.iter().all(|value| !value.is_many()) => {
-                        if !values.is_empty() {
-                            values.remove(0);
-                        }
-                    }
-                    (positional, _) => *positional = None,
-                }
+                shift(arguments, environment);
                 Some(Some(String::new()))
             }
             "hash" if !arguments.is_empty() => self.asks("unknown.shell-state", arguments, "-r"),
@@ -121,6 +81,47 @@ impl Walker<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Judges options of the shell: those that change how commands are read are unknown.
+    fn shopt(&mut self, arguments: &[Argument]) {
+        const PLAIN: &[&str] = &[
+            "-s",
+            "-u",
+            "-q",
+            "-p",
+            "nullglob",
+            "globstar",
+            "dotglob",
+            "nocaseglob",
+            "expand_aliases",
+            "inherit_errexit",
+            "checkwinsize",
+            "histappend",
+        ];
+        if arguments.iter().any(|argument| argument.known().is_none_or(|text| !PLAIN.contains(&text))) {
+            self.hit("unknown.shell-state", None);
+        }
+    }
+
+    /// Follows `set`: options, and the positional parameters.
+    fn set(&mut self, arguments: &[Argument], environment: &mut Environment) {
+        // `-k` takes assignments out of the arguments, `+B` turns off brace expansion.
+        let options = arguments.iter().take_while(|argument| argument.text() != "--");
+        if options.into_iter().any(|argument| {
+            let text = argument.text();
+            let switch = text.starts_with(['-', '+']) && text.contains(['k', 'B', 'r']);
+            matches!(text, "keyword" | "braceexpand")
+                || switch
+                || argument.may_be_option()
+                || argument.is_unclear_option("")
+        }) {
+            self.hit("unknown.shell-state", None);
+        }
+        // A failure, or an unset variable, may end the shell.
+        self.moved |=
+            arguments.iter().any(|argument| argument.text().starts_with('-') && argument.text() != "--");
+        self.set_positional(arguments, environment);
     }
 
     fn asks(&mut self, rule: &'static str, arguments: &[Argument], harmless: &str) -> Option<Output> {
@@ -491,5 +492,17 @@ impl Walker<'_> {
         let options = |argument: &Argument| argument.known().is_some_and(|text| text.starts_with(['-', '+']));
         let after = arguments[dashes + 1..].to_vec();
         environment.positional = arguments[..dashes].iter().all(options).then_some(after);
+    }
+}
+
+/// Drops the first positional parameter; more than one makes them unknown.
+fn shift(arguments: &[Argument], environment: &mut Environment) {
+    match (&mut environment.positional, arguments) {
+        (Some(values), []) if values.iter().all(|value| !value.is_many()) => {
+            if !values.is_empty() {
+                values.remove(0);
+            }
+        }
+        (positional, _) => *positional = None,
     }
 }

@@ -79,24 +79,7 @@ impl Walker<'_> {
         for inner in inner {
             self.here = place.span;
             match inner {
-                Inner::Command(mut inner) => {
-                    // To the shell's own `time` these are keywords.
-                    let grammar = |word: &Argument| matches!(word.known(), Some("!" | "coproc"));
-                    while name == "time" && inner.first().is_some_and(grammar) {
-                        // If they are quoted, they are programs.
-                        self.record(&inner, programs::ANYTHING);
-                        inner.remove(0);
-                    }
-                    // A program that runs others knows no functions and aliases.
-                    let mut outside = match name.as_str() {
-                        // This may be the shell's own `time`.
-                        "time" => environment.clone(),
-                        _ => {
-                            Environment { variables: environment.variables.clone(), ..Environment::default() }
-                        }
-                    };
-                    self.run(&inner, place, &mut outside);
-                }
+                Inner::Command(inner) => self.inner_command(&name, inner, place, environment),
                 Inner::Script(script) => {
                     let mut outside = environment.clone();
                     outside.positional = None;
@@ -121,6 +104,30 @@ impl Walker<'_> {
             true => None,
             false => text::output(&name, arguments, &place.input),
         }
+    }
+
+    /// Follows a command that a program runs.
+    fn inner_command(
+        &mut self,
+        name: &str,
+        mut inner: Vec<Argument>,
+        place: &Place,
+        environment: &Environment,
+    ) {
+        // To the shell's own `time` these are keywords.
+        let grammar = |word: &Argument| matches!(word.known(), Some("!" | "coproc"));
+        while name == "time" && inner.first().is_some_and(grammar) {
+            // If they are quoted, they are programs.
+            self.record(&inner, programs::ANYTHING);
+            inner.remove(0);
+        }
+        // A program that runs others knows no functions and aliases.
+        let mut outside = match name {
+            // This may be the shell's own `time`.
+            "time" => environment.clone(),
+            _ => Environment { variables: environment.variables.clone(), ..Environment::default() },
+        };
+        self.run(&inner, place, &mut outside);
     }
 
     fn alias(&mut self, alias: &str, arguments: &[Argument], place: &Place, environment: &mut Environment) {

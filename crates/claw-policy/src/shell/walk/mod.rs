@@ -29,7 +29,7 @@ use self::environment::{Environment, Variable};
 use self::risk::Skips;
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
-use super::syntax::{After, Command, Item, Kind, List};
+use super::syntax::{After, Command, Item, Kind, List, Word};
 use super::verdict::{Argument, Decision, Finding, Simple, Span, UNKNOWN};
 
 /// Number of steps for following a script.
@@ -428,23 +428,7 @@ impl<'r> Walker<'r> {
                 None
             }
             Kind::If { branches, otherwise } => {
-                let mut reached = environment.clone();
-                let mut ends: Vec<Environment> = Vec::new();
-                self.perhaps += 1;
-                for (condition, body) in branches {
-                    self.list(condition, &mut reached, input);
-                    let mut end = reached.clone();
-                    self.list(body, &mut end, input);
-                    ends.push(end);
-                }
-                if let Some(otherwise) = otherwise {
-                    self.list(otherwise, &mut reached, input);
-                }
-                self.perhaps -= 1;
-                ends.iter().for_each(|end| {
-                    reached.merge(end);
-                });
-                *environment = reached;
+                self.branches(branches, otherwise.as_ref(), environment, input);
                 None
             }
             Kind::Loop { condition, body } => {
@@ -464,14 +448,7 @@ impl<'r> Walker<'r> {
                 None
             }
             Kind::For { variable, words, fixed, body } => {
-                let values = match words {
-                    Some(words) => Some(self.words(words, environment)),
-                    None => environment.positional.clone(),
-                };
-                for value in values.iter().flatten() {
-                    rules::judge_assignment(self, variable, value);
-                    self.arithmetic.keeps(value.text());
-                }
+                let values = self.loop_values(variable, words.as_deref(), environment);
                 // `select` reads the choice from the input.
                 if !fixed && self.takes_script && *input == Input::Inherited {
                     self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
@@ -489,18 +466,7 @@ impl<'r> Walker<'r> {
                 None
             }
             Kind::Case { word, items } => {
-                self.single(word, environment);
-                let before = environment.clone();
-                self.perhaps += 1;
-                for (patterns, body) in items {
-                    for pattern in patterns {
-                        self.single(pattern, environment);
-                    }
-                    // `;&` falls through, so that each branch may run after any before it.
-                    self.list(body, environment, input);
-                    environment.merge(&before);
-                }
-                self.perhaps -= 1;
+                self.case(word, items, environment, input);
                 None
             }
             Kind::Function { name, body } => {
@@ -520,6 +486,73 @@ impl<'r> Walker<'r> {
                 Some(String::new())
             }
         }
+    }
+
+    /// Follows each branch of an `if`, any of which may run.
+    fn branches(
+        &mut self,
+        branches: &[(List, List)],
+        otherwise: Option<&List>,
+        environment: &mut Environment,
+        input: &Input,
+    ) {
+        let mut reached = environment.clone();
+        let mut ends: Vec<Environment> = Vec::new();
+        self.perhaps += 1;
+        for (condition, body) in branches {
+            self.list(condition, &mut reached, input);
+            let mut end = reached.clone();
+            self.list(body, &mut end, input);
+            ends.push(end);
+        }
+        if let Some(otherwise) = otherwise {
+            self.list(otherwise, &mut reached, input);
+        }
+        self.perhaps -= 1;
+        ends.iter().for_each(|end| {
+            reached.merge(end);
+        });
+        *environment = reached;
+    }
+
+    /// Expands and judges the values that a `for` gives its variable; `None` if they are unknown.
+    fn loop_values(
+        &mut self,
+        variable: &str,
+        words: Option<&[Word]>,
+        environment: &mut Environment,
+    ) -> Option<Vec<Argument>> {
+        let values = match words {
+            Some(words) => Some(self.words(words, environment)),
+            None => environment.positional.clone(),
+        };
+        for value in values.iter().flatten() {
+            rules::judge_assignment(self, variable, value);
+            self.arithmetic.keeps(value.text());
+        }
+        values
+    }
+
+    /// Follows each branch of a `case`, any of which may run.
+    fn case(
+        &mut self,
+        word: &Word,
+        items: &[(Vec<Word>, List)],
+        environment: &mut Environment,
+        input: &Input,
+    ) {
+        self.single(word, environment);
+        let before = environment.clone();
+        self.perhaps += 1;
+        for (patterns, body) in items {
+            for pattern in patterns {
+                self.single(pattern, environment);
+            }
+            // `;&` falls through, so that each branch may run after any before it.
+            self.list(body, environment, input);
+            environment.merge(&before);
+        }
+        self.perhaps -= 1;
     }
 
     /// Follows a loop until another round would find the same state.

@@ -167,36 +167,19 @@ impl Walker<'_> {
             }
             place.uncertain |= redirect.descriptor.len() > 1;
             let first = self.commands.len();
-            let target = match redirect.operator {
-                Operator::HereDocument => {
-                    let body = redirect.body.get().cloned().unwrap_or_default();
-                    self.single(&body, environment)
-                }
-                Operator::HereString => self.single(&redirect.target, environment),
-                _ => {
-                    let target = self.single(&redirect.target, environment);
-                    let bare =
-                        |part: &Part| matches!(part, Part::Plain(_) | Part::Parameter(_) | Part::Command(_));
-                    // Patterns count here too.
-                    let many =
-                        target.text().contains(['*', '?', '[']) && redirect.target.parts.iter().any(bare);
-                    target.with_many(many)
-                }
-            };
+            let target = self.redirect_target(redirect, environment);
             self.here = here;
             let is_here = matches!(redirect.operator, Operator::HereDocument | Operator::HereString);
             if is_here && target.text().contains(UNKNOWN) {
                 // The reader does not get it as a text.
                 self.arithmetic.prints(target.text());
             }
-            let text = |text: &str| match text.contains(UNKNOWN) {
-                true => Input::Unknown { fetched: false, decoded: false },
-                false => Input::Text(text.to_owned()),
-            };
             match redirect.operator {
-                Operator::HereDocument if redirect.default_descriptor => place.input = text(target.text()),
+                Operator::HereDocument if redirect.default_descriptor => {
+                    place.input = input_of(target.text())
+                }
                 Operator::HereString if redirect.default_descriptor => {
-                    place.input = match text(&format!("{}\n", target.text())) {
+                    place.input = match input_of(&format!("{}\n", target.text())) {
                         Input::Unknown { .. } => self.unknown_input(first),
                         known => known,
                     };
@@ -245,6 +228,25 @@ impl Walker<'_> {
         place
     }
 
+    /// Expands the target of a redirection: a file, a descriptor, or the text of a here-document.
+    fn redirect_target(&mut self, redirect: &Redirect, environment: &mut Environment) -> Argument {
+        match redirect.operator {
+            Operator::HereDocument => {
+                let body = redirect.body.get().cloned().unwrap_or_default();
+                self.single(&body, environment)
+            }
+            Operator::HereString => self.single(&redirect.target, environment),
+            _ => {
+                let target = self.single(&redirect.target, environment);
+                let bare =
+                    |part: &Part| matches!(part, Part::Plain(_) | Part::Parameter(_) | Part::Command(_));
+                // Patterns count here too.
+                let many = target.text().contains(['*', '?', '[']) && redirect.target.parts.iter().any(bare);
+                target.with_many(many)
+            }
+        }
+    }
+
     /// Judges the redirections of a command that is not simple.
     pub(super) fn redirected(&mut self, place: &Place) {
         rules::judge_redirects(self, place);
@@ -269,4 +271,12 @@ fn names_itself(parts: &[Part]) -> bool {
 
 fn has_process(word: &Word) -> bool {
     word.parts.iter().any(|part| matches!(part, Part::Process { .. }))
+}
+
+/// The input that a text is; unknown if a part of the text is.
+fn input_of(text: &str) -> Input {
+    match text.contains(UNKNOWN) {
+        true => Input::Unknown { fetched: false, decoded: false },
+        false => Input::Text(text.to_owned()),
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use claw_core::port::{Change, Contents, DocumentUse, Expect, Splice, Stat, Version, WriteMode, Written};
 use claw_core::redact::PLACEHOLDER;
-use claw_core::text::{self, Encoding, Masked, Text};
+use claw_core::text::{Encoding, Masked, Text};
 use claw_core::tool::{Digest, ErrorKind, ToolError};
 
 use super::align::Last;
@@ -76,8 +76,7 @@ impl GuardedFiles {
         self.unchanged(path, &target, current.as_ref().map(|current| &current.stat.version))?;
         let change = match (current, mode) {
             (None, _) => {
-                let scrubber = self.scrubber();
-                let after = text::mask(text, &scrubber.for_output());
+                let after = self.mask(path, text);
                 let (before, bytes) = (Some(String::new()), text.as_bytes().to_vec());
                 Rewrite { path, target: &target, current: None, before, bytes, after, whole: true }
             }
@@ -114,8 +113,7 @@ impl GuardedFiles {
             return Err(stale(path, &seen, now));
         }
         let Some((old, masked)) = old else {
-            let scrubber = self.scrubber();
-            let after = text::mask(text, &scrubber.for_output());
+            let after = self.mask(path, text);
             let bytes = text.as_bytes().to_vec();
             return Ok(Rewrite {
                 path,
@@ -180,8 +178,7 @@ impl GuardedFiles {
     /// Masks the new text. A secret that was hidden must stay hidden: a removed neighbour may be what
     /// identified it as one.
     fn still_hidden(&self, path: &str, composed: &Composed) -> Result<Masked, ToolError> {
-        let scrubber = self.scrubber();
-        let masked = text::mask(&composed.text, &scrubber.for_output());
+        let masked = self.mask(path, &composed.text);
         let Some(shown) = first_shown(&composed.kept, &masked) else { return Ok(masked) };
         let line = 1 + composed.text[..shown.start].matches('\n').count();
         let message = format!(

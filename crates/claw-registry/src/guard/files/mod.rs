@@ -88,6 +88,11 @@ impl GuardedFiles {
         scrubbers.for_call(&self.origin.caller.tenant, &self.grant.secrets)
     }
 
+    /// The view of a text of the file at `path`.
+    fn mask(&self, path: &str, text: &str) -> Masked {
+        text::mask(text, &self.scrubber().for_file(path).for_output())
+    }
+
     fn within(&self, path: &str, access: Access) -> Result<PathBuf, ToolError> {
         self.grant.live()?;
         self.grant.scope.resolve_text(&self.origin.caller.workspace, path, access)
@@ -165,8 +170,7 @@ impl GuardedFiles {
     /// A file's text, and its view.
     fn masked(&self, path: &str, bytes: &[u8]) -> Result<(Text, Masked), ToolError> {
         let text = text::decode(bytes).map_err(|mime| not_text(path, mime))?;
-        let scrubber = self.scrubber();
-        let masked = text::mask(&text.text, &scrubber.for_output());
+        let masked = self.mask(path, &text.text);
         Ok((text, masked))
     }
 
@@ -195,7 +199,7 @@ impl Files for GuardedFiles {
 
     async fn read(&self, path: &str, window: Window) -> Result<Reading, ToolError> {
         let target = self.within(path, Access::Read)?;
-        let redactor = self.scrubber().into_redactor();
+        let redactor = self.scrubber().for_file(path).into_redactor();
         let reading = self.bridge.window(&self.anywhere(), path, &window, &redactor).await?;
         let seen = match &reading {
             Reading::Binary(binary) => Seen { version: binary.version.clone(), redacted: false, text: None },

@@ -173,3 +173,25 @@ async fn a_deployment_that_hides_nothing_shows_files_as_they_are() {
     done(&road.call("edit", json!({ "path": "c.toml", "old_string": SECRET, "new_string": "x" })).await);
     assert_eq!(road.text("c.toml"), config().replace(SECRET, "x"));
 }
+
+#[tokio::test]
+async fn a_plain_password_in_a_configuration_file_is_hidden_in_every_tool_and_survives_edits() {
+    let text = "user = bob\n    password = hash\ntoken = abc\n";
+    let road = Road::new(&[("conf/my.cnf", text.as_bytes()), ("main.py", text.as_bytes())]);
+    let shown = done(&road.call("read_file", json!({ "path": "conf/my.cnf" })).await);
+    assert!(shown.contains("password = [REDACTED]") && shown.contains("token = [REDACTED]"), "{shown}");
+    let found = done(&road.call("search", json!({ "pattern": "password|token", "path": "conf" })).await);
+    assert!(found.contains("password = [REDACTED]") && !found.contains("abc"), "{found}");
+    let alone = done(&road.call("search", json!({ "pattern": "token", "path": "conf/my.cnf" })).await);
+    assert!(alone.contains("token = [REDACTED]"), "{alone}");
+    // By elimination nothing is found either.
+    let guessed = done(&road.call("search", json!({ "pattern": "token = abc", "path": "conf" })).await);
+    assert!(!guessed.contains("my.cnf"), "{guessed}");
+    let edit = json!({ "path": "conf/my.cnf", "old_string": "user = bob\n    password = [REDACTED]", "new_string": "user = eve\n    password = [REDACTED]" });
+    let said = done(&road.call("edit", edit).await);
+    assert!(!said.contains("hash") && !said.contains("abc"), "{said}");
+    assert_eq!(road.text("conf/my.cnf"), text.replace("bob", "eve"));
+    // The same lines are code elsewhere.
+    let shown = done(&road.call("read_file", json!({ "path": "main.py" })).await);
+    assert!(shown.contains("password = hash") && shown.contains("token = abc"), "{shown}");
+}

@@ -60,7 +60,14 @@ impl App {
         };
         let changes = self.store.changes(Topic::Mcp);
         let app = self.of_tenant(&visitor.tenant);
-        let mut follower = AccessFollower { app, of, changes, told: HashSet::new(), ready: VecDeque::new() };
+        let mut follower = AccessFollower {
+            app,
+            of,
+            changes,
+            is_behind: false,
+            told: HashSet::new(),
+            ready: VecDeque::new(),
+        };
         follower.read().await?;
         follower.ready.retain(|event| after.is_some_and(|after| event.at >= after));
         Ok(follower)
@@ -95,6 +102,8 @@ pub struct AccessFollower {
     app: App,
     of: Sees,
     changes: watch::Receiver<u64>,
+    /// Requests may have changed since they were last read.
+    is_behind: bool,
     /// The events that were read.
     told: HashSet<(AccessRequestId, McpRequestState)>,
     ready: VecDeque<McpRequestEvent>,
@@ -107,16 +116,19 @@ impl AccessFollower {
             if let Some(next) = self.ready.pop_front() {
                 return Ok(next);
             }
+            if self.is_behind {
+                self.read().await?;
+                continue;
+            }
             if self.changes.changed().await.is_err() {
                 return Err(Error::failed("the store is closed"));
             }
-            self.read().await?;
+            self.is_behind = true;
         }
     }
 
     /// Reads the events that are new, in the order of their times.
     async fn read(&mut self) -> Result<(), Error> {
-        self.changes.borrow_and_update();
         let requests = self.app.mcp_requests().await?;
         let is_seen = |request: &&McpRequest| match &self.of {
             Sees::All => true,
@@ -130,6 +142,7 @@ impl AccessFollower {
         self.ready.extend(events.into_iter().filter(is_new));
         // Requests of a server that was removed are forgotten with it.
         self.told = told;
+        self.is_behind = false;
         Ok(())
     }
 }

@@ -42,12 +42,8 @@ impl App {
         Ok(())
     }
 
-    /// Removes the given values, and those sealed for the tenant, from a server's text.
-    pub(super) async fn without_secrets(
-        &self,
-        text: &str,
-        given: &[(String, SecretString)],
-    ) -> Result<String, Error> {
+    /// The given values and those sealed for the tenant, the longest first.
+    async fn hidden(&self, given: &[(String, SecretString)]) -> Result<Vec<String>, Error> {
         let given = given.iter().map(|(_, value)| value.expose_secret().trim().to_owned());
         let values: Vec<String> = given.chain(self.sealed(self.tenant()).await?).collect();
         // A header holds its scheme before its secret, such as `Bearer`.
@@ -55,26 +51,31 @@ impl App {
         let mut hidden: Vec<String> =
             values.iter().cloned().chain(secrets).filter(|value| value.len() >= SHORTEST_HIDDEN).collect();
         hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let mut text = text.to_owned();
-        for value in hidden {
-            text = text.replace(&value, "[REDACTED]");
-        }
-        Ok(text)
+        Ok(hidden)
     }
 
+    /// Removes the given values, and those sealed for the tenant, from a server's text.
+    pub(super) async fn without_secrets(
+        &self,
+        text: &str,
+        given: &[(String, SecretString)],
+    ) -> Result<String, Error> {
+        Ok(without(text, &self.hidden(given).await?))
+    }
+
+    /// Removes them from all that a server says of itself and of its tools.
     pub(super) async fn scrubbed(
         &self,
         mut report: ServerReport,
         given: &[(String, SecretString)],
     ) -> Result<ServerReport, Error> {
-        for text in [&mut report.server, &mut report.instructions] {
-            if let Some(said) = text.take() {
-                *text = Some(self.without_secrets(&said, given).await?);
-            }
+        let hidden = self.hidden(given).await?;
+        for text in [&mut report.server, &mut report.instructions].into_iter().flatten() {
+            *text = without(text, &hidden);
         }
         // A definition that repeats a secret is not the one that the server lists, so its tool cannot be called.
         for definition in report.tools.values_mut() {
-            let scrubbed = self.without_secrets(&definition.to_string(), given).await?;
+            let scrubbed = without(&definition.to_string(), &hidden);
             *definition = serde_json::from_str(&scrubbed).unwrap_or_default();
         }
         Ok(report)
@@ -95,6 +96,10 @@ impl App {
         }
         Ok(())
     }
+}
+
+fn without(text: &str, hidden: &[String]) -> String {
+    hidden.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "[REDACTED]"))
 }
 
 /// Refuses names without values. An already sealed value is sent only where it went before: to the same

@@ -47,7 +47,10 @@ impl UndoLog {
         if let Some(command) = &new.command {
             return self.diff_of_command(command, most).await;
         }
-        let (before, after) = (self.view(new.before.as_ref()).await?, self.view(new.after.as_ref()).await?);
+        let (before, after) = (
+            self.view(&new.shown, new.before.as_ref()).await?,
+            self.view(&new.shown, new.after.as_ref()).await?,
+        );
         Ok(self.diff_of(&new.shown, &before, &after, most))
     }
 
@@ -73,7 +76,7 @@ impl UndoLog {
                 ChangedEntry::File => {
                     let view = |there: Option<u64>, bytes: Option<Vec<u8>>| match (there, bytes) {
                         (None, _) => FileView::Absent,
-                        (Some(_), Some(bytes)) => self.view_bytes(&bytes),
+                        (Some(_), Some(bytes)) => self.view_bytes(&path, &bytes),
                         (Some(size), None) => FileView::Binary(format!("{size} bytes")),
                     };
                     let (before, after) =
@@ -101,9 +104,9 @@ impl UndoLog {
             return Ok(Some((self.diff_of_command(command, most).await?, since.collect())));
         }
         let shown = &change.new.shown;
-        let before = self.view(step.target.as_ref()).await?;
-        let after = self.view(step.left.as_ref()).await?;
-        let now = step.now.as_ref().map_or(FileView::Absent, |now| self.view_bytes(&now.bytes));
+        let before = self.view(shown, step.target.as_ref()).await?;
+        let after = self.view(shown, step.left.as_ref()).await?;
+        let now = step.now.as_ref().map_or(FileView::Absent, |now| self.view_bytes(shown, &now.bytes));
         let change = self.diff_of(shown, &before, &after, most);
         Ok(Some((change, self.diff_of(shown, &after, &now, most))))
     }
@@ -131,19 +134,19 @@ impl UndoLog {
         told
     }
 
-    async fn view(&self, state: Option<&FileState>) -> Result<FileView, Error> {
+    async fn view(&self, path: &str, state: Option<&FileState>) -> Result<FileView, Error> {
         match state {
             None => Ok(FileView::Absent),
             Some(state) => {
                 let bytes = self.journal.bytes(state).await.map_err(failed)?;
-                Ok(self.view_bytes(&bytes))
+                Ok(self.view_bytes(path, &bytes))
             }
         }
     }
 
-    fn view_bytes(&self, bytes: &[u8]) -> FileView {
+    fn view_bytes(&self, path: &str, bytes: &[u8]) -> FileView {
         match text::decode(bytes) {
-            Ok(text) => FileView::Text(self.scrubber.file_text(&text.text)),
+            Ok(text) => FileView::Text(self.scrubber.file_text(path, &text.text)),
             Err(mime) => FileView::Binary(format!("{} bytes of {mime}", bytes.len())),
         }
     }

@@ -1,0 +1,114 @@
+//! Values in a file that is known by its name as configuration: the value of a secret's key is redacted
+//! however plain it looks.
+//!
+//! Here nothing can be code, so the line and the value need not look like a setting's. A value that is kept
+//! elsewhere (`${NAME}`, `/run/secrets/name`), is missing or is a structure stays.
+
+use super::{
+    Secret, Tail,
+    key::Family,
+    pair::{self, Sign},
+    setting::{self, Key},
+    value::{is_filled_in, is_listed, is_path, is_url},
+};
+use crate::scrub::view::{BLANK, Class, View, class};
+
+/// Bytes of a value that are examined.
+const VALUE: usize = 256;
+
+/// Bytes of a line.
+static LINE: Class = class(&[(0x00, 0x09), (0x0b, 0x0c), (0x0e, 0xff)]);
+
+/// Words for a missing value.
+const MISSING: &[&str] = &["none", "null", "nil", "undefined", "true", "false", "yes", "no", "on", "off"];
+/// Words after `token`, `credentials` and alike that say how one is used.
+const USES: &[&str] = &[
+    "read",
+    "write",
+    "include",
+    "omit",
+    "same-origin",
+    "inherit",
+    "header",
+    "query",
+    "cookie",
+    "required",
+    "optional",
+    "auto",
+];
+
+/// The value after `sign`, however plain.
+pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
+    if !matches!(key.family, Family::Password | Family::Token) {
+        return None;
+    }
+    match view.get(sign.value)? {
+        b'\n' | b'\r' | b'\\' | b'{' | b'[' => None,
+        quote @ (b'"' | b'\'') => {
+            let written = pair::quoted(view, sign.value + 1, quote, false);
+            let value = view.slice(written.start..written.end);
+            is_given(value, key.family).then(|| written.secret(setting::kind_of(sign, key)))
+        }
+        b'|' | b'>' if !sign.equals => setting::block(view, key, sign),
+        // A tag, an alias or an anchor of YAML.
+        b'!' | b'*' | b'&' if !sign.equals => None,
+        _ => bare(view, key, sign),
+    }
+}
+
+/// A value without quotes: to the end of its line, or to the end of its part of `{user: bob, password: x}`.
+fn bare(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
+    let in_braces = is_in_braces(view, key.start);
+    if !in_braces {
+        let (line, _) = setting::line_of(view, key, sign)?;
+        // A whole file as a JSON string is read by the rules for any text.
+        if view.before(line.start) == Some(b'n') {
+            return None;
+        }
+    }
+    let end = view.run(sign.value, VALUE, &LINE);
+    let text = view.slice(sign.value..end);
+    let ends = |at: &usize| match text[*at] {
+        b',' | b'}' => in_braces,
+        b'#' | b';' => *at > 0 && BLANK[text[at - 1] as usize],
+        _ => false,
+    };
+    let stop = (0..text.len()).find(ends);
+    if stop.is_none() && end == sign.value + VALUE {
+        let tail = Tail::Run(&LINE);
+        return is_given(text, key.family).then_some(Secret {
+            start: sign.value,
+            end,
+            tail,
+            kind: setting::kind_of(sign, key),
+        });
+    }
+    let value = text[..stop.unwrap_or(text.len())].trim_ascii_end();
+    let value = value.strip_suffix(b",").unwrap_or(value);
+    is_given(value, key.family).then(|| Secret {
+        start: sign.value,
+        end: sign.value + value.len(),
+        tail: Tail::None,
+        kind: setting::kind_of(sign, key),
+    })
+}
+
+/// Returns whether the key at `at` follows `{` or `,`, perhaps in quotes.
+fn is_in_braces(view: &View<'_>, at: usize) -> bool {
+    let at = at - usize::from(matches!(view.before(at), Some(b'"' | b'\'')));
+    let at = view.run_before(at, 8, &BLANK);
+    matches!(view.before(at), Some(b'{' | b','))
+}
+
+/// Returns whether `value` is given here.
+fn is_given(value: &[u8], family: Family) -> bool {
+    let is_use = family == Family::Token && is_listed(value, USES);
+    let is_argument = matches!(value, [b'$', _] | [b'~']);
+    !(value.is_empty()
+        || is_use
+        || is_argument
+        || is_filled_in(value)
+        || is_listed(value, MISSING)
+        || is_path(value)
+        || is_url(value))
+}
