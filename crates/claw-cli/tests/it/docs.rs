@@ -10,13 +10,14 @@ use crate::harness::{Home, Ran};
 /// Commands that wait for a person or for requests.
 const WAITING: [&str; 4] = ["clawsmith serve", "clawsmith onboard", "clawsmith mcp serve", "approvals watch"];
 
-/// The lines of a page that a reader would type, without comments.
+/// The lines of a page that a reader would type, without comments. Commands in containers of Docker are left out: their
+/// images are not here.
 fn typed(page: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
     let commands = lines.map(|line| line.split("  #").next().unwrap_or(line).trim().to_owned());
-    commands.filter(|line| line.contains("clawsmith ")).collect()
+    commands.filter(|line| line.contains("clawsmith ") && !line.starts_with("docker ")).collect()
 }
 
 /// Runs a line as a shell does, in a home of its own.

@@ -315,10 +315,10 @@ async fn a_person_is_asked_at_a_terminal() {
         terminal.wait_for("there is no 99");
         terminal.wait_for("Number or name [anthropic]: ");
         terminal.type_in("own\r");
-        terminal.wait_for("Its address");
+        terminal.wait_for("Base URL");
         terminal.type_in("nowhere\r");
         terminal.wait_for("is no URL");
-        terminal.wait_for("Its address");
+        terminal.wait_for("Base URL");
         terminal.type_in(&format!("{base}\r"));
         terminal.wait_for("Enter for none): ");
         terminal.type_in("short\r");

@@ -55,7 +55,7 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         progress: grant.progress.clone(),
         secrets: grant.secrets.clone(),
     };
-    if grant.reads_only { rehearsing(context) } else { context }
+    if grant.reads_only { reading(context) } else { context }
 }
 
 /// Paths outside the workspace that the tool's owner granted its commands.
@@ -68,6 +68,13 @@ fn given_paths(plan: &Plan) -> Vec<Allowed> {
 /// directory of theirs.
 pub(super) fn for_login(context: RunContext) -> RunContext {
     RunContext { readable: Vec::new(), granted: Vec::new(), home: None, ..context }
+}
+
+/// The same for a call that may only read: nothing outside the workspace can be changed, the home included.
+fn reading(context: RunContext) -> RunContext {
+    let mut context = rehearsing(context);
+    context.home.iter_mut().for_each(|home| home.write = false);
+    context
 }
 
 /// The same for a dry run: nothing granted outside the workspace can be changed, since it could not be undone. The

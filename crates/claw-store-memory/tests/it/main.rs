@@ -1,7 +1,5 @@
 //! The store in memory, put through the suites that every store passes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails loudly")]
-
 use claw_core::TenantId;
 use claw_core::store::{BlobLimits, Blobs as _, NewBlob};
 use claw_store_memory::{MemoryLimits, MemoryStore};

@@ -12,7 +12,7 @@ const HEIGHT: f32 = 800.0;
 pub(super) fn is_read(at: &str) -> bool {
     let at = at.to_ascii_lowercase();
     match at.strip_prefix("media") {
-        Some(queries) => queries.split(',').any(|query| negatable(query, |rest| every(rest))),
+        Some(queries) => queries.split(',').any(|query| negatable(query, every)),
         None => ["supports", "layer", "container", "scope"].iter().any(|name| at.starts_with(name)),
     }
 }

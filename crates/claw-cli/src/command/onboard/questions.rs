@@ -198,8 +198,7 @@ impl Questions<'_> {
 
     /// A key, or the name of a variable that holds it. Nothing that is typed here shows: it may be the key.
     fn typed(&self, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
-        let question =
-            "API key (input hidden; $NAME reads it from an environment variable; Enter for none): ";
+        let question = "API key (hidden; $NAME reads an environment variable; Enter for none): ";
         for _ in 0..ATTEMPTS {
             let line = prompt::hidden(self.runtime, question)?.ok_or(Stop::GaveUp)?;
             if line.is_empty() {

@@ -176,7 +176,7 @@ impl Walker<'_> {
             }
             match redirect.operator {
                 Operator::HereDocument if redirect.default_descriptor => {
-                    place.input = input_of(target.text())
+                    place.input = input_of(target.text());
                 }
                 Operator::HereString if redirect.default_descriptor => {
                     place.input = match input_of(&format!("{}\n", target.text())) {

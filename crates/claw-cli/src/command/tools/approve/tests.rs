@@ -154,7 +154,8 @@ fn says_how_a_question_ended_without_its_answer() {
     let mut said = |state, by: Option<&str>| {
         question.state = state;
         question.answered_by = by.map(str::to_owned);
-        how_ended(Some(&question), early).unwrap()
+        // As standard error shows it.
+        claw_terminal::visible(&how_ended(Some(&question), early).unwrap()).into_owned()
     };
     assert_eq!(said(ApprovalState::Expired, None), expired);
     assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann said yes");
