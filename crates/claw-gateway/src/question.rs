@@ -76,9 +76,12 @@ async fn session_of(visit: &Visit, run: JobId, named: Option<String>) -> Result<
     }
 }
 
-/// The results that the messages after the last answer bring: the run, its calls and their texts.
-fn results(messages: &[Said]) -> Result<Option<(JobId, Vec<(CallId, String)>)>, ApiError> {
-    let mut found: Option<(JobId, Vec<(CallId, String)>)> = None;
+/// A run, and the texts that a client sends as the results of its calls.
+type ClientResults = (JobId, Vec<(CallId, String)>);
+
+/// The results that the messages after the last answer bring.
+fn results(messages: &[Said]) -> Result<Option<ClientResults>, ApiError> {
+    let mut found: Option<ClientResults> = None;
     for said in new(messages).iter().filter(|said| said.role == "tool") {
         let id = said.tool_call_id.as_deref().unwrap_or_default();
         let (run, call) = client_tools::read_id(id).ok_or_else(|| {

@@ -21,6 +21,7 @@ use crate::failure::{Failure, Outcome};
 
 /// The operations on the knowledge graph.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "a program reads one command")]
 pub(crate) enum Graph {
     /// Search entities by name or words, and follow their relations.
     Search(Search),

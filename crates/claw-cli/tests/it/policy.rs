@@ -51,7 +51,7 @@ fn explanation_and_call_agree() {
 #[test]
 fn lint_fails_on_an_error_and_on_anything_when_strict() {
     let home = Home::new();
-    home.write("project/clawsmith.toml", &POLICY.replace("weather", "agents_lst"));
+    home.write("project/clawsmith.toml", POLICY.replace("weather", "agents_lst"));
     insta::assert_snapshot!("lint", home.run(&["policy", "lint"]).shown());
     let clean = Home::new().run(&["policy", "lint", "--strict"]);
     assert_eq!((clean.code, clean.stdout.as_str()), (0, "No problems found.\n"));

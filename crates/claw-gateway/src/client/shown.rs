@@ -75,7 +75,7 @@ impl ShownSession for ShownRemote {
     }
 
     async fn deserted(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn elsewhere(&self, _: &Question) -> Vec<String> {

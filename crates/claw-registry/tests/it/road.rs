@@ -81,7 +81,7 @@ async fn refuses_too_many_calls_and_says_when_to_try_again() {
         bench.store.clone(),
         Policy::compile(&PolicyConfig::default()).unwrap(),
     )
-    .limiter(Limiter::new(config, 10))
+    .limiter(Limiter::new(config, 1_000))
     .build();
     let offer = executor.offer(caller()).await;
     let call = || executor.execute(&offer, Request::new("say", json!({"text": "x"})));

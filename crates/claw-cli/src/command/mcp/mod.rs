@@ -157,7 +157,8 @@ impl Mcp {
             Self::Pin(pin) => pin.run(session),
             Self::Grant(grant) => grant.run(session),
             Self::Revoke(Revoke { name, subject }) => {
-                let revoked = session.app(async |app| app.revoke_mcp(&name, &subject).await)?;
+                session.app(async |app| app.revoke_mcp(&name, &subject).await)?;
+                let revoked = serde_json::json!({ "server": name, "revoked": subject.to_string() });
                 session.told(&revoked, format_args!("{subject} can no longer use {name}"))
             }
             Self::Request(ask) => ask.run(session),
@@ -173,8 +174,8 @@ impl Mcp {
             Self::Enable(Named { name }) => switch(session, &name, true),
             Self::Disable(Named { name }) => switch(session, &name, false),
             Self::Remove(Named { name }) => {
-                let removed = session.app(async |app| app.remove_mcp_server(&name).await)?;
-                session.told(&removed, format_args!("{name} is removed"))
+                session.app(async |app| app.remove_mcp_server(&name).await)?;
+                session.told(&serde_json::json!({ "removed": name }), format_args!("{name} is removed"))
             }
             Self::Serve(serve) => serve.run(session),
         }
