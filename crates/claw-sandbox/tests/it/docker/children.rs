@@ -254,6 +254,13 @@ async fn nothing_is_left_of_one_that_is_killed_or_dropped() {
     for start in [script, on_a_terminal] {
         let mut child = kit.start(start(&stubborn(&word))).await;
         until(&mut child, "ready").await;
+        // A process that is just being replaced by its program shows neither words nor environment.
+        for _ in 0..600 {
+            if processes_with(&word).len() > 3 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         assert!(processes_with(&word).len() > 3);
         child.control.kill().await;
         assert_eq!(child.control.ended().await.unwrap().signal, Some(9));
