@@ -4,7 +4,6 @@
 //! The list belongs to the process and not to a client, so that no client can be made without it. This module opens no
 //! socket and asks the machine nothing.
 
-use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static LISTENERS: Mutex<Vec<Listener>> = Mutex::new(Vec::new());
@@ -21,10 +20,10 @@ struct Listener {
 pub struct OwnListener(Listener);
 
 impl OwnListener {
-    /// Closes an address that this process listens on, and the names by which others reach it.
-    pub fn close_to_agents(address: SocketAddr, names: &[String]) -> Self {
+    /// Closes a TCP port that this process listens on, and the names by which others reach it.
+    pub fn close_to_agents(port: u16, names: &[String]) -> Self {
         let names = names.iter().map(|name| bare(name)).collect();
-        let listener = Listener { port: address.port(), names };
+        let listener = Listener { port, names };
         listeners().push(listener.clone());
         Self(listener)
     }

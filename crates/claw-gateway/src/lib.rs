@@ -172,7 +172,7 @@ pub async fn serve(
     let address =
         listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;
     // No agent of this gateway reaches it: it would act with whatever key it found.
-    let _closed = OwnListener::close_to_agents(address, &options.hosts);
+    let _closed = OwnListener::close_to_agents(address.port(), &options.hosts);
     let (door, hosts, ending) = (app.door(), names(address, options.hosts), CancellationToken::new());
     let entrance = Entrance {
         listener,

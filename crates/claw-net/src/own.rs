@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn every_spelling_of_this_machine_leads_here() {
         let address = SocketAddr::from(([127, 0, 0, 1], 61_234));
-        let closed = OwnListener::close_to_agents(address, &["Agents.example.org".to_owned()]);
+        let closed = OwnListener::close_to_agents(address.port(), &["Agents.example.org".to_owned()]);
         for url in [
             "http://127.0.0.1:61234/",
             "http://127.1:61234/",

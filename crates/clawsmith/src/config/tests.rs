@@ -30,8 +30,8 @@ fn a_variable_gives_what_its_key_takes() {
     check("CLAWSMITH_APPROVALS__EFFECTS__READ", "ask", "/approvals/effects/read", json!("ask"));
     check("CLAWSMITH_APPROVALS__EFFECTS", "{read = \"ask\"}", "/approvals/effects/read", json!("ask"));
     check("CLAWSMITH_DATA_DIR", "/var/lib/claw", "/data_dir", json!("/var/lib/claw"));
-    check("CLAWSMITH_SETTINGS__EXEC__DEPTH", "3", "/settings/exec/depth", json!(3));
-    check("CLAWSMITH_SETTINGS__EXEC__NAME", "three", "/settings/exec/name", json!("three"));
+    check("CLAWSMITH_SETTINGS__FAR__DEPTH", "3", "/settings/far/depth", json!(3));
+    check("CLAWSMITH_SETTINGS__FAR__NAME", "three", "/settings/far/name", json!("three"));
     check(
         "CLAWSMITH_TOOLS__BY_PROVIDER__OPENAI__PROFILE",
         "minimal",

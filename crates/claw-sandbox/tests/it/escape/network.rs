@@ -82,7 +82,7 @@ async fn refuses_the_address_on_which_this_program_listens() {
             "{attack} works otherwise"
         );
     }
-    let _closed = OwnListener::close_to_agents(own, &[]);
+    let _closed = OwnListener::close_to_agents(own.port(), &[]);
     for host in ["127.0.0.1", "127.0.0.2", "0.0.0.0", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
         kit.refuses("tcp", &here(host), &[libc::EACCES]).await;
     }
