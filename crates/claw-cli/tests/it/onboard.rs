@@ -322,7 +322,7 @@ async fn a_person_is_asked_at_a_terminal() {
         terminal.type_in(&format!("{base}\r"));
         terminal.wait_for("Enter for none): ");
         terminal.type_in("short\r");
-        terminal.wait_for("this is no key");
+        terminal.wait_for("this is not an API key");
         terminal.wait_for("Enter for none): ");
         terminal.type_in(&format!("{KEY}\r"));
         terminal.wait_for("Model: ");
