@@ -244,7 +244,7 @@ async fn secrets_are_on_no_command_line() {
     };
     let (shell, context, fifo) = (kit.shell(), kit.context.clone(), kit.workspace.path().join("go"));
     let running = tokio::spawn(async move { shell.run(&context, &script).await });
-    while processes_with(&secret).is_empty() {
+    while processes_with(&secret).is_empty() || !fifo.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
