@@ -44,11 +44,10 @@ async fn run() -> anyhow::Result<()> {
     let id = output.details.as_ref().map(|details| details["id"].clone()).unwrap_or_default();
 
     let process = |args| toolbox.execute(&offer, Request::new("process", args));
-    // Each answer shows what was printed since the last one.
-    let written =
-        process(json!({ "action": "write", "id": id, "text": "tea\n", "end": true })).await.model_text();
-    let ended = process(json!({ "action": "wait", "id": id })).await.model_text();
-    println!("{written}\n{ended}");
-    assert!(written.contains("got tea") || ended.contains("got tea"), "{written}\n{ended}");
+    process(json!({ "action": "write", "id": id, "text": "tea\n", "end": true })).await;
+    println!("{}", process(json!({ "action": "wait", "id": id })).await.model_text());
+    let printed = process(json!({ "action": "poll", "id": id })).await.model_text();
+    println!("{printed}");
+    assert!(printed.contains("got tea"), "{printed}");
     Ok(())
 }
