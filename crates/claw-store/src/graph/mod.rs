@@ -7,8 +7,8 @@
 
 pub(crate) mod names;
 pub(crate) mod rank;
-mod reading;
 mod store;
+mod walk;
 mod writing;
 
 use claw_core::EntityId;
@@ -19,8 +19,8 @@ use claw_core::store::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::reading::graph_reading;
 pub(crate) use self::store::graph_store;
+pub(crate) use self::walk::graph_reading;
 pub(crate) use self::writing::graph_writing;
 use crate::{document, row};
 

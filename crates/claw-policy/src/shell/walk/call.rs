@@ -2,7 +2,7 @@
 
 use super::environment::{Environment, Variable};
 use super::peel::{self, Inner};
-use super::risk::Skips;
+use super::skips::Skips;
 use super::{Input, Output, Place, Walker, Written, eaters, programs, text};
 use crate::shell::verdict::{Argument, UNKNOWN};
 use crate::shell::{builtins, rules};

@@ -13,9 +13,9 @@ mod expand;
 mod files;
 mod peel;
 mod programs;
-mod risk;
 mod runners;
 mod simple;
+mod skips;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(super) use self::programs::{is_shell, name};
 
 use self::arithmetic::Arithmetic;
 use self::environment::{Environment, Variable};
-use self::risk::Skips;
+use self::skips::Skips;
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
 use super::syntax::{After, Command, Item, Kind, List, Word};
@@ -348,7 +348,7 @@ impl<'r> Walker<'r> {
         if self.is_line(item) {
             self.skips.of_line = false;
         }
-        self.skips.of_line |= risk::may_fail(&item.command, environment);
+        self.skips.of_line |= skips::may_fail(&item.command, environment);
         match item.after {
             After::Always if !self.skips.any() => self.command(&item.command, environment, input),
             After::Always | After::Perhaps => self.perhaps(environment, |walker, environment| {
