@@ -3,7 +3,7 @@
 //!
 //! Two sets: the one that the ranking was chosen on, and one that was held out. Prints `name<TAB>value<TAB>unit` lines: the
 //! share of the notes that answer, within 5 hits, within 10, and within the first 2,500, 5,000 and 10,000 characters
-//! returned. Vectors are measured if `CLAWSMITH_BENCH_MODEL` names the directory of a local model
+//! returned; for ours also within as many characters as 5 and 10 chunks of FTS5 with stems have for the same question. Vectors are measured if `CLAWSMITH_BENCH_MODEL` names the directory of a local model
 //! (`scripts/with-word-vectors.sh` makes one). `tuning` or `held-out` as an argument measures one set alone.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
@@ -45,9 +45,7 @@ struct Shares {
 
 impl Shares {
     fn add(&mut self, question: &Question, hits: &[String]) {
-        let whole =
-            |text: &str| question.evidence.iter().filter(|note| text.contains(note.as_str())).count() as f64;
-        let share = |text: &str| whole(text) / question.evidence.len() as f64;
+        let share = |text: &str| share(question, text);
         let first = |count: usize| hits[..count.min(hits.len())].join("\n\n");
         self.five += share(&first(5));
         self.ten += share(&first(10));
@@ -69,24 +67,55 @@ impl Shares {
     }
 }
 
-async fn measure(name: &str, corpus: &Corpus, mut search: impl AsyncFnMut(&str) -> Vec<String>) {
+/// Measures a search, and returns the characters that 5 and 10 of its hits have, for each question. `lengths` are those of
+/// another search to compare it with.
+async fn measure(
+    name: &str,
+    corpus: &Corpus,
+    lengths: &[[usize; 2]],
+    mut search: impl AsyncFnMut(&str) -> Vec<String>,
+) -> Vec<[usize; 2]> {
+    let mut own = Vec::new();
+    let mut alike = [0.0; 2];
     let mut all = Shares::default();
     let mut kinds: BTreeMap<Kind, Shares> = BTreeMap::new();
-    for question in &corpus.questions {
+    for (at, question) in corpus.questions.iter().enumerate() {
         let hits = search(&question.text).await;
         all.add(question, &hits);
         kinds.entry(question.kind).or_default().add(question, &hits);
+        let whole = |count: usize| hits[..count.min(hits.len())].join("\n\n").chars().count();
+        own.push([whole(5), whole(10)]);
+        if let Some(lengths) = lengths.get(at) {
+            for (sum, length) in alike.iter_mut().zip(lengths) {
+                *sum += share(question, &hits.join("\n\n").chars().take(*length).collect::<String>());
+            }
+        }
     }
     all.print(name);
+    if !lengths.is_empty() {
+        for (sum, hits) in alike.iter().zip([5, 10]) {
+            let percent = 100.0 * sum / all.questions;
+            println!(
+                "{name}: evidence in the length of FTS5's first {hits} chunks with stems\t{percent:.1}\t%"
+            );
+        }
+    }
     for kind in Kind::ALL {
         if let Some(shares) = kinds.get(&kind) {
             let percent = 100.0 * shares.rooms[1] / shares.questions;
             println!("{name}: {}, evidence in 5000 characters\t{percent:.1}\t%", kind.name());
         }
     }
+    own
 }
 
-async fn ours(name: &str, corpus: &Corpus, embedder: Option<Arc<dyn Embedder>>) {
+/// The share of the notes that answer a question that a text holds whole.
+fn share(question: &Question, text: &str) -> f64 {
+    let whole = question.evidence.iter().filter(|note| text.contains(note.as_str())).count();
+    whole as f64 / question.evidence.len() as f64
+}
+
+async fn ours(name: &str, corpus: &Corpus, lengths: &[[usize; 2]], embedder: Option<Arc<dyn Embedder>>) {
     let store = SqliteStore::memory(NodeId::local()).await.unwrap();
     let (tenant, agent) = (TenantId::main(), AgentId::new("bench").unwrap());
     for (path, text) in &corpus.documents {
@@ -102,7 +131,7 @@ async fn ours(name: &str, corpus: &Corpus, embedder: Option<Arc<dyn Embedder>>) 
     let memory = StoredMemory::new(Arc::new(store), embedder);
     memory.indexer().run().await.unwrap();
     let reader = MemoryReader { tenant, agent, user: None };
-    measure(name, corpus, async |text| {
+    measure(name, corpus, lengths, async |text| {
         let found =
             memory.search(&reader, &MemoryQuery { text: text.to_owned(), limit: HITS }).await.unwrap();
         found.hits.into_iter().map(|hit| hit.text).collect()
@@ -126,7 +155,7 @@ fn chunks(text: &str) -> Vec<String> {
     chunks
 }
 
-async fn fts5(name: &str, corpus: &Corpus, tokenizer: &str, between: &str) {
+async fn fts5(name: &str, corpus: &Corpus, tokenizer: &str, between: &str) -> Vec<[usize; 2]> {
     let mut bare: SqliteConnection =
         SqliteConnectOptions::new().in_memory(true).disable_statement_logging().connect().await.unwrap();
     let table = format!("CREATE VIRTUAL TABLE chunks USING fts5 (text, tokenize = '{tokenizer}')");
@@ -140,7 +169,7 @@ async fn fts5(name: &str, corpus: &Corpus, tokenizer: &str, between: &str) {
                 .unwrap();
         }
     }
-    measure(name, corpus, async |text| {
+    measure(name, corpus, &[], async |text| {
         let words: Vec<String> = text
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty())
@@ -153,22 +182,23 @@ async fn fts5(name: &str, corpus: &Corpus, tokenizer: &str, between: &str) {
             .await
             .unwrap()
     })
-    .await;
+    .await
 }
 
 async fn set(name: &str, corpus: &Corpus, embedder: Option<Arc<dyn Embedder>>) {
     println!("{name}: notes\t{}\t", corpus.notes);
     println!("{name}: questions\t{}\t", corpus.questions.len());
-    ours(&format!("{name}, memory_search, words"), corpus, None).await;
-    if embedder.is_some() {
-        ours(&format!("{name}, memory_search, words and vectors"), corpus, embedder).await;
-    }
+    let mut lengths = Vec::new();
     for (baseline, tokenizer, between) in [
         ("all words", "unicode61", " AND "),
         ("any word", "unicode61", " OR "),
         ("any word, stems", "porter unicode61", " OR "),
     ] {
-        fts5(&format!("{name}, FTS5, {baseline}"), corpus, tokenizer, between).await;
+        lengths = fts5(&format!("{name}, FTS5, {baseline}"), corpus, tokenizer, between).await;
+    }
+    ours(&format!("{name}, memory_search, words"), corpus, &lengths, None).await;
+    if embedder.is_some() {
+        ours(&format!("{name}, memory_search, words and vectors"), corpus, &lengths, embedder).await;
     }
 }
 

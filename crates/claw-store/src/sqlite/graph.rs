@@ -25,20 +25,23 @@ graph_reading!(
     SqliteConnection,
     failed: super::error::failed,
     list: ("json_each(", ") AS w"),
+    // The inner list is made once for each entity; `IN` with a query would make it for each relation of a hub.
     relations: (
         "SELECT r.id, r.source, r.target, r.body FROM json_each($2) AS w
-             JOIN graph_relations AS r ON r.owner = $1 AND r.source = w.value AND r.id IN (
-                 SELECT o.id FROM graph_relations AS o WHERE o.owner = $1 AND o.source = w.value
+             CROSS JOIN json_each((SELECT json_group_array(best.at) FROM (
+                 SELECT o.rowid AS at FROM graph_relations AS o WHERE o.owner = $1 AND o.source = w.value
                  AND ($3 IS NULL OR (o.valid_from IS NULL OR o.valid_from <= $3)
                      AND (o.valid_until IS NULL OR o.valid_until > $3))
-                 ORDER BY o.confidence DESC, o.id LIMIT $4)
+                 ORDER BY o.confidence DESC, o.id LIMIT $4) AS best)) AS b
+             CROSS JOIN graph_relations AS r ON r.rowid = b.value
              ORDER BY r.confidence DESC, r.id",
         "SELECT r.id, r.source, r.target, r.body FROM json_each($2) AS w
-             JOIN graph_relations AS r ON r.owner = $1 AND r.target = w.value AND r.id IN (
-                 SELECT o.id FROM graph_relations AS o WHERE o.owner = $1 AND o.target = w.value
+             CROSS JOIN json_each((SELECT json_group_array(best.at) FROM (
+                 SELECT o.rowid AS at FROM graph_relations AS o WHERE o.owner = $1 AND o.target = w.value
                  AND ($3 IS NULL OR (o.valid_from IS NULL OR o.valid_from <= $3)
                      AND (o.valid_until IS NULL OR o.valid_until > $3))
-                 ORDER BY o.confidence DESC, o.id LIMIT $4)
+                 ORDER BY o.confidence DESC, o.id LIMIT $4) AS best)) AS b
+             CROSS JOIN graph_relations AS r ON r.rowid = b.value
              ORDER BY r.confidence DESC, r.id"
     )
 );
