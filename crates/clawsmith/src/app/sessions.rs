@@ -108,9 +108,7 @@ impl App {
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
         let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
-        let variable =
-            |name: &str| setup.around.variable(name).and_then(|value| value.clone().into_string().ok());
-        let collector = Collector::start(&config.telemetry, variable)?;
+        let collector = self.collector()?;
         let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers, collector };
         let deployment = self.deployment(&lasting, None).await?;
         let app = watch::Sender::new(self.clone());
