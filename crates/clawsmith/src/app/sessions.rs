@@ -29,7 +29,7 @@ use super::following::Following;
 use super::mode::Mode;
 use super::processes::{self, Owning};
 use super::traces::Collector;
-use super::{App, Error};
+use super::{App, Error, client_tools};
 use crate::config::Config;
 
 /// The time after which the run of a dead process is taken over.
@@ -94,6 +94,8 @@ struct NewRun<'a> {
     order: Order,
     lane: &'a str,
     priority: i16,
+    /// The run that must be the last of the session: its calls wait for the results in the message.
+    after: Option<JobId>,
 }
 
 impl App {
@@ -205,20 +207,21 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
-        self.send_with(caller, parts, asking, ClientTools::default()).await
+        self.send_with(caller, parts, asking, (ClientTools::default(), None)).await
     }
 
-    /// Stores a message whose client has tools of its own; returns the run.
+    /// Stores a message whose client has tools of its own; returns the run. With `after`, the message has results of calls of
+    /// that run, and is refused if another message came first.
     pub(super) async fn send_with(
         &self,
         caller: &Caller,
         parts: Vec<Part>,
         asking: Asking,
-        client: ClientTools,
+        (client, after): (ClientTools, Option<JobId>),
     ) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         let order = Order { client, ..order(caller, asking, mode) };
-        self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0 }).await
+        self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0, after }).await
     }
 
     /// Adds a message to the run that goes on in the caller's session; returns that run. It reads the message before it asks
@@ -236,7 +239,7 @@ impl Sessions {
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
         // If a run of its own answers the message, no client waits for that one.
         let order = Order { client: ClientTools::default(), ..order };
-        let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED };
+        let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED, after: None };
         self.accept(caller, parts, run_of_message).await?;
         Ok(run.new.id)
     }
@@ -251,7 +254,7 @@ impl Sessions {
         &self,
         caller: &Caller,
         parts: Vec<Part>,
-        NewRun { order, lane, priority }: NewRun<'_>,
+        NewRun { order, lane, priority, after }: NewRun<'_>,
     ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
@@ -268,11 +271,13 @@ impl Sessions {
             part => Ok(part),
         };
         let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
-        let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority };
+        let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority, after };
         let owner = (&caller.tenant, &caller.session);
         let accepted = order.accept(&*deployment.store, owner, &parts, place).await;
-        let accepted =
-            accepted.map_err(|error| Error::failed("the message could not be stored").because(error))?;
+        let accepted = accepted.map_err(|error| match (error, after) {
+            (StoreError::Refused { .. }, Some(run)) => client_tools::went_on(run),
+            (error, _) => Error::failed("the message could not be stored").because(error),
+        })?;
         Ok(accepted.job)
     }
 
