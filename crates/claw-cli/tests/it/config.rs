@@ -346,6 +346,7 @@ fn settings_that_name_nothing_are_refused_with_their_line() {
         ("[gateway]\nhosts = [\"https://a.example\"]\n", 2, "without scheme, port and path"),
         ("[gateway]\nhosts = [\"a.example:443\"]\n", 2, "without scheme, port and path"),
         ("[gateway.aliases]\ngpt = \"no agent\"\n", 2, "`gateway.aliases.gpt`"),
+        ("[gateway]\nrequests_per_key = 0\n", 2, "use at least 1"),
         ("[sandbox.docker]\nsocket = \"unix:///run/docker.sock\"\n", 2, "such as `/var/run/docker.sock`"),
         ("[sandbox]\ndirect = [\"a/target\"]\n", 2, "write one name, such as `target`"),
     ] {

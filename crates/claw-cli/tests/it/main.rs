@@ -12,6 +12,7 @@ mod chat;
 mod client_tools;
 mod config;
 mod connect;
+mod connections;
 mod credentialed_exec;
 mod credentials;
 mod custom_tools;
