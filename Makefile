@@ -44,8 +44,10 @@ fmt-check:
 clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-small: ## Check the library with its default features: no SQL, no models, no agent
+small: ## Check the library with its default features (no SQL, no models, no agent), and the program without traces
 	$(CARGO) check --package clawsmith --lib
+	$(CARGO) clippy --package claw-cli --no-default-features -- -D warnings
+	$(CARGO) test --package clawsmith --features app --lib -- says_that_traces_are_not_built_in
 
 rustdoc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib

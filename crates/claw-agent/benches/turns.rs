@@ -219,7 +219,13 @@ impl Agent {
     }
 
     async fn say(&self, session: &SessionKey, text: &str) -> Accepted {
-        let place = Acceptance { lane: LANE, at: self.deployment.clock.now(), lineage: None, priority: 0 };
+        let place = Acceptance {
+            lane: LANE,
+            at: self.deployment.clock.now(),
+            lineage: None,
+            priority: 0,
+            after: None,
+        };
         let owner = (&TenantId::main(), session);
         order().accept(&*self.deployment.store, owner, &[Part::text(text)], place).await.unwrap()
     }

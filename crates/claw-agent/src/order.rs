@@ -93,6 +93,8 @@ pub struct Acceptance<'a> {
     pub lineage: Option<Lineage>,
     /// The priority of its job: 0, or [`Order::INJECTED`] for a message to the run that goes on.
     pub priority: i16,
+    /// The job that must be the latest of the session and over, or the message is refused; `None` for any message.
+    pub after: Option<JobId>,
 }
 
 impl Order {
@@ -118,7 +120,7 @@ impl Order {
         store: &(impl Conversations + Blobs + ?Sized),
         (tenant, session): (&TenantId, &SessionKey),
         parts: &[Part],
-        Acceptance { lane, at, lineage, priority }: Acceptance<'_>,
+        Acceptance { lane, at, lineage, priority, after }: Acceptance<'_>,
     ) -> Result<Accepted, StoreError> {
         images::store(store, tenant, parts, at).await?;
         let content = json(parts)?;
@@ -142,7 +144,10 @@ impl Order {
             max_attempts: ATTEMPTS,
             lineage,
         };
-        store.accept_from(&self.party(), message, job).await
+        match after {
+            Some(last) => store.accept_after(last, &self.party(), message, job).await,
+            None => store.accept_from(&self.party(), message, job).await,
+        }
     }
 
     /// Returns the order of a job, and its session.

@@ -109,7 +109,8 @@ impl TalkHost for StoredTalks {
         let from = &caller.session;
         let said =
             format!("[sent from session `{from}` by the agent there; the user did not type it]\n{text}");
-        let place = Acceptance { lane: &found.lane, at: self.clock.now(), lineage: None, priority: 0 };
+        let place =
+            Acceptance { lane: &found.lane, at: self.clock.now(), lineage: None, priority: 0, after: None };
         let owner = (&caller.tenant, session);
         let accepted = order.accept(&*self.store, owner, &[Part::text(said)], place).await.map_err(down)?;
         Ok(Posted { seq: accepted.seq, before: found.waiting })

@@ -99,6 +99,13 @@ impl ApiError {
         self
     }
 
+    /// Names the setting by which an operator would allow it.
+    #[must_use]
+    pub(crate) fn setting(mut self, setting: &str) -> Self {
+        self.setting = Some(setting.to_owned());
+        self
+    }
+
     #[must_use]
     pub(crate) fn details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));

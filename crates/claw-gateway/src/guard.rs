@@ -1,13 +1,18 @@
 //! Checks before every handler: the names that a request may use, and the key that it must show.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use clawsmith::app::access::{Permission, Visitor};
+use clawsmith::app::access::{Full, Permission, Place, PlaceKind, Visitor};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::Gateway;
 use crate::error::ApiError;
@@ -98,9 +103,58 @@ fn shown(text: &str) -> String {
 }
 
 /// Returns the error for a key that exceeded its rate limit.
-pub(crate) fn too_many(wait: std::time::Duration) -> ApiError {
+pub(crate) fn too_many(wait: Duration) -> ApiError {
     let what = "this key has made as many requests as it may in a minute";
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", what).retry_after(wait)
+}
+
+/// Takes a place of the visitor's key for a request or a WebSocket connection.
+pub(crate) fn enter(gateway: &Gateway, visitor: &Visitor, kind: PlaceKind) -> Result<Place, ApiError> {
+    gateway.0.door.enter(visitor, kind).map_err(|Full { most, setting }| {
+        let (code, open) = match kind {
+            PlaceKind::Request => ("too_many_requests_open", "requests"),
+            PlaceKind::WebSocket => ("too_many_websockets", "WebSocket connections"),
+        };
+        let what = format!("this key has {most} {open} open, and no more may be at a time");
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, what)
+            .retry_after(Duration::from_secs(1))
+            .hint(format!("wait until one has ended, or use another key; `{setting}` is the limit"))
+            .setting(setting)
+    })
+}
+
+/// A body that keeps its request's place until it has ended or its client is gone.
+struct Held {
+    body: Body,
+    _place: Place,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Keeps the place of a request whose answer is a stream; that of any other is free with its answer.
+fn held(response: Response, place: Place) -> Response {
+    match response.body().size_hint().exact() {
+        Some(_) => response,
+        None => response.map(|body| Body::new(Held { body, _place: place })),
+    }
 }
 
 /// Lets a request in that shows a good key.
@@ -110,7 +164,7 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
         None => Err(no_key()),
         Some(key) => match gateway.0.door.admit(key).await {
             Ok(Some(visitor)) => match gateway.0.door.count(&visitor) {
-                Ok(()) => Ok(visitor),
+                Ok(()) => enter(&gateway, &visitor, PlaceKind::Request).map(|place| (visitor, place)),
                 Err(wait) => Err(too_many(wait)),
             },
             Ok(None) => {
@@ -129,9 +183,9 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
         },
     };
     match admitted {
-        Ok(visitor) => {
+        Ok((visitor, place)) => {
             request.extensions_mut().insert(Who(visitor));
-            next.run(request).await
+            held(next.run(request).await, place)
         }
         Err(error) => error.into_response(),
     }

@@ -29,6 +29,7 @@ mod metrics;
 mod openapi;
 mod peer;
 mod policy;
+mod programs;
 mod question;
 mod records;
 mod reload;

@@ -31,7 +31,7 @@ pub(crate) struct LedgerQuery {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Entries {
     entries: Vec<Entry>,
-    /// The `cursor` of the next, older page; `null` at the end. A page before the last can be short or empty.
+    /// The `cursor` of the next, older page; `null` at the end.
     next: Option<u64>,
 }
 

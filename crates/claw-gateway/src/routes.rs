@@ -8,7 +8,7 @@ use crate::api::Access::{Key, Needs, Open};
 use crate::api::Api;
 use crate::{
     Gateway, access, agents, approvals, completions, custom, events, graph, health, mcp, memory, metrics,
-    openapi, policy, records, reload, responses, sessions, settings, skills, tools, undo, ws,
+    openapi, policy, programs, records, reload, responses, sessions, settings, skills, tools, undo, ws,
 };
 
 /// The routes, with the service that answers at `/mcp`.
@@ -44,6 +44,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         );
     api.group("sessions")
         .on("GET /v1/sessions", Needs(May::ReadSessions), "List your own sessions", sessions::list)
+        .on("GET /v1/sessions/{session}", Needs(May::ReadSessions), "Show a session", sessions::get)
         .on("PATCH /v1/sessions/{session}", Needs(May::WriteSessions), "Rename a session", sessions::rename)
         .on("DELETE /v1/sessions/{session}", Needs(May::WriteSessions), "Remove a session", sessions::remove)
         .on("POST /v1/sessions/{session}/fork", Needs(May::WriteSessions), "Fork a session", sessions::fork)
@@ -158,13 +159,27 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             "Remove a secret",
             settings::remove_secret,
         )
-        .on("GET /v1/programs", Needs(May::ReadSettings), "List credentialed programs", settings::programs)
+        .on("GET /v1/programs", Needs(May::ReadSettings), "List credentialed programs", programs::list)
+        .on("GET /v1/programs/{program}", Needs(May::ReadSettings), "Show a program", programs::get)
         .on(
-            "DELETE /v1/programs/{program}",
-            Needs(May::WriteSettings),
-            "Remove a program",
-            settings::remove_program,
+            "PUT /v1/programs/{program}",
+            Needs(May::DefinePrograms),
+            "Register or replace a program",
+            programs::put,
         )
+        .on(
+            "POST /v1/programs/{program}/accept",
+            Needs(May::DefinePrograms),
+            "Accept a program's file as it is now",
+            programs::accept,
+        )
+        .on(
+            "POST /v1/programs/{program}/test",
+            Needs(May::DefinePrograms),
+            "Check a program's arguments, or run it",
+            programs::test,
+        )
+        .on("DELETE /v1/programs/{program}", Needs(May::WriteSettings), "Remove a program", programs::remove)
         .on("GET /v1/providers", Needs(May::ReadSettings), "List providers of models", settings::providers);
     api.group("skills")
         .on("GET /v1/skills", Needs(May::ReadSkills), "List the skills of an agent", skills::list)

@@ -208,6 +208,11 @@ pub(crate) struct SessionRemoved {
     removed: bool,
 }
 
+pub(crate) async fn get(visit: Visit, Path(session): Path<String>) -> Result<Json<SessionCard>, ApiError> {
+    let (session, circle) = own(visit.visitor(), &session)?;
+    one(&visit, &circle, &session).await
+}
+
 pub(crate) async fn rename(
     visit: Visit,
     Path(session): Path<String>,
@@ -237,8 +242,7 @@ pub(crate) async fn remove(
 async fn one(visit: &Visit, circle: &Circle, session: &SessionKey) -> Result<Json<SessionCard>, ApiError> {
     let found = visit.app().store().conversation(&visit.visitor().tenant, circle, session).await;
     let found = found.map_err(clawsmith::app::Error::from)?;
-    let found = found.ok_or_else(|| ApiError::not_found(format!("there is no session `{session}`")))?;
-    Ok(Json(shown(&found)))
+    Ok(Json(shown(&found.ok_or_else(|| no_session(session))?)))
 }
 
 pub(crate) async fn runs(visit: Visit, Query(wanted): Query<RunsQuery>) -> Result<Json<Runs>, ApiError> {

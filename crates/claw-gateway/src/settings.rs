@@ -1,7 +1,7 @@
-//! Settings of built-in tools, secrets, credentialed programs and providers. Values of secrets go in and never come out.
+//! Settings of built-in tools, secrets and providers. Values of secrets go in and never come out.
 
-use claw_core::{ProgramName, SecretName};
-use clawsmith::store::{ProgramCard, ProgramPlace, SecretCard, Settings, StoredSettings};
+use claw_core::SecretName;
+use clawsmith::store::{SecretCard, Settings, StoredSettings};
 use clawsmith::{AgentId, ToolName, UnixMillis};
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -49,7 +49,7 @@ pub(crate) struct SecretView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct AgentQuery {
     /// The agent; left out for all agents.
-    agent_id: Option<AgentId>,
+    pub(crate) agent_id: Option<AgentId>,
 }
 
 /// A secret's value.
@@ -59,24 +59,6 @@ pub(crate) struct SecretWrite {
     /// The value, which is sealed and never shown.
     #[schemars(with = "String")]
     value: SecretString,
-}
-
-/// Credentialed programs, by name.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ProgramList {
-    programs: Vec<ProgramView>,
-}
-
-/// A credentialed program, with the names of its variables.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ProgramView {
-    name: ProgramName,
-    /// The agent that it is for; `null` for all.
-    agent_id: Option<AgentId>,
-    binary: String,
-    variables: Vec<String>,
-    at: UnixMillis,
 }
 
 /// Providers of models, by name.
@@ -155,28 +137,6 @@ pub(crate) async fn remove_secret(
     Query(of): Query<AgentQuery>,
 ) -> Result<NoContent, ApiError> {
     visit.app().remove_secret(name, of.agent_id).await?;
-    Ok(NoContent)
-}
-
-pub(crate) async fn programs(visit: Visit) -> Result<Json<ProgramList>, ApiError> {
-    let cards = visit.app().program_cards().await?;
-    let shown = |card: ProgramCard| ProgramView {
-        name: card.place.name,
-        agent_id: card.place.agent,
-        binary: card.settings.binary,
-        variables: card.variables,
-        at: card.at,
-    };
-    Ok(Json(ProgramList { programs: cards.into_iter().map(shown).collect() }))
-}
-
-pub(crate) async fn remove_program(
-    visit: Visit,
-    Path(name): Path<ProgramName>,
-    Query(of): Query<AgentQuery>,
-) -> Result<NoContent, ApiError> {
-    let place = ProgramPlace { tenant: visit.visitor().tenant.clone(), agent: of.agent_id, name };
-    visit.app().remove_program(&place).await?;
     Ok(NoContent)
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
-use clawsmith::app::access::{CallerWish, Permission};
+use clawsmith::app::access::{CallerWish, Permission, PlaceKind};
 use clawsmith::message::Part;
 use clawsmith::store::{JobFilter, JobState, UsageFilter};
 use serde::Serialize;
@@ -27,7 +27,7 @@ use self::frames::{
 };
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
-use crate::guard::{Who, bearer};
+use crate::guard::{Who, bearer, enter};
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::{own, there};
 use crate::{approvals, sessions};
@@ -61,9 +61,11 @@ pub(crate) async fn open(
 ) -> Result<Replied<Upgraded>, ApiError> {
     let upgrade =
         upgrade.map_err(|error| ApiError::new(error.status(), "no_websocket", error.body_text()))?;
+    let place = enter(&visit.gateway, visit.visitor(), PlaceKind::WebSocket)?;
     let key = bearer(&headers).unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(LONGEST_FRAME).max_frame_size(LONGEST_FRAME);
     let response = upgrade.on_upgrade(move |socket| async move {
+        let _place = place;
         let (events, waiting) = mpsc::channel(WAITING);
         let connection = Connection { visit, key, events, subscriptions: HashMap::new() };
         connection.serve(socket, waiting).await;

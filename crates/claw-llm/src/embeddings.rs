@@ -130,6 +130,48 @@ impl Default for EmbeddingsConfig {
     }
 }
 
+/// The address of an embedding model, the places of its key, and its origin if it is a private one.
+type Remote = (Url, Vec<KeyPlace>, Option<claw_net::Origin>);
+
+impl EmbeddingsConfig {
+    /// Checks the settings without loading a model or sending anything.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match self.kind {
+            EmbeddingsKind::Local => self.directory().map(drop),
+            _ => self.remote().map(drop),
+        }
+    }
+
+    fn directory(&self) -> Result<&PathBuf, ConfigError> {
+        let path = self.path.as_ref().filter(|path| !path.as_os_str().is_empty());
+        path.ok_or_else(|| refused("path", "names no directory of a local model"))
+    }
+
+    fn remote(&self) -> Result<Remote, ConfigError> {
+        if self.model.trim().is_empty() {
+            return Err(refused("model", "names no model; set it, such as `text-embedding-3-small`"));
+        }
+        let written = self.base_url.as_deref().unwrap_or(self.kind.public());
+        let base = resolve::base_url(written).map_err(|reason| refused("base_url", &reason))?;
+        let near = resolve::near(&base, self.private);
+        let mut places: Vec<KeyPlace> = self.key_env.iter().cloned().map(KeyPlace::Env).collect();
+        places.extend(self.key_secret.iter().cloned().map(KeyPlace::Secret));
+        if places.is_empty() && self.base_url.is_none() {
+            places.push(KeyPlace::Env(self.kind.variable().to_owned()));
+        }
+        if !places.is_empty() && near.is_none() && base.scheme() == "http" {
+            let reason =
+                "would send the key to a public address without encryption; use https, or set `private`";
+            return Err(refused("base_url", reason));
+        }
+        Ok((base, places, near))
+    }
+}
+
+fn refused(key: &str, reason: &str) -> ConfigError {
+    ConfigError { key: key.to_owned(), reason: reason.to_owned() }
+}
+
 /// The embedding model of a configuration; `path` is relative to `directory`. A local model is loaded here.
 pub fn embedder(
     config: &EmbeddingsConfig,
@@ -139,10 +181,8 @@ pub fn embedder(
     if config.kind != EmbeddingsKind::Local {
         return Ok(Arc::new(RemoteEmbedder::new(config, keys)?));
     }
-    let refuse = |reason: String| ConfigError { key: "path".to_owned(), reason };
-    let path =
-        config.path.as_ref().ok_or_else(|| refuse("names no directory of a local model".to_owned()))?;
-    Ok(Arc::new(LocalEmbedder::open(&directory.join(path)).map_err(refuse)?))
+    let path = directory.join(config.directory()?);
+    Ok(Arc::new(LocalEmbedder::open(&path).map_err(|reason| refused("path", &reason))?))
 }
 
 /// An embedding model behind HTTP.
@@ -164,26 +204,7 @@ pub struct RemoteEmbedder {
 impl RemoteEmbedder {
     /// Takes a configuration; keys are read when texts are sent.
     pub fn new(config: &EmbeddingsConfig, keys: Arc<dyn Keys>) -> Result<Self, ConfigError> {
-        let refuse = |key: &str, reason: String| ConfigError { key: key.to_owned(), reason };
-        if config.model.trim().is_empty() {
-            return Err(refuse(
-                "model",
-                "names no model; set it, such as `text-embedding-3-small`".to_owned(),
-            ));
-        }
-        let written = config.base_url.as_deref().unwrap_or(config.kind.public());
-        let base = resolve::base_url(written).map_err(|reason| refuse("base_url", reason))?;
-        let near = resolve::near(&base, config.private);
-        let mut places: Vec<KeyPlace> = config.key_env.iter().cloned().map(KeyPlace::Env).collect();
-        places.extend(config.key_secret.iter().cloned().map(KeyPlace::Secret));
-        if places.is_empty() && config.base_url.is_none() {
-            places.push(KeyPlace::Env(config.kind.variable().to_owned()));
-        }
-        if !places.is_empty() && near.is_none() && base.scheme() == "http" {
-            let reason =
-                "would send the key to a public address without encryption; use https, or set `private`";
-            return Err(refuse("base_url", reason.to_owned()));
-        }
+        let (base, places, near) = config.remote()?;
         let host = base.host_str().unwrap_or_default();
         let chosen = config.dimensions.map(|length| format!("/{length}")).unwrap_or_default();
         let wait = Duration::from_secs(u64::from(config.seconds.max(1)));

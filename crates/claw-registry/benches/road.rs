@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use claw_core::port::{Ports, UnixMillis, World};
 use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, Bells, Blob, BlobCard, Blobs, CallStore, Changes, Entry,
-    Ledger, NewApproval, NewBlob, Record, StoreError, Tally, Topic,
+    EntryPage, Ledger, NewApproval, NewBlob, Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::{
     AnyTool, Call, CallParts, Caller, Digest, Group, Meta, Output, Progress, Tool, ToolError, erase,
@@ -70,12 +70,7 @@ impl Ledger for NoStore {
     async fn recent(&self, _: &TenantId, _: usize) -> Result<Vec<Entry>, StoreError> {
         Ok(Vec::new())
     }
-    async fn entries_before(
-        &self,
-        _: &TenantId,
-        _: Option<u64>,
-        _: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+    async fn entries(&self, _: &TenantId, _: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError> {
         Ok(Vec::new())
     }
     async fn tally(&self, _: &TenantId, _: &SessionKey) -> Result<Tally, StoreError> {

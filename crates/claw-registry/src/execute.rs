@@ -50,6 +50,7 @@ use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
 use crate::scrub::CallScrubber;
+use crate::traced::CallTrace;
 use crate::{Executor, Offer, output};
 
 /// A request to call a tool.
@@ -213,6 +214,15 @@ impl Executor {
         let call = request.call;
         let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
+        let traces = self.0.traces.as_ref().filter(|_| request.run.is_none());
+        let trace = traces.map(|traces| {
+            CallTrace::begin(
+                traces,
+                offer.0.registry.world().clock.now(),
+                &args,
+                self.0.limits.argument_bytes,
+            )
+        });
         let mut name = request.tool.clone();
         let mut notes = Vec::new();
         let end = match self.set_out(offer, request, &mut name, &scrubber) {
@@ -234,7 +244,11 @@ impl Executor {
                 (Err(CallError::Refused(refusal)), Duration::ZERO, Effects::NONE)
             }
         };
-        Reply { call, tool, outcome, notes, took, effects }
+        let reply = Reply { call, tool, outcome, notes, took, effects };
+        if let Some(trace) = trace {
+            trace.end(offer.caller(), &reply, &scrubber);
+        }
+        reply
     }
 
     /// Tells what a call would do and whether it may, as the road would decide it now: steps 1 to 5, without

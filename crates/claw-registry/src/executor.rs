@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use claw_core::event::{Event, Listener, What};
-use claw_core::port::ProcessHost;
+use claw_core::port::{ProcessHost, Traces};
 use claw_core::store::{CallStore, Rules, SettingsStore};
 use claw_core::tool::{Caller, Meta, Need, Profile, Unavailable};
 use claw_core::{CallId, ToolName};
@@ -77,6 +77,7 @@ pub(crate) struct Parts {
     pub(crate) rules: Option<Arc<dyn Rules>>,
     pub(crate) settings: StoredLayers,
     listener: Option<Arc<dyn Listener>>,
+    pub(crate) traces: Option<Arc<dyn Traces>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: Limits,
     pub(crate) files: ArcSwap<FileRules>,
@@ -107,6 +108,7 @@ pub struct ExecutorBuilder {
     settings: Option<Arc<dyn SettingsStore>>,
     rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
+    traces: Option<Arc<dyn Traces>>,
     approver: Option<Arc<dyn Approver>>,
     limits: Limits,
     files: FileRules,
@@ -156,6 +158,13 @@ impl ExecutorBuilder {
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Takes the spans of calls that are part of no run. The spans of runs have those of their calls.
+    #[must_use]
+    pub fn traces(mut self, traces: Arc<dyn Traces>) -> Self {
+        self.traces = Some(traces);
         self
     }
 
@@ -225,6 +234,7 @@ impl ExecutorBuilder {
             rules: self.rules,
             settings: StoredLayers::new(self.settings),
             listener: self.listener,
+            traces: self.traces,
             approver: self.approver,
             limits: self.limits,
             files: ArcSwap::from_pointee(self.files),
@@ -248,6 +258,7 @@ impl Executor {
             settings: None,
             rules: None,
             listener: None,
+            traces: None,
             approver: None,
             limits: Limits::default(),
             files: FileRules::default(),

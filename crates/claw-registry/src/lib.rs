@@ -27,6 +27,7 @@ mod reply;
 mod scrub;
 mod settings;
 pub mod skills;
+mod traced;
 
 pub use approver::{ApprovalAnswer, Approver};
 pub use bound::BoundTool;
@@ -43,3 +44,4 @@ pub use registry::{
 };
 pub use reply::{CallError, Refusal, Reply, Step, Waiting};
 pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};
+pub use traced::CallSpan;

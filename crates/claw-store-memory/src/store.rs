@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
     Answer, Approval, ApprovalState, Approvals, Blob, BlobCard, BlobLimits, Blobs, Changes, Entry,
-    EntryEvent, Ledger, NewApproval, NewBlob, Outcome, Record, StoreError, Tally, Topic,
+    EntryEvent, EntryPage, Ledger, NewApproval, NewBlob, Outcome, Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, NodeId, SessionKey, TenantId};
@@ -165,17 +165,12 @@ impl Ledger for MemoryStore {
         Ok(book.entries.iter().skip(skip).cloned().collect())
     }
 
-    async fn entries_before(
-        &self,
-        tenant: &TenantId,
-        position: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+    async fn entries(&self, tenant: &TenantId, page: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError> {
         let books = self.books();
         let Some(book) = books.get(tenant) else { return Ok(Vec::new()) };
-        let before =
-            book.entries.iter().rev().filter(|entry| position.is_none_or(|before| entry.seq < before));
-        Ok(before.take(limit).map(|entry| (entry.seq, entry.clone())).collect())
+        let is_before = |entry: &&Entry| page.before.is_none_or(|before| entry.seq < before);
+        let found = book.entries.iter().rev().filter(is_before).filter(|entry| page.matches(&entry.record));
+        Ok(found.take(page.limit).map(|entry| (entry.seq, entry.clone())).collect())
     }
 
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use claw_core::NodeId;
 use claw_core::store::{Entry, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::Digest;
+use claw_core::{NodeId, UserId};
 use serde::Serialize;
 
 use crate::row;
@@ -59,6 +59,12 @@ pub struct Columns<'a> {
     pub event: &'a str,
     /// `done`, `failed` or `unknown`, of an outcome.
     pub outcome: Option<&'a str>,
+    /// The agent.
+    pub agent: Option<&'a str>,
+    /// The user; `None` if the call is for none.
+    pub user: Option<&'a str>,
+    /// The tool; `None` if its name is no plain word.
+    pub tool: Option<&'a str>,
 }
 
 impl<'a> Columns<'a> {
@@ -70,7 +76,8 @@ impl<'a> Columns<'a> {
             EntryEvent::Outcome { outcome, .. } => ("outcome", Some(name(*outcome))),
         };
         let (at, session, call) = (record.at.0, record.session.as_str(), record.call.as_bytes());
-        Self { at, session, call, event, outcome }
+        let (agent, user) = (Some(record.agent.as_str()), record.user.as_ref().map(UserId::as_str));
+        Self { at, session, call, event, outcome, agent, user, tool: record.plain_tool() }
     }
 }
 

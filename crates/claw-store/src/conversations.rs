@@ -3,7 +3,7 @@
 use claw_core::port::UnixMillis;
 use claw_core::store::{Circle, Conversation, ConversationPage, Party, StoreError};
 use claw_core::tool::PeerKind;
-use claw_core::{SessionKey, TenantId};
+use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
 use sqlx::{Database, Encode, QueryBuilder, Type};
 
@@ -106,6 +106,12 @@ pub(crate) const MARK: &str = "INSERT INTO untrusted_sessions (tenant, session, 
      ON CONFLICT (tenant, session) DO NOTHING";
 /// Counts the marks of a session.
 pub(crate) const MARKS: &str = "SELECT count(*) FROM untrusted_sessions WHERE tenant = $1 AND session = $2";
+/// Returns 1 if the given job is over and the latest of its session besides the new one. Binds tenant, session, the given job and
+/// the new one.
+pub(crate) const IS_LATEST: &str = "SELECT count(*) FROM (
+         SELECT id, state FROM jobs
+         WHERE tenant = $1 AND session = $2 AND session IS NOT NULL AND id <> $4 ORDER BY position DESC LIMIT 1
+     ) AS latest WHERE latest.id = $3 AND latest.state IN ('done', 'cancelled', 'dead')";
 /// Counts the runs of a session that wait or go on.
 pub(crate) const OPEN_RUNS: &str = "SELECT count(*) FROM jobs WHERE tenant = $1 AND session = $2
      AND state IN ('pending', 'leased', 'parked')";
@@ -145,6 +151,12 @@ pub(crate) fn owner(party: &Party) -> Option<&str> {
 }
 
 /// Returns the error for writing into another owner's session, without naming that owner.
+/// The error for a message that was to follow a job that is not the latest any more.
+pub(crate) fn went_on(session: &SessionKey, last: JobId) -> StoreError {
+    let why = format!("job `{last}` is not the latest of session `{session}`, or is not over");
+    StoreError::Refused { what: ACCEPT, why }
+}
+
 pub(crate) fn not_theirs(session: &SessionKey) -> StoreError {
     let why =
         format!("conversation `{session}` is somebody else's, or another agent's; begin one of your own");

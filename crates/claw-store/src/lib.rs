@@ -14,6 +14,7 @@ pub mod copy;
 mod document;
 mod graph;
 mod installation;
+mod ledger;
 mod mcp;
 mod migrate;
 mod options;

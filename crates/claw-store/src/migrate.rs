@@ -72,6 +72,7 @@ const PAIRS: &[Pair] = &[
     pair!(40, "approval_inputs", "0040_approval_inputs.sql"),
     pair!(42, "provenance", "0042_provenance.sql"),
     pair!(43, "extracting_model", "0043_extracting_model.sql"),
+    pair!(47, "ledger_pages", "0047_ledger_pages.sql"),
 ];
 
 /// Every step, in order.

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Answer, Approval, ApprovalState, Approvals, Blob, BlobCard, Blobs, CallStore, Changes, Entry, Ledger,
-    NewApproval, NewBlob, Outcome, Record, StoreError, Tally, Topic,
+    Answer, Approval, ApprovalState, Approvals, Blob, BlobCard, Blobs, CallStore, Changes, Entry, EntryPage,
+    Ledger, NewApproval, NewBlob, Outcome, Record, StoreError, Tally, Topic,
 };
 use claw_core::tool::Digest;
 use claw_core::{ApprovalId, CallId, SessionKey, TenantId};
@@ -89,13 +89,8 @@ impl<S: CallStore> Ledger for FailingStore<S> {
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.pass(StoreMethod::Recent)?.recent(tenant, limit).await
     }
-    async fn entries_before(
-        &self,
-        tenant: &TenantId,
-        position: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
-        self.pass(StoreMethod::Recent)?.entries_before(tenant, position, limit).await
+    async fn entries(&self, tenant: &TenantId, page: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError> {
+        self.pass(StoreMethod::Recent)?.entries(tenant, page).await
     }
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
         self.pass(StoreMethod::Tally)?.tally(tenant, session).await

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use claw_core::TenantId;
 use claw_core::event::Listener;
-use claw_core::port::World;
+use claw_core::port::{Traces, World};
 use claw_core::store::{CallStore, Rules, Store};
 use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::files::{LocalFiles, RoutedFiles, Routing, StoredSeen, StoredUndo, UndoLimits};
@@ -64,6 +64,7 @@ pub struct ToolboxBuilder {
     commands: CommandRules,
     rules: Option<Arc<dyn Rules>>,
     listener: Option<Arc<dyn Listener>>,
+    traces: Option<Arc<dyn Traces>>,
     approver: Option<Arc<dyn Approver>>,
     scrubbers: Scrubbers,
     limiter: Option<Limiter>,
@@ -101,6 +102,13 @@ impl ToolboxBuilder {
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Takes the spans of calls that are part of no run.
+    #[must_use]
+    pub fn traces(mut self, traces: Arc<dyn Traces>) -> Self {
+        self.traces = Some(traces);
         self
     }
 
@@ -276,6 +284,9 @@ impl ToolboxBuilder {
         }
         if let Some(listener) = self.listener {
             builder = builder.listener(listener);
+        }
+        if let Some(traces) = self.traces {
+            builder = builder.traces(traces);
         }
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);

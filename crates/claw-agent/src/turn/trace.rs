@@ -13,7 +13,7 @@ use claw_core::port::{
 };
 use claw_core::store::Job;
 use claw_core::{CallId, MessageId};
-use claw_registry::{CallError, CallScrubber, Reply};
+use claw_registry::{CallScrubber, CallSpan, Reply};
 
 use super::{Run, Went};
 use crate::{Deployment, RunError};
@@ -163,47 +163,20 @@ impl Run<'_> {
     /// Tells of a call that the executor has handled. It is part of the answer that asked for it.
     pub(super) fn trace_call(&self, begun: &Begun, wanted: &Wanted, reply: &Reply) {
         let Some(tracing) = &self.tracing else { return };
-        let kind = match &reply.outcome {
-            Ok(_) => None,
-            Err(CallError::Refused(_)) => Some("refused"),
-            Err(CallError::Failed(_)) => Some("failed"),
-            // The call has its span when it was made.
-            Err(CallError::Waiting(_)) => return,
-        };
-        let mut attributes = vec![
-            ("gen_ai.operation.name", tracing.text("execute_tool")),
-            ("gen_ai.tool.name", tracing.text(&reply.tool)),
-            ("gen_ai.tool.type", tracing.text("function")),
-            ("gen_ai.tool.call.id", tracing.text(&wanted.model_id)),
-            ("clawsmith.call", tracing.text(&wanted.call.to_string())),
-        ];
-        if let Some(kind) = kind {
-            attributes.push(("error.type", tracing.text(kind)));
-        }
-        if tracing.traces.with_content() {
-            let arguments = match &wanted.args {
-                Args::Json(args) => args.to_string(),
-                Args::Broken { text, .. } => text.clone(),
-            };
-            attributes.push(("gen_ai.tool.call.arguments", tracing.text(&arguments)));
-            attributes.push(("gen_ai.tool.call.result", tracing.text(&reply.model_text())));
-        }
-        let error = reply.outcome.as_ref().err().map(|error| match tracing.traces.with_content() {
-            true => error.to_string(),
-            // The message may quote what was called with.
-            false => format!("the call was {}", kind.unwrap_or("failed")),
+        let arguments = tracing.traces.with_content().then(|| match &wanted.args {
+            Args::Json(args) => args.to_string(),
+            Args::Broken { text, .. } => text.clone(),
         });
-        tracing.end(Span {
+        let place = CallSpan {
             trace: tracing.trace,
-            id: span_of(wanted.call),
             parent: Some(self.asked_by(wanted.call).unwrap_or(tracing.own)),
-            name: format!("execute_tool {}", reply.tool),
-            is_client: false,
             start: begun.start,
-            took: reply.took,
-            attributes,
-            error,
-        });
+            model_id: Some(&wanted.model_id),
+            arguments: arguments.as_deref(),
+        };
+        if let Some(span) = place.ended(reply, &tracing.scrubber) {
+            tracing.traces.ended(span);
+        }
     }
 
     /// The span of the answer that asked for a call.

@@ -46,7 +46,7 @@ fn with_tools() -> Order {
 }
 
 async fn send(bench: &Bench, parts: &[Part]) -> Accepted {
-    let place = Acceptance { lane: LANE, at: bench.clock.now(), lineage: None, priority: 0 };
+    let place = Acceptance { lane: LANE, at: bench.clock.now(), lineage: None, priority: 0, after: None };
     let accepted =
         with_tools().accept(&*bench.deployment.store, (&tenant(), &session()), parts, place).await.unwrap();
     bench.worker.drain().await.unwrap();

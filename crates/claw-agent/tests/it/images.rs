@@ -74,7 +74,7 @@ async fn bench() -> (Bench, Arc<Mutex<Vec<Question>>>) {
 }
 
 async fn show(bench: &Bench, parts: &[Part]) -> Result<Accepted, StoreError> {
-    let place = Acceptance { lane: LANE, at: bench.clock.now(), lineage: None, priority: 0 };
+    let place = Acceptance { lane: LANE, at: bench.clock.now(), lineage: None, priority: 0, after: None };
     order().accept(&*bench.deployment.store, (&tenant(), &session()), parts, place).await
 }
 

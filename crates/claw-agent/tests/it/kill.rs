@@ -161,7 +161,7 @@ async fn accept(place: &Path, turns: usize) -> Vec<JobId> {
                 &store,
                 (&owner, &key),
                 &question,
-                Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0 },
+                Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0, after: None },
             )
             .await
             .unwrap();

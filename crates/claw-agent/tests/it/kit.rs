@@ -90,7 +90,7 @@ impl Bench {
     }
 
     pub(crate) async fn send(&self, text: &str) -> Accepted {
-        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0 };
+        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0, after: None };
         let parts = [Part::text(text)];
         order().accept(&*self.deployment.store, (&tenant(), &session()), &parts, place).await.unwrap()
     }

@@ -113,7 +113,7 @@ async fn storm(stores: Vec<Arc<dyn Store>>, meanwhile: Meanwhile) {
             speaking.push(tokio::spawn(async move {
                 // Clocks of different machines differ.
                 let at = UnixMillis(SystemClock.now().0 - 1_000 * speaker as i64);
-                let place = Acceptance { lane: LANE, at, lineage: None, priority: 0 };
+                let place = Acceptance { lane: LANE, at, lineage: None, priority: 0, after: None };
                 let said = [Part::text(format!("s{of} q{speaker}"))];
                 order().accept(&*store, (&tenant(), &session(of)), &said, place).await.unwrap();
             }));

@@ -42,7 +42,7 @@ fn asks(asking: Asking) -> Order {
 
 impl Bench {
     async fn send_as(&self, order: &Order, session: &SessionKey, said: &str) -> claw_core::JobId {
-        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0 };
+        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0, after: None };
         let owner = (&tenant(), session);
         order.accept(&*self.deployment.store, owner, &[Part::text(said)], place).await.unwrap().job
     }

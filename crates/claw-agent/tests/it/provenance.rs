@@ -98,6 +98,7 @@ async fn an_order_of_an_untrusted_run_makes_its_session_untrusted() {
             at: claw_core::port::Clock::now(&*bench.clock),
             lineage: None,
             priority: 0,
+            after: None,
         };
         let parts = [claw_core::message::Part::text("write it down")];
         order.accept(&*bench.deployment.store, (&tenant(), &session), &parts, place).await.unwrap();

@@ -131,7 +131,7 @@ async fn goes_on_when_the_store_was_busy_for_a_while() {
     let clock = Arc::new(SystemClock);
     let watched = Arc::new(Watched::default());
     let deployment = deployment(store.clone(), clock, script, RunLimits::default(), &watched);
-    let place = Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0 };
+    let place = Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0, after: None };
     let hello = [Part::text("hello")];
     let job = order().accept(&*store, (&tenant(), &session()), &hello, place).await.unwrap().job;
 

@@ -86,6 +86,51 @@ fn a_result_continues_the_session_of_its_call_once() {
 }
 
 #[test]
+fn results_that_are_sent_at_once_are_taken_once() {
+    const CLIENTS: usize = 6;
+    let home = Home::new();
+    let gateway = Gateway::start(&home, SCRIPT);
+    let key = gateway.key("ann", &[]);
+    for round in 0..4 {
+        let mut messages = json!([{ "role": "user", "content": "where am I" }]);
+        let called =
+            ask(&gateway, &key, &messages, &[locate()]).check(200, "\"finish_reason\":\"tool_calls\"");
+        let session = called.header("x-clawsmith-session").unwrap().to_owned();
+        let message = called.json()["choices"][0]["message"].clone();
+        let result =
+            json!({ "role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "Berlin" });
+        messages.as_array_mut().unwrap().extend([message, result]);
+        let start = std::sync::Barrier::new(CLIENTS);
+        let answers: Vec<Answer> = std::thread::scope(|scope| {
+            let send = || {
+                start.wait();
+                ask(&gateway, &key, &messages, &[])
+            };
+            let sent: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(send)).collect();
+            sent.into_iter().map(|sent| sent.join().unwrap()).collect()
+        });
+        let (taken, refused): (Vec<Answer>, Vec<Answer>) =
+            answers.into_iter().partition(|answer| answer.status == 200);
+        assert_eq!(
+            taken.len(),
+            1,
+            "round {round}: {:?}",
+            refused.iter().map(|one| &one.body).collect::<Vec<_>>()
+        );
+        assert!(taken[0].body.contains("You are in Berlin"), "{}", taken[0].body);
+        for answer in refused {
+            answer.check(409, "wait for no results any more");
+        }
+        let said = gateway.get(&format!("/v1/sessions/{session}/messages"), &key).check(200, "").json();
+        let said = said["messages"].as_array().unwrap().clone();
+        let results = said.iter().filter(|message| message["content"].to_string().contains("untrusted data"));
+        assert_eq!(results.count(), 1, "{said:?}");
+        let runs = gateway.get(&format!("/v1/runs?sessionKey={session}"), &key).json();
+        assert_eq!(runs["runs"].as_array().unwrap().len(), 2, "{runs}");
+    }
+}
+
+#[test]
 fn calls_of_the_agents_own_are_made_before_the_client_is_asked() {
     let home = Home::new();
     let gateway = Gateway::start(&home, SCRIPT);

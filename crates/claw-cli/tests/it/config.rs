@@ -325,3 +325,62 @@ fn accepting_an_edited_file_shows_what_changed() {
         ran.shown()
     );
 }
+
+#[test]
+fn settings_that_name_nothing_are_refused_with_their_line() {
+    for (text, line, said) in [
+        ("[telemetry]\nendpoint = \"nowhere\"\n", 2, "`nowhere` is no URL"),
+        ("[telemetry]\nendpoint = \"nowhere\"\n", 2, "such as `http://127.0.0.1:4318`"),
+        ("[telemetry]\nendpoint = \"grpc://a.example:4317\"\n", 2, "neither http nor https"),
+        ("[telemetry]\nendpoint = \"https://a.example/v1/traces\"\n", 2, "leave it out"),
+        ("[telemetry]\nendpoint = \"https://a.example?key=1\"\n", 2, "more than host, port and path"),
+        ("[telemetry]\nendpoint = \"https://me:word@a.example\"\n", 2, "put a token into `token_env`"),
+        ("[telemetry]\nendpoint = \"\"\n", 2, "is no URL"),
+        ("[custom_tools]\nprivate_origins = [\"localhost:80\"]\n", 2, "names no origin"),
+        ("[memory.embeddings]\nmodel = \"m\"\nbase_url = \"here\"\n", 3, "`here` is no URL"),
+        ("[memory.embeddings]\nbase_url = \"http://127.0.0.1:1\"\n", 1, "names no model"),
+        ("[memory.embeddings]\nkind = \"local\"\n", 1, "names no directory"),
+        ("[memory.graph]\nprovider = \"opnai\"\n", 2, "did you mean `openai`?"),
+        ("[models.providers.openai.models.m]\nfallback = [\"opnai/m\"]\n", 2, "did you mean `openai`?"),
+        ("[models.providers.openai]\nkey_secret = [\"my key\"]\n", 2, "key_secret` entry `my key`"),
+        ("[gateway]\nhosts = [\"https://a.example\"]\n", 2, "without scheme, port and path"),
+        ("[gateway]\nhosts = [\"a.example:443\"]\n", 2, "without scheme, port and path"),
+        ("[gateway.aliases]\ngpt = \"no agent\"\n", 2, "`gateway.aliases.gpt`"),
+        ("[gateway]\nrequests_per_key = 0\n", 2, "use at least 1"),
+        ("[sandbox.docker]\nsocket = \"unix:///run/docker.sock\"\n", 2, "such as `/var/run/docker.sock`"),
+        ("[sandbox]\ndirect = [\"a/target\"]\n", 2, "write one name, such as `target`"),
+    ] {
+        let home = Home::with_config(text);
+        let ran = home.run(&["config", "check"]);
+        let place = format!("clawsmith.toml:{line}:");
+        let shown = ran.shown();
+        assert!(ran.code == 2 && shown.contains(said) && shown.contains(&place), "{said}: {shown}");
+        assert!(!shown.contains(":word@"), "{shown}");
+        assert_eq!(home.run(&["config", "check", "--json"]).json()["ok"], false);
+    }
+    let good = "[telemetry]\nendpoint = \"http://127.0.0.1:4318/\"\n[gateway]\nhosts = [\"a.example\", \"[::1]\", \"10.0.0.1\"]\n\
+                aliases = { a = \"agent:default\", b = \"clawsmith\" }\n[custom_tools]\nprivate_origins = [\"http://localhost:80\"]\n";
+    let ran = Home::with_config(good).run(&["config", "check"]);
+    assert!(ran.code == 0 && ran.stdout.ends_with("ok\n"), "{}", ran.shown());
+}
+
+#[test]
+fn warns_of_settings_with_which_the_gateway_would_not_start_here() {
+    for (text, said) in [
+        (
+            "[gateway]\nlisten = \"0.0.0.0:7373\"\n",
+            "warning: `gateway.listen`: `0.0.0.0:7373` is no loopback address",
+        ),
+        (
+            "[gateway.tls]\ncertificate = \"no.pem\"\nkey = \"no.key\"\n",
+            "warning: `gateway.tls.certificate`: `~/project/no.pem` cannot be read",
+        ),
+        (
+            "[telemetry]\nendpoint = \"http://127.0.0.1:4318\"\ntoken_env = \"NOT_SET\"\n",
+            "warning: `telemetry.token_env` names `NOT_SET`, which is not set",
+        ),
+    ] {
+        let ran = Home::with_config(text).run(&["config", "check"]);
+        assert!(ran.code == 0 && ran.stdout.contains(said), "{said}: {}", ran.shown());
+    }
+}

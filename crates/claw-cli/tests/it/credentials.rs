@@ -3,6 +3,9 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
+use serde_json::{Value, json};
+
+use crate::gateway::{ECHO, Gateway};
 use crate::harness::{Home, Ran};
 
 const TOKEN: &str = "hunter2-and-more-than-that";
@@ -108,4 +111,74 @@ fn a_program_that_others_can_change_is_refused() {
     let ran = run(&home, &["add", "gh"], "");
     assert!(ran.code == 2 && ran.stderr.contains("--from-env"), "{}", ran.stderr);
     assert_eq!(run(&home, &["add", "unheard-of"], TOKEN).code, 2);
+}
+
+#[test]
+fn a_program_is_registered_tested_and_removed_over_http_and_never_tells_its_values() {
+    let home = home();
+    let binary = home.path().join("bin/gh").canonicalize().unwrap();
+    fs::write(&binary, "#!/bin/sh\necho \"args: $* token: $GH_TOKEN\"\nexit 3\n").unwrap();
+    let gateway = Gateway::start(&home, ECHO);
+    let owner = gateway.key("root", &["--role", "owner", "--scope", "admin"]);
+    let admin = gateway.key("ann", &["--role", "admin", "--scope", "admin"]);
+    let put = |key: &str, path: &str, body: Value| {
+        let answer = gateway.send(&format!("PUT {path}"), key, &[], &body.to_string());
+        assert!(!answer.body.contains("hunter2"), "{}", answer.body);
+        answer
+    };
+    let wish = json!({ "binary": binary, "variables": { "GH_TOKEN": TOKEN }, "denyArgs": ["repo delete"], "tips": "be brief" });
+    // Programs run on the host: an administrator of a tenant defines none.
+    put(&admin, "/v1/programs/gh", wish.clone()).check(403, "role `owner`");
+    put(&owner, "/v1/programs/gh", json!({ "binary": "bin/gh", "variables": {} }))
+        .check(400, "absolute path");
+    put(&owner, "/v1/programs/gh", json!({ "binary": "/no/such/file", "variables": {} }))
+        .check(400, "/no/such/file");
+    put(&owner, "/v1/programs/gh?agentId=nobody", wish.clone()).check(404, "nobody");
+    let added = put(&owner, "/v1/programs/gh", wish.clone()).check(200, "GH_TOKEN").json();
+    assert_eq!(added["program"]["tips"], "be brief");
+    assert!(
+        added["program"]["denyArgs"].as_array().unwrap().len() > 3,
+        "what is known of it came along: {added}"
+    );
+    let short = json!({ "binary": binary, "variables": { "PIN": "1234" }, "bare": true });
+    put(&owner, "/v1/programs/pin", short).check(200, "too short to be recognised");
+
+    let listed = gateway.get("/v1/programs", &admin).check(200, "\"gh\"");
+    assert!(!listed.body.contains("hunter2"), "{}", listed.body);
+    assert_eq!(gateway.get("/v1/programs?limit=1", &admin).json()["next"], "gh ");
+    gateway.get("/v1/programs/gh", &admin).check(200, "GH_TOKEN");
+    gateway.get("/v1/programs/none", &admin).check(404, "there is no program");
+
+    let test = |key: &str, body: Value| {
+        let answer = gateway.post("/v1/programs/gh/test", key, &body);
+        assert!(!answer.body.contains("hunter2"), "{}", answer.body);
+        answer
+    };
+    test(&admin, json!({})).check(403, "role `owner`");
+    let checked = test(&owner, json!({ "arguments": ["pr", "list"] })).check(200, "").json();
+    assert!(checked["refused"].is_null() && checked["ran"].is_null(), "{checked}");
+    let refused = test(&owner, json!({ "arguments": ["repo", "delete"], "run": true })).check(200, "").json();
+    assert!(
+        refused["refused"].as_str().unwrap().contains("deny_args") && refused["ran"].is_null(),
+        "{refused}"
+    );
+    let ran = test(&owner, json!({ "arguments": ["pr", "list"], "run": true })).check(200, "").json();
+    assert_eq!(ran["ran"]["exit"], 3, "{ran}");
+    assert!(ran["ran"]["output"].as_str().unwrap().contains("args: pr list token: "), "{ran}");
+
+    // A file that has changed is not run until it is accepted.
+    fs::write(&binary, "#!/bin/sh\nexit 0\n").unwrap();
+    let changed = test(&owner, json!({ "arguments": ["pr"], "run": true }));
+    assert!(changed.status >= 400 && changed.body.contains("changed"), "{}", changed.body);
+    gateway.post("/v1/programs/gh/accept", &admin, &json!({})).check(403, "role `owner`");
+    gateway.post("/v1/programs/gh/accept", &owner, &json!({})).check(200, "GH_TOKEN");
+    assert_eq!(test(&owner, json!({ "arguments": ["pr"], "run": true })).json()["ran"]["exit"], 0);
+
+    gateway.send("DELETE /v1/programs/gh", &admin, &[], "").check(204, "");
+    gateway.send("DELETE /v1/programs/gh", &admin, &[], "").check(404, "there is no program");
+    gateway.post("/v1/programs/gh/accept", &owner, &json!({})).check(404, "there is no program");
+    // Another tenant's owner has no programs on this host.
+    assert_eq!(home.run(&["tenants", "add", "acme"]).code, 0);
+    let acme = gateway.key("eve", &["--tenant", "acme", "--role", "owner", "--scope", "admin"]);
+    put(&acme, "/v1/programs/gh", wish).check(403, "owner of the deployment");
 }

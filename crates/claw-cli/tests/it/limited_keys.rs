@@ -1,9 +1,15 @@
-//! Keys that are limited to agents: nothing of another agent is read, and nothing of the tenant is changed.
+//! Keys that are limited: to agents, so that nothing of another agent is read and nothing of the tenant is changed, and in time.
+
+use claw_core::port::{Clock as _, UnixMillis};
+use claw_core::store::{ApiKey, KeyLimits, NewKey};
+use claw_core::{KeyId, NodeId, TenantId, UserId};
+use claw_host::SystemClock;
+use claw_store::{StoreLocation, StoreOptions};
+use serde_json::json;
 
 use crate::api::{example, ids_of_others, operations};
 use crate::gateway::{ECHO, Gateway};
 use crate::harness::Home;
-use serde_json::json;
 
 /// Paths that answer such a key, with what is its own.
 const NARROWED: [&str; 8] = [
@@ -143,4 +149,40 @@ fn a_role_that_the_keys_user_does_not_have_is_refused() {
     assert!(ran.code == 2 && ran.stderr.contains("user `ann` has the role `operator`"), "{}", ran.shown());
     assert!(ran.stderr.contains("clawsmith users edit ann --role ROLE"), "{}", ran.shown());
     assert_eq!(home.run(&["api-keys", "list", "--json"]).json().as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_expired_key_is_refused_like_an_unknown_one() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let good = gateway.key("ann", &["--days", "1"]);
+    gateway.get("/v1/tools", &good).check(200, "tools");
+    // A key lasts a day at least, so one that has ended is stored here.
+    let key = ApiKey::from_random([7; 32]);
+    let ended = UnixMillis(SystemClock.now().0 - 1_000);
+    let new = NewKey {
+        id: KeyId::new(),
+        hash: key.hash(),
+        tenant: TenantId::main(),
+        user: Some(UserId::new("ann").unwrap()),
+        label: String::new(),
+        scopes: "tools:read sessions:read".parse().unwrap(),
+        created: UnixMillis(ended.0 - 1_000),
+        expires: Some(ended),
+        limits: KeyLimits::default(),
+    };
+    let place = StoreLocation::File(home.data().join("clawsmith.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = claw_store::open(&place, NodeId::local(), &StoreOptions::default()).await.unwrap();
+        store.add_key(new).await.unwrap();
+        store.disconnect().await;
+    });
+    let key = key.reveal().to_owned();
+    let unknown = gateway.get("/v1/tools", "claw_0000").check(401, "unknown, revoked or expired");
+    for path in ["/v1/tools", "/v1/sessions", "/v1/ws", "/mcp"] {
+        let refused = gateway.get(path, &key).check(401, "");
+        assert_eq!(refused.body, unknown.body, "{path}");
+    }
+    gateway.get("/v1/tools", &good).check(200, "tools");
 }

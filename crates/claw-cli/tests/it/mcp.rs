@@ -1,13 +1,14 @@
 //! `clawsmith mcp`: third-party servers behind grants and accepted definitions, and our tools for their
 //! clients.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::gateway::{ECHO, Gateway};
+use crate::gateway::{ECHO, Gateway, request};
 use crate::harness::{Home, Ran};
 
 /// The packages that `make test` brings.
@@ -509,6 +510,40 @@ fn the_session_of_a_client_is_of_its_key_alone() {
     gateway.send("GET /mcp", &bob, &of_session, "").check(404, "no such MCP session");
     let reader = gateway.key("eve", &["--scope", "tools:read"]);
     gateway.send("POST /mcp", &reader, &[accept, json_body], &begin.to_string()).check(403, "tools:call");
+}
+
+#[test]
+fn a_client_is_told_when_its_tools_change() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let (ann, root) =
+        (gateway.key("ann", &[]), gateway.key("root", &["--role", "admin", "--scope", "admin"]));
+    let accept = ("accept", "application/json, text/event-stream");
+    let begin = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+        },
+    });
+    let begun = gateway.send("POST /mcp", &ann, &[accept], &begin.to_string()).check(200, "listChanged");
+    let session = begun.header("mcp-session-id").unwrap().to_owned();
+    let of_session = [accept, ("mcp-session-id", session.as_str())];
+    let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
+    assert_eq!(gateway.send("POST /mcp", &ann, &of_session, &told).status, 202);
+    let mut stream = gateway.connect();
+    let listen = request(&gateway.address, "GET /mcp", &ann, &of_session, "");
+    stream.write_all(listen.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.next().unwrap().contains("200"));
+    let tools = || {
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }).to_string();
+        gateway.send("POST /mcp", &ann, &of_session, &list).check(200, "read_file").body
+    };
+    assert!(tools().contains("\"list_files\""));
+    let deny = json!({ "deny": ["list_files"] }).to_string();
+    gateway.send("PUT /v1/tenant/rules", &root, &[], &deny).check(200, "list_files");
+    assert!(lines.any(|line| line.contains("notifications/tools/list_changed")), "the client was not told");
+    assert!(!tools().contains("\"list_files\""));
 }
 
 #[test]

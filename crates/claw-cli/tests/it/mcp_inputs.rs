@@ -80,7 +80,7 @@ fn check_orders(home: &Home) {
 fn a_server_of_an_older_protocol_asks_over_the_network() {
     let Some(peers) = peers() else { return };
     let home = Home::new();
-    good(&peers.add_faulty(&home, "shop", &named(&["ask", "visit"]), &["--timeout", "2"]));
+    good(&peers.add_faulty(&home, "shop", &named(&["ask", "visit", "hang"]), &["--timeout", "1"]));
     let gateway = Gateway::start(&home, ECHO);
     let (ann, eve) = (gateway.answering("ann"), gateway.answering("eve"));
     let call = |tool: &str, answers: &[(Value, u16)]| {
@@ -97,8 +97,11 @@ fn a_server_of_an_older_protocol_asks_over_the_network() {
             };
             let id = pending["id"].as_str().unwrap();
             assert_eq!(gateway.get("/v1/approvals", &eve).json()["approvals"], json!([]));
-            // Longer than a call may take: the person's time does not count.
-            std::thread::sleep(Duration::from_millis(2_500));
+            // A call that begins now runs into the limit. By then the first has waited longer: the person's time does not
+            // count.
+            let late = gateway.invoke(&ann, &json!({ "tool": "mcp_shop_hang", "args": {} })).body;
+            assert!(late.contains("did not answer within 1 seconds"), "{late}");
+            assert!(!calling.is_finished(), "the call was ended while it waited for a person");
             for (answer, status) in answers {
                 let path = format!("/v1/approvals/{id}/answer");
                 assert_ne!(gateway.post(&path, &eve, answer).status, 200);

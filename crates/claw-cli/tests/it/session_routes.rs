@@ -22,6 +22,16 @@ fn a_session_is_renamed_forked_and_removed() {
     assert!(renamed.status < 300, "{}", renamed.body);
     assert_eq!(gateway.get("/v1/sessions", &ann).json()["sessions"][0]["title"], "About one");
 
+    let shown = gateway.get(&path, &ann).check(200, "About one").json();
+    assert_eq!(shown["sessionKey"], session.as_str());
+    assert_eq!((&shown["messages"], &shown["agentId"]), (&json!(2), &json!("default")));
+    assert_eq!(shown, gateway.get("/v1/sessions", &ann).json()["sessions"][0]);
+    gateway.get(&path, &ben).check(404, "there is no session");
+    gateway.get(&format!("{path}-none"), &ann).check(404, "there is no session");
+    gateway.get("/v1/sessions/none", &ann).check(404, "there is no session");
+    let writer = gateway.key("ann", &["--scope", "sessions:write"]);
+    gateway.get(&path, &writer).check(403, "sessions:read");
+
     gateway.post(&format!("{path}/fork"), &ben, &json!({})).check(404, "there is no session");
     let forked = gateway.post(&format!("{path}/fork"), &ann, &json!({}));
     assert!(forked.status < 300, "{}", forked.body);
@@ -33,6 +43,7 @@ fn a_session_is_renamed_forked_and_removed() {
     let removed = gateway.send(&format!("DELETE {path}"), &ann, &[], "");
     assert!(removed.status < 300, "{}", removed.body);
     gateway.get(&format!("{path}/messages"), &ann).check(404, "there is no session");
+    gateway.get(&path, &ann).check(404, "there is no session");
     gateway.get(&format!("/v1/sessions/{fork}/messages"), &ann).check(200, "You said: one");
 }
 

@@ -161,11 +161,102 @@ fn content_is_sent_if_configured_and_scrubbed() {
 }
 
 #[test]
+fn calls_outside_of_runs_are_traces_of_their_own() {
+    let receiver = Receiver::start();
+    let home = Home::with_config(&config(&receiver, false));
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let read = |path: &str| json!({ "tool": "read_file", "args": { "path": path } });
+    let called =
+        gateway.invoke(&key, &json!({ "tool": "list_files", "args": {} })).check(200, "\"ok\":true").json();
+    gateway.invoke(&key, &read("secret-plan.txt")).check(200, "\"kind\":\"not_found\"");
+    gateway.invoke(&key, &json!({ "tool": "nothing" })).check(404, "unknown_tool");
+    let session = called["sessionKey"].as_str().unwrap();
+
+    let listed = receiver.wait_for("execute_tool list_files", 1).remove(0);
+    assert!(listed["parentSpanId"].is_null(), "{listed}");
+    assert_eq!(attribute(&listed, "gen_ai.operation.name").unwrap(), "execute_tool");
+    assert_eq!(attribute(&listed, "gen_ai.agent.id").unwrap(), "default");
+    assert_eq!(attribute(&listed, "gen_ai.conversation.id").unwrap(), session);
+    assert_eq!(attribute(&listed, "clawsmith.channel").unwrap(), "http");
+    assert_eq!(attribute(&listed, "clawsmith.call").unwrap().replace('-', ""), listed["traceId"], "{listed}");
+    assert!(listed["status"].is_null(), "{listed}");
+    let failed = receiver.wait_for("execute_tool read_file", 1).remove(0);
+    assert_eq!(attribute(&failed, "error.type").unwrap(), "failed");
+    assert_eq!(failed["status"]["message"], "the call was failed");
+    let refused = receiver.wait_for("execute_tool nothing", 1).remove(0);
+    assert_eq!(attribute(&refused, "error.type").unwrap(), "refused");
+
+    // A call that waits for an approval has its span when it is made.
+    let workspace = home.data().join("workspaces/main/default/user-ann");
+    std::fs::create_dir_all(workspace.join("build")).unwrap();
+    let remove = json!({ "tool": "exec", "args": { "command": "rm -r build" } });
+    let waits = gateway.invoke(&key, &remove).check(202, "approvalId").json();
+    let yes = gateway.answering("ann");
+    let answer = format!("/v1/approvals/{}/answer", waits["approvalId"].as_str().unwrap());
+    gateway.post(&answer, &yes, &json!({ "approve": true })).check(200, "");
+    let mut again = remove;
+    again["callId"] = waits["callId"].clone();
+    gateway.invoke(&key, &again).check(200, "\"ok\":true");
+    receiver.wait_for("execute_tool exec", 1);
+
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "datetime", "arguments": { "action": "now" }, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } },
+    });
+    let headers = [
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "datetime"),
+    ];
+    gateway.send("POST /mcp", &key, &headers, &call.to_string()).check(200, "\"result\"");
+    let of_mcp = receiver.wait_for("execute_tool datetime", 1).remove(0);
+    assert!(attribute(&of_mcp, "gen_ai.conversation.id").unwrap().ends_with(":mcp"), "{of_mcp}");
+
+    // The command line ends at once, and its span was sent.
+    let ran = home.run(&["tools", "call", "workspace_dir", "{}"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let of_command = receiver.wait_for("execute_tool workspace_dir", 1).remove(0);
+    assert_eq!(attribute(&of_command, "clawsmith.channel").unwrap(), "cli");
+
+    let spans = receiver.spans();
+    let count =
+        |name: &str| spans.iter().filter(|span| span["name"] == format!("execute_tool {name}")).count();
+    for tool in ["list_files", "read_file", "nothing", "exec", "datetime", "workspace_dir"] {
+        assert_eq!(count(tool), 1, "{tool}");
+    }
+    let sent = spans.iter().map(ToString::to_string).collect::<String>();
+    assert!(!sent.contains("secret-plan") && !sent.contains("rm -r"), "{sent}");
+}
+
+#[test]
+fn content_of_calls_outside_of_runs_is_sent_if_configured_and_scrubbed() {
+    let receiver = Receiver::start();
+    let home = Home::with_config(&config(&receiver, true));
+    let secret = format!("ghp_{}", "a1B2".repeat(9));
+    home.write("project/plan.txt", &format!("the plan of {secret}\n"));
+    let args = json!({ "path": "plan.txt", "offset": 1 }).to_string();
+    let ran = home.run(&["tools", "call", "read_file", &args]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let call = receiver.wait_for("execute_tool read_file", 1).remove(0);
+    assert!(attribute(&call, "gen_ai.tool.call.arguments").unwrap().contains("plan.txt"), "{call}");
+    assert!(attribute(&call, "gen_ai.tool.call.result").unwrap().contains("the plan of"), "{call}");
+    assert!(!call.to_string().contains(&secret), "{call}");
+}
+
+#[test]
 fn a_collector_that_is_away_costs_no_run() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let home = Home::with_config(&format!("[telemetry]\nendpoint = \"http://{nobody}\"\n"));
     let gateway = Gateway::start(&home, ECHO);
     gateway.chat(&gateway.key("ann", &[]), "one", None).check(200, "You said: one");
+    let ran = home.run(&["tools", "call", "workspace_dir", "{}"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
     let home = Home::with_config("[telemetry]\nendpoint = \"nowhere\"\n");
     let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert!(ran.code != 0 && ran.stderr.contains("telemetry.endpoint"), "{}", ran.shown());

@@ -10,7 +10,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::{Accepted, Message, NewJob, NewMessage, SessionLog, StoreError};
-use crate::id::{AgentId, SessionKey, TenantId, UserId};
+use crate::id::{AgentId, JobId, SessionKey, TenantId, UserId};
 use crate::port::UnixMillis;
 use crate::tool::{Caller, PeerKind};
 
@@ -137,6 +137,16 @@ pub trait Conversations: SessionLog {
     /// if another party does.
     async fn accept_from(
         &self,
+        party: &Party,
+        message: NewMessage,
+        job: NewJob,
+    ) -> Result<Accepted, StoreError>;
+    /// Accepts a message like [`accept_from`](Self::accept_from), and checks in the same transaction that `last` is the
+    /// latest job of the session and is over. [`StoreError::Refused`], and nothing stored, if not: another message came
+    /// first.
+    async fn accept_after(
+        &self,
+        last: JobId,
         party: &Party,
         message: NewMessage,
         job: NewJob,

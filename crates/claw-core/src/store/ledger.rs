@@ -176,6 +176,55 @@ pub struct Tally {
     pub open: u64,
 }
 
+/// A page of the ledger: the latest entries that match all given parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryPage {
+    /// Only entries of these agents; `None` for all.
+    pub agents: Option<Vec<AgentId>>,
+    /// Only entries of this user.
+    pub user: EntryUser,
+    /// Only entries of this session.
+    pub session: Option<SessionKey>,
+    /// Only entries of this tool, by a name of ASCII letters, digits, `_` and `-`: entries with another name match none.
+    pub tool: Option<String>,
+    /// Only entries before this position; `None` for the latest.
+    pub before: Option<u64>,
+    /// The most entries.
+    pub limit: usize,
+}
+
+/// The user that entries of the ledger are of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EntryUser {
+    /// All entries.
+    #[default]
+    Anyone,
+    /// Entries of calls for no user.
+    Nobody,
+    /// Entries of calls for this user.
+    User(UserId),
+}
+
+impl EntryPage {
+    /// Returns a page of all entries before a position, or of the latest ones.
+    pub fn all(before: Option<u64>, limit: usize) -> Self {
+        Self { before, limit, ..Self::default() }
+    }
+
+    /// Returns whether an entry matches, wherever it is.
+    pub fn matches(&self, record: &Record) -> bool {
+        let is_of_user = match &self.user {
+            EntryUser::Anyone => true,
+            EntryUser::Nobody => record.user.is_none(),
+            EntryUser::User(user) => record.user.as_ref() == Some(user),
+        };
+        is_of_user
+            && self.agents.as_ref().is_none_or(|agents| agents.contains(&record.agent))
+            && self.session.as_ref().is_none_or(|session| *session == record.session)
+            && self.tool.as_ref().is_none_or(|tool| record.plain_tool() == Some(tool.as_str()))
+    }
+}
+
 /// Stores refused, intended and finished calls.
 #[async_trait]
 pub trait Ledger: Send + Sync {
@@ -192,20 +241,21 @@ pub trait Ledger: Send + Sync {
     async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError>;
     /// Returns the last `limit` entries of a tenant, oldest first.
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError>;
-    /// Returns at most `limit` entries of a tenant with their positions in the store, latest first: those
-    /// before `position`, or the last ones for `None`.
-    async fn entries_before(
-        &self,
-        tenant: &TenantId,
-        position: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError>;
+    /// Returns the entries of a tenant that a page asks for, with their positions in the store, latest first. Fewer than the
+    /// page's limit: there are no more.
+    async fn entries(&self, tenant: &TenantId, page: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError>;
 
     /// Returns the calls of a session, counted by outcome.
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError>;
 }
 
 impl Record {
+    /// Returns the tool's name if it is a plain word: ASCII letters, digits, `_` and `-`.
+    pub fn plain_tool(&self) -> Option<&str> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        Some(self.tool.as_str()).filter(|tool| !tool.is_empty() && tool.bytes().all(is_plain))
+    }
+
     /// Returns the tool's name; `None` if the text is no valid name.
     pub fn tool_name(&self) -> Option<ToolName> {
         ToolName::new(&self.tool).ok()

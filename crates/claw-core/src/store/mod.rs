@@ -59,7 +59,10 @@ pub use graph::{
     EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,
     GraphState, GraphStore, GraphWalk, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd, Walked,
 };
-pub use ledger::{CallContext, ChangeRecord, Entry, Event as EntryEvent, Ledger, Outcome, Record, Tally};
+pub use ledger::{
+    CallContext, ChangeRecord, Entry, EntryPage, EntryUser, Event as EntryEvent, Ledger, Outcome, Record,
+    Tally,
+};
 pub use mcp::{
     McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpRequestEvent, McpRequestState,
     McpReview, McpServer, McpStore, McpSubject, McpTool, McpToolState, McpTransport, compare_tools,

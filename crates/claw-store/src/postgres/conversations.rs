@@ -6,12 +6,12 @@ use claw_core::store::{
     Accepted, Circle, Conversation, ConversationPage, Conversations, Message, NewJob, NewMessage, Party,
     StoreError, Topic,
 };
-use claw_core::{SessionKey, TenantId};
+use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::{query, query_scalar};
 
 use super::connections::Transaction;
 use super::failure::failed;
-use super::{PostgresStore, queue, sessions};
+use super::{PostgresStore, queue, sessions, uuid};
 use crate::conversations::{self as shared, ACCEPT, CHANGE, READ, Row};
 use crate::row;
 
@@ -35,6 +35,37 @@ impl Conversations for PostgresStore {
         let Some(accepted) = accept(&mut transaction, party, &message, &job).await? else {
             return sessions::accepted(&mut transaction, &message).await;
         };
+        transaction.commit().await.map_err(failed(ACCEPT))?;
+        self.listener.bells.ring(Topic::Work);
+        self.ring_for([&message]);
+        Ok(accepted)
+    }
+
+    async fn accept_after(
+        &self,
+        last: JobId,
+        party: &Party,
+        message: NewMessage,
+        job: NewJob,
+    ) -> Result<Accepted, StoreError> {
+        let mut transaction = self.begin(ACCEPT).await?;
+        queue::lock_parent(&mut transaction, &job).await?;
+        // From here on the session's row is locked: another message has been committed, or comes later.
+        let Some(accepted) = accept(&mut transaction, party, &message, &job).await? else {
+            return sessions::accepted(&mut transaction, &message).await;
+        };
+        let is_latest: i64 = query_scalar(shared::IS_LATEST)
+            .bind(message.tenant.as_str())
+            .bind(message.session.as_str())
+            .bind(uuid(last.as_bytes()))
+            .bind(uuid(job.id.as_bytes()))
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(failed(ACCEPT))?;
+        if is_latest != 1 {
+            transaction.rollback().await.map_err(failed(ACCEPT))?;
+            return Err(shared::went_on(&message.session, last));
+        }
         transaction.commit().await.map_err(failed(ACCEPT))?;
         self.listener.bells.ring(Topic::Work);
         self.ring_for([&message]);

@@ -1,7 +1,7 @@
 //! The ledger: chained lines, appended while the head's row is locked.
 
 use async_trait::async_trait;
-use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
+use claw_core::store::{Entry, EntryEvent, EntryPage, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use super::connections::{Link, Transaction};
 use super::failure::{failed, is_taken};
 use super::{PostgresStore, uuid};
 use crate::chain::{ChainReport, Columns, Head, Walk};
+use crate::ledger as shared;
 use crate::row::{self, wrong_state};
 
 const APPEND: &str = "could not write to the ledger";
@@ -86,25 +87,11 @@ impl Ledger for PostgresStore {
         lines.iter().rev().map(|line| row::json("an entry of the ledger", line)).collect()
     }
 
-    async fn entries_before(
-        &self,
-        tenant: &TenantId,
-        position: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
-        let lines: Vec<(i64, String)> = query_as(
-            "SELECT position, line FROM ledger WHERE tenant = $1 AND position < $2 ORDER BY position DESC LIMIT $3",
-        )
-        .bind(tenant.as_str())
-        .bind(position.map_or(i64::MAX, |position| i64::try_from(position).unwrap_or(i64::MAX)))
-        .bind(row::number(limit))
-        .fetch_all(&self.pool)
-        .await
-        .map_err(failed(READ))?;
-        let entry = |(position, line): (i64, String)| {
-            Ok((row::count(position)?, row::json("an entry of the ledger", &line)?))
-        };
-        lines.into_iter().map(entry).collect()
+    async fn entries(&self, tenant: &TenantId, page: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let mut asked = shared::page(tenant, page);
+        let rows: Vec<(i64, String)> =
+            asked.build_query_as().fetch_all(&self.pool).await.map_err(failed(READ))?;
+        shared::entries(rows)
     }
 
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
@@ -137,8 +124,8 @@ impl PostgresStore {
         let columns = Columns::of(record);
         let written = query(
             "WITH written AS (
-                 INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                 INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line, agent, user_id, tool)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $11, $12, $13)
                  ON CONFLICT (tenant, call, event) WHERE event <> 'refused' DO NOTHING
                  RETURNING seq
              )
@@ -155,6 +142,9 @@ impl PostgresStore {
         .bind(columns.outcome)
         .bind(line)
         .bind(next.hash.to_string())
+        .bind(columns.agent)
+        .bind(columns.user)
+        .bind(columns.tool)
         .execute(&mut **transaction)
         .await
         .map_err(|error| match is_taken(&error, "ledger_pkey") {
@@ -218,13 +208,24 @@ async fn check(
     connection: &mut Link<'_>,
     (tenant, node, count, hash): &Chain,
 ) -> Result<ChainReport, StoreError> {
-    type Row = (i64, i64, String, Uuid, String, Option<String>, String);
+    type Row = (
+        i64,
+        i64,
+        String,
+        Uuid,
+        String,
+        Option<String>,
+        String,
+        Option<String>,
+        Option<String>,
+        Option<String>,
+    );
     let head = count.zip(hash.as_deref()).map(|(count, hash)| Head::read(count, hash));
     let mut walk = Walk::new(tenant, node, head);
     let mut after = 0;
     loop {
         let rows: Vec<Row> = query_as(
-            "SELECT seq, at, session, call, event, outcome, line FROM ledger
+            "SELECT seq, at, session, call, event, outcome, line, agent, user_id, tool FROM ledger
              WHERE tenant = $1 AND node = $2 AND seq > $3 ORDER BY seq LIMIT $4",
         )
         .bind(tenant)
@@ -234,9 +235,10 @@ async fn check(
         .fetch_all(&mut *connection)
         .await
         .map_err(failed(READ))?;
-        for (_, at, session, call, event, outcome, line) in &rows {
-            let columns =
-                Columns { at: *at, session, call: call.as_bytes(), event, outcome: outcome.as_deref() };
+        for (_, at, session, call, event, outcome, line, agent, user, tool) in &rows {
+            let (outcome, agent) = (outcome.as_deref(), agent.as_deref());
+            let (user, tool, call) = (user.as_deref(), tool.as_deref(), call.as_bytes());
+            let columns = Columns { at: *at, session, call, event, outcome, agent, user, tool };
             if !walk.step(columns, line) {
                 return Ok(walk.report());
             }

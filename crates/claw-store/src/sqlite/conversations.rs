@@ -6,7 +6,7 @@ use claw_core::store::{
     Accepted, Circle, Conversation, ConversationPage, Conversations, Message, NewJob, NewMessage, Party,
     StoreError, Topic,
 };
-use claw_core::{SessionKey, TenantId};
+use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{query, query_scalar};
 
@@ -29,6 +29,34 @@ impl Conversations for SqliteStore {
         let Some(accepted) = accept(&mut transaction, party, &message, &job).await? else {
             return sessions::accepted(&mut transaction, &message).await;
         };
+        transaction.commit().await.map_err(failed(ACCEPT))?;
+        self.bells.ring(Topic::Work);
+        self.ring_for([&message]);
+        Ok(accepted)
+    }
+
+    async fn accept_after(
+        &self,
+        last: JobId,
+        party: &Party,
+        message: NewMessage,
+        job: NewJob,
+    ) -> Result<Accepted, StoreError> {
+        let mut transaction = self.write(ACCEPT).await?;
+        let Some(accepted) = accept(&mut transaction, party, &message, &job).await? else {
+            return sessions::accepted(&mut transaction, &message).await;
+        };
+        let is_latest: i64 = query_scalar(shared::IS_LATEST)
+            .bind(message.tenant.as_str())
+            .bind(message.session.as_str())
+            .bind(&last.as_bytes()[..])
+            .bind(&job.id.as_bytes()[..])
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(failed(ACCEPT))?;
+        if is_latest != 1 {
+            return Err(shared::went_on(&message.session, last));
+        }
         transaction.commit().await.map_err(failed(ACCEPT))?;
         self.bells.ring(Topic::Work);
         self.ring_for([&message]);

@@ -1,7 +1,7 @@
 //! The ledger: entries, and the head of each chain.
 
 use async_trait::async_trait;
-use claw_core::store::{Entry, EntryEvent, Ledger, Outcome, Record, StoreError, Tally, Topic};
+use claw_core::store::{Entry, EntryEvent, EntryPage, Ledger, Outcome, Record, StoreError, Tally, Topic};
 use claw_core::{CallId, SessionKey, TenantId};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{query, query_as, query_scalar};
@@ -10,6 +10,7 @@ use super::SqliteStore;
 use super::approvals::spend;
 use super::error::{failed, is_taken};
 use crate::chain::{ChainReport, Columns, Head, Walk};
+use crate::ledger as shared;
 use crate::row::{self, wrong_state};
 
 const WRITE: &str = "could not write to the ledger";
@@ -83,25 +84,11 @@ impl Ledger for SqliteStore {
         lines.iter().rev().map(|line| row::json("an entry of the ledger", line)).collect()
     }
 
-    async fn entries_before(
-        &self,
-        tenant: &TenantId,
-        position: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
-        let lines: Vec<(i64, String)> = query_as(
-            "SELECT position, line FROM ledger WHERE tenant = $1 AND position < $2 ORDER BY position DESC LIMIT $3",
-        )
-        .bind(tenant.as_str())
-        .bind(position.map_or(i64::MAX, |position| i64::try_from(position).unwrap_or(i64::MAX)))
-        .bind(row::number(limit))
-        .fetch_all(&self.readers)
-        .await
-        .map_err(failed(READ))?;
-        let entry = |(position, line): (i64, String)| {
-            Ok((row::count(position)?, row::json("an entry of the ledger", &line)?))
-        };
-        lines.into_iter().map(entry).collect()
+    async fn entries(&self, tenant: &TenantId, page: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let mut asked = shared::page(tenant, page);
+        let rows: Vec<(i64, String)> =
+            asked.build_query_as().fetch_all(&self.readers).await.map_err(failed(READ))?;
+        shared::entries(rows)
     }
 
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
@@ -162,8 +149,8 @@ async fn append(
     let (line, next) = head.next(&store.node, record)?;
     let columns = Columns::of(record);
     let written = query(
-        "INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        "INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line, agent, user_id, tool)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (tenant, call, event) WHERE event <> 'refused' DO NOTHING",
     )
     .bind(tenant)
@@ -175,6 +162,9 @@ async fn append(
     .bind(columns.event)
     .bind(columns.outcome)
     .bind(line)
+    .bind(columns.agent)
+    .bind(columns.user)
+    .bind(columns.tool)
     .execute(&mut *connection)
     .await
     .map_err(|error| match is_taken(&error) {
@@ -238,12 +228,23 @@ async fn verify(
     tenant: &str,
     node: &str,
 ) -> Result<ChainReport, StoreError> {
-    type Row = (i64, i64, String, Vec<u8>, String, Option<String>, String);
+    type Row = (
+        i64,
+        i64,
+        String,
+        Vec<u8>,
+        String,
+        Option<String>,
+        String,
+        Option<String>,
+        Option<String>,
+        Option<String>,
+    );
     let mut walk = Walk::new(tenant, node, head(connection, tenant, node).await?);
     let mut after = 0;
     loop {
         let rows: Vec<Row> = query_as(
-            "SELECT seq, at, session, call, event, outcome, line FROM ledger
+            "SELECT seq, at, session, call, event, outcome, line, agent, user_id, tool FROM ledger
              WHERE tenant = $1 AND node = $2 AND seq > $3 ORDER BY seq LIMIT $4",
         )
         .bind(tenant)
@@ -253,8 +254,10 @@ async fn verify(
         .fetch_all(&mut *connection)
         .await
         .map_err(failed(READ))?;
-        for (_, at, session, call, event, outcome, line) in &rows {
-            let columns = Columns { at: *at, session, call, event, outcome: outcome.as_deref() };
+        for (_, at, session, call, event, outcome, line, agent, user, tool) in &rows {
+            let (outcome, agent) = (outcome.as_deref(), agent.as_deref());
+            let (user, tool) = (user.as_deref(), tool.as_deref());
+            let columns = Columns { at: *at, session, call, event, outcome, agent, user, tool };
             if !walk.step(columns, line) {
                 return Ok(walk.report());
             }

@@ -8,6 +8,7 @@ mod faults;
 mod filled;
 mod kill;
 mod kill_memory;
+mod ledger_pages;
 mod operator;
 mod postgres;
 mod rotation;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use claw_core::port::{InputForm, InputRequest, UnixMillis};
 use claw_core::store::{
-    Answer, Approval, ApprovalState, CallStore, NewApproval, Outcome, StoreError, Tally, Topic,
+    Answer, Approval, ApprovalState, CallStore, EntryPage, EntryUser, NewApproval, Outcome, Record,
+    StoreError, Tally, Topic,
 };
-use claw_core::{AgentId, ApprovalId, CallId, TenantId};
+use claw_core::{AgentId, ApprovalId, CallId, TenantId, UserId};
 use serde_json::json;
 
 use crate::fixture::{NOW, digest, intent, outcome, owner, question, refused, session, tenant};
@@ -15,6 +16,7 @@ use crate::fixture::{NOW, digest, intent, outcome, owner, question, refused, ses
 /// Runs the suite; `make` creates an empty store.
 pub async fn calls<S: CallStore + 'static>(make: impl AsyncFn() -> S) {
     writes_calls_down_in_order(make().await).await;
+    pages_the_ledger_by_agent_user_session_and_tool(make().await).await;
     refuses_to_begin_a_call_twice(make().await).await;
     refuses_to_begin_a_call_from_the_future_twice(make().await).await;
     lets_one_of_many_begin_a_call(make().await).await;
@@ -65,13 +67,67 @@ async fn writes_calls_down_in_order(store: impl CallStore) {
     // In pages, latest first: together they are all of it.
     let (mut paged, mut before) = (Vec::new(), None);
     loop {
-        let page = store.entries_before(&main, before, 2).await.unwrap();
+        let page = store.entries(&main, &EntryPage::all(before, 2)).await.unwrap();
         let Some((position, _)) = page.last() else { break };
         before = Some(*position);
         paged.extend(page.into_iter().map(|(_, entry)| entry));
     }
     paged.reverse();
     assert_eq!(paged, entries);
+}
+
+async fn pages_the_ledger_by_agent_user_session_and_tool(store: impl CallStore) {
+    let main = TenantId::main();
+    let (other, user) = (AgentId::new("other").unwrap(), |name: &str| UserId::new(name).unwrap());
+    let mut expected = Vec::new();
+    for n in 0..24 {
+        let mut record = refused(CallId::new());
+        record.agent = if n % 2 == 0 { other.clone() } else { record.agent };
+        record.user = [None, Some(user("ann")), Some(user("ben"))][n % 3].clone();
+        record.tool = ["exec", "no such tool\u{0}", "read_file", "Read-It"][n % 4].to_owned();
+        record.session = session(["cli:a", "cli:b"][usize::from(n > 11)]);
+        store.refuse(record.clone()).await.unwrap();
+        expected.push(record);
+    }
+    store.refuse(Record { tenant: tenant("other"), ..expected[0].clone() }).await.unwrap();
+    expected.reverse();
+    let all = EntryPage::all(None, 100);
+    let own = expected[0].agent.clone();
+    let pages = [
+        all.clone(),
+        EntryPage { agents: Some(vec![other.clone()]), ..all.clone() },
+        EntryPage { agents: Some(vec![other.clone(), own]), ..all.clone() },
+        EntryPage { agents: Some(Vec::new()), ..all.clone() },
+        EntryPage { user: EntryUser::Nobody, ..all.clone() },
+        EntryPage { user: EntryUser::User(user("ann")), ..all.clone() },
+        EntryPage { user: EntryUser::User(user("eve")), ..all.clone() },
+        EntryPage { session: Some(session("cli:b")), ..all.clone() },
+        EntryPage { tool: Some("exec".to_owned()), ..all.clone() },
+        EntryPage { tool: Some("Read-It".to_owned()), ..all.clone() },
+        EntryPage { tool: Some("read-it".to_owned()), ..all.clone() },
+        EntryPage { tool: Some("no such tool\u{fffd}".to_owned()), ..all.clone() },
+        EntryPage {
+            agents: Some(vec![other]),
+            user: EntryUser::User(user("ben")),
+            session: Some(session("cli:a")),
+            tool: Some("read_file".to_owned()),
+            ..all.clone()
+        },
+    ];
+    for page in pages {
+        let matching: Vec<&Record> = expected.iter().filter(|record| page.matches(record)).collect();
+        for limit in [1, 3, 100] {
+            let (mut found, mut before) = (Vec::new(), None);
+            loop {
+                let part = store.entries(&main, &EntryPage { before, limit, ..page.clone() }).await.unwrap();
+                assert!(part.len() <= limit);
+                let Some((position, _)) = part.last() else { break };
+                before = Some(*position);
+                found.extend(part.into_iter().map(|(_, entry)| entry.record));
+            }
+            assert_eq!(found.iter().collect::<Vec<_>>(), matching, "{page:?} in parts of {limit}");
+        }
+    }
 }
 
 async fn refuses_to_begin_a_call_twice(store: impl CallStore) {

@@ -6,7 +6,7 @@ use claw_core::store::{
     NewMessage, Party, Queue, StoreError,
 };
 use claw_core::tool::PeerKind;
-use claw_core::{AgentId, SessionKey, TenantId, UserId};
+use claw_core::{AgentId, JobId, SessionKey, TenantId, UserId};
 use serde_json::json;
 
 use crate::fixture::{NOW, agent, job_of, message, session, tenant, worker};
@@ -17,6 +17,7 @@ const ALL: ConversationPage = ConversationPage { since: None, after: None, limit
 pub async fn conversations<S: Conversations + Queue>(make: impl AsyncFn() -> S) {
     keeps_who_began_it_with_its_message(make().await).await;
     accepts_a_message_once(make().await).await;
+    follows_the_latest_job_once(make().await).await;
     refuses_a_message_of_somebody_else(make().await).await;
     a_group_is_its_chat_whoever_speaks(make().await).await;
     shows_a_circle_its_own_and_nothing_else(make().await).await;
@@ -200,6 +201,44 @@ async fn accepts_a_message_once(store: impl Conversations + Queue) {
     assert_eq!(store.accept_from(&ann(), new, other.clone()).await.unwrap(), accepted);
     assert_eq!(store.job(&TenantId::main(), other.id).await.unwrap(), None, "no second job");
     assert_eq!(said(&store, &circle_of("ann"), "cli:a").await.unwrap().len(), 1);
+}
+
+/// Results of a run's calls are taken once, however many clients send them at the same time.
+async fn follows_the_latest_job_once(store: impl Conversations + Queue) {
+    let last = job_of("cli:a");
+    store.accept_from(&ann(), message("cli:a", "hello"), last.clone()).await.unwrap();
+    let after = |last: JobId, job: NewJob| {
+        let store = &store;
+        async move { store.accept_after(last, &ann(), message("cli:a", "a result"), job).await }
+    };
+    check_refused(after(last.id, job_of("cli:a")).await);
+    let until = UnixMillis(NOW.0 + 1_000);
+    let claim = || Claim { worker: worker("a"), lanes: vec!["main".into()], now: NOW, until };
+    let (_, lease) = store.claim(claim()).await.unwrap().unwrap();
+    check_refused(after(last.id, job_of("cli:a")).await);
+    store.finish_run(&lease, Finish::done(Vec::new())).await.unwrap();
+    check_refused(after(JobId::new(), job_of("cli:a")).await);
+    check_refused(store.accept_after(last.id, &of("ben"), message("cli:a", "x"), job_of("cli:a")).await);
+
+    let jobs = [(); 4].map(|()| job_of("cli:a"));
+    let at_once = |of: usize| after(last.id, jobs[of].clone());
+    let answers = tokio::join!(at_once(0), at_once(1), at_once(2), at_once(3));
+    let answers = [answers.0, answers.1, answers.2, answers.3];
+    let taken: Vec<&Accepted> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    assert_eq!(taken.len(), 1, "{answers:?}");
+    assert_eq!(taken[0].seq, 2);
+    for (job, answer) in jobs.iter().zip(&answers) {
+        let is_there = store.job(&TenantId::main(), job.id).await.unwrap().is_some();
+        assert_eq!(is_there, answer.is_ok(), "{answer:?}");
+        assert!(matches!(answer, Ok(_) | Err(StoreError::Refused { .. })), "{answer:?}");
+    }
+    assert_eq!(said(&store, &circle_of("ann"), "cli:a").await.unwrap().len(), 2, "nothing of the others");
+    // A message of another session is not in the way, and the next result follows the run of this one.
+    say(&store, &ann(), "cli:b").await.unwrap();
+    let (_, lease) = store.claim(claim()).await.unwrap().unwrap();
+    store.finish_run(&lease, Finish::done(Vec::new())).await.unwrap();
+    let next = after(taken[0].job, job_of("cli:a")).await.unwrap();
+    assert_eq!(next.seq, 3);
 }
 
 async fn refuses_a_message_of_somebody_else(store: impl Conversations + Queue) {

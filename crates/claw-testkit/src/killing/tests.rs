@@ -169,13 +169,8 @@ impl Ledger for Liar {
     async fn recent(&self, tenant: &TenantId, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.work.calls().recent(tenant, limit).await
     }
-    async fn entries_before(
-        &self,
-        tenant: &TenantId,
-        position: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
-        self.work.calls().entries_before(tenant, position, limit).await
+    async fn entries(&self, tenant: &TenantId, page: &EntryPage) -> Result<Vec<(u64, Entry)>, StoreError> {
+        self.work.calls().entries(tenant, page).await
     }
     async fn tally(&self, tenant: &TenantId, session: &SessionKey) -> Result<Tally, StoreError> {
         self.work.calls().tally(tenant, session).await

@@ -6,12 +6,14 @@
 mod door;
 mod keys;
 mod permission;
+mod places;
 mod users;
 mod visitor;
 
 pub use door::Door;
 pub use keys::{KeyRequest, is_good};
 pub use permission::Permission;
+pub use places::{Full, Place, PlaceKind};
 pub use visitor::{CallerWish, Visitor};
 
 /// The channel of calls that come over a network.

@@ -44,12 +44,13 @@ impl Sessions {
     pub async fn send_from_client(&self, caller: &Caller, message: ClientMessage) -> Result<JobId, Error> {
         let ClientMessage { parts, tools, results } = message;
         self.check_tools(caller, &tools).await?;
-        let mut all = match results {
-            Some((run, results)) => self.results(caller, run, &results).await?,
-            None => Vec::new(),
+        let (mut all, after) = match results {
+            Some((run, results)) => (self.results(caller, run, &results).await?, Some(run)),
+            None => (Vec::new(), None),
         };
         all.extend(parts);
-        self.send_with(caller, all, Asking::Unwatched, tools).await
+        // Whether the calls still wait is decided again as the message is stored: two clients may send results at once.
+        self.send_with(caller, all, Asking::Unwatched, (tools, after)).await
     }
 
     async fn check_tools(&self, caller: &Caller, client: &ClientTools) -> Result<(), Error> {
@@ -104,8 +105,7 @@ impl Sessions {
         let latest = deployment.store.jobs(&caller.tenant, &latest).await?;
         let is_latest = |job: &Job| job.new.id == run && job.state.is_over();
         if !latest.first().is_some_and(is_latest) {
-            let what = format!("the calls of run `{run}` wait for no results any more: the session went on");
-            return Err(Error::conflict(what).hint("send a new message instead"));
+            return Err(went_on(run));
         }
         let owner = (&caller.tenant, &caller.session);
         let open = History::read(&*deployment.store, owner, run).await?.open_calls();
@@ -123,6 +123,12 @@ impl Sessions {
         }
         Ok(results)
     }
+}
+
+/// The error for results of a run that is not the last of its session any more.
+pub(super) fn went_on(run: JobId) -> Error {
+    let what = format!("the calls of run `{run}` wait for no results any more: the session went on");
+    Error::conflict(what).hint("read the session, and send a new message instead")
 }
 
 /// Cuts a long text and says so.

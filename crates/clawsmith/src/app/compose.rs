@@ -152,6 +152,9 @@ impl App {
         if let Some(listener) = hooks.listener {
             builder = builder.listener(listener);
         }
+        if let Some(collector) = self.collector()? {
+            builder = builder.traces(Arc::new(collector));
+        }
         if let Some(keeping) = hooks.keeping {
             builder = builder.keeping(keeping);
         }

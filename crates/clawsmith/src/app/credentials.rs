@@ -18,6 +18,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::access::{Permission, Visitor};
 use super::{App, Error, Setup};
 use crate::config::SHORTEST_SECRET;
 
@@ -169,12 +170,41 @@ impl App {
         }
     }
 
-    /// Checks a program as a call would, up to running it; with `run`, runs it too.
+    /// Checks that a visitor may register, accept and test programs: the owner of the deployment, since they run on its host.
+    pub fn may_define_programs(&self, visitor: &Visitor) -> Result<(), Error> {
+        visitor.may(Permission::DefinePrograms)?;
+        match visitor.tenant == *self.setup.tenant() {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid("programs of this host are for the owner of the deployment to define")
+                    .refusing())
+            }
+        }
+    }
+
+    /// Returns a program, with the names of its variables.
+    pub async fn program_card(&self, place: &ProgramPlace) -> Result<ProgramCard, Error> {
+        let cards = self.store.programs(&place.tenant).await?;
+        cards.into_iter().find(|card| card.place == *place).ok_or_else(|| no_program(place))
+    }
+
+    /// Checks a program as a call would, up to running it; with `run`, runs it too, in the current directory.
     pub async fn test_program(
         &self,
         place: &ProgramPlace,
         arguments: &[String],
         run: bool,
+    ) -> Result<TestedProgram, Error> {
+        self.test_program_in(place, arguments, run, &self.setup.around.directory).await
+    }
+
+    /// The same, run in this directory.
+    pub async fn test_program_in(
+        &self,
+        place: &ProgramPlace,
+        arguments: &[String],
+        run: bool,
+        directory: &Path,
     ) -> Result<TestedProgram, Error> {
         let found = self.vault().await?.program(place).await?;
         let card = Arc::new(found.ok_or_else(|| no_program(place))?.0);
@@ -192,7 +222,7 @@ impl App {
             }
             Route::Shell => return Err(Error::failed("it would run without its credentials")),
         };
-        let (host, mut context) = (self.programs()?, self.setup.program_context()?);
+        let (host, mut context) = (self.programs()?, self.setup.program_context(directory)?);
         context.sights = host.look(&context, &route).await.map_err(not_run)?;
         let ran = match run {
             true => Some(self.run_scrubbed(&host, &context, &route).await?),
@@ -265,10 +295,10 @@ impl Setup {
         text.ok_or_else(|| Error::invalid(format!("`{}` is not UTF-8", binary.display())))
     }
 
-    fn program_context(&self) -> Result<RunContext, Error> {
-        let workspace = self.around.directory.canonicalize();
-        let workspace = workspace
-            .map_err(|error| Error::invalid("the current directory cannot be used").because(error))?;
+    fn program_context(&self, directory: &Path) -> Result<RunContext, Error> {
+        let workspace = directory.canonicalize().map_err(|error| {
+            Error::invalid(format!("`{}` cannot be used", directory.display())).because(error)
+        })?;
         Ok(RunContext {
             workspace,
             sandbox_key: "cli".into(),

@@ -84,6 +84,7 @@ pub use self::session_list::{ChosenSession, Said, SessionChoice, SessionView};
 pub use self::sessions::{Sessions, SessionsOptions, private_lane, workspace_session};
 pub use self::setup::{Setup, Tokens, catalogue, real, spec, tokens};
 pub use self::skills::{SkillPublication, SkillView};
+use self::traces::Collector;
 pub use claw_agent::{ClientChoice, ClientTool, ClientTools, ModelChoice};
 
 /// Becomes a child of this program if the process was started as one, and then does not return: the sandbox
@@ -102,6 +103,8 @@ pub struct App {
     tenant: TenantId,
     /// The embedding model, once it was requested.
     embedder: Arc<OnceLock<Option<Arc<dyn Embedder>>>>,
+    /// Sends spans, once a toolbox was built.
+    collector: Arc<OnceLock<Option<Collector>>>,
 }
 
 impl Setup {
@@ -121,6 +124,7 @@ impl Setup {
             store,
             tenant: self.tenant().clone(),
             embedder: Arc::default(),
+            collector: Arc::default(),
         })
     }
 
@@ -197,8 +201,24 @@ impl App {
         Self { tenant: tenant.clone(), ..self.clone() }
     }
 
-    /// Closes the store.
+    /// Returns the sender of spans, which starts with the first use; `None` if no traces are wanted.
+    fn collector(&self) -> Result<Option<Collector>, Error> {
+        if let Some(collector) = self.collector.get() {
+            return Ok(collector.clone());
+        }
+        let variable = |name: &str| {
+            let value = self.setup.around.variable(name)?;
+            value.clone().into_string().ok()
+        };
+        let collector = Collector::start(&self.setup.config().telemetry, variable)?;
+        Ok(self.collector.get_or_init(|| collector).clone())
+    }
+
+    /// Closes the store. Spans that were not sent yet are sent first.
     pub async fn close(&self) {
+        if let Some(Some(collector)) = self.collector.get() {
+            collector.flush().await;
+        }
         self.store.disconnect().await;
     }
 }

@@ -3,7 +3,7 @@
 use claw_core::port::{Span, Traces};
 
 use super::Error;
-use crate::config::TelemetryConfig;
+use crate::config::{NOT_BUILT_IN, TelemetryConfig};
 
 /// Never made in this build.
 #[derive(Clone)]
@@ -16,8 +16,7 @@ impl Collector {
     ) -> Result<Option<Self>, Error> {
         match config.endpoint {
             None => Ok(None),
-            Some(_) => Err(Error::invalid("`telemetry.endpoint` is set, but this build sends no traces")
-                .hint("build it with the feature `otel`")),
+            Some(_) => Err(Error::invalid(format!("`telemetry.endpoint`: {NOT_BUILT_IN}"))),
         }
     }
 
@@ -34,5 +33,20 @@ impl Traces for Collector {
 
     fn ended(&self, _: Span) {
         match *self {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_that_traces_are_not_built_in() {
+        let endpoint = Some("http://127.0.0.1:4318".to_owned());
+        let config = TelemetryConfig { endpoint, ..TelemetryConfig::default() };
+        let error = Collector::start(&config, |_| None).err().unwrap();
+        assert!(error.message().contains("built without traces"), "{error}");
+        assert!(error.message().contains("cargo feature `otel`"), "{error}");
+        assert!(Collector::start(&TelemetryConfig::default(), |_| None).unwrap().is_none());
     }
 }

@@ -1,17 +1,12 @@
 //! The ledger in pages, and whether it is whole.
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{AccessRole, Entry, Tokens, Usage, UsageFilter, UsageLine};
+use claw_core::store::{AccessRole, Entry, EntryPage, EntryUser, Tokens, Usage, UsageFilter, UsageLine};
 use claw_core::{AgentId, SessionKey};
 pub use claw_store::chain::ChainReport;
 
 use super::access::Visitor;
 use super::{App, Error};
-
-/// The number of entries read at a time.
-const READ: usize = 500;
-/// The most entries scanned for one page.
-const MOST_LOOKED_AT: usize = 10_000;
 
 /// The filter and position of a page of the ledger; all given parts must match.
 #[derive(Debug, Clone, Default)]
@@ -35,48 +30,33 @@ pub struct LedgerPage {
 pub struct LedgerEntries {
     /// The entries, latest first.
     pub entries: Vec<Entry>,
-    /// The position of the next page; `None` at the end. A page can be short or empty and yet not be the
-    /// last, if many scanned entries did not match.
+    /// The position of the next page; `None` at the end.
     pub next: Option<u64>,
-}
-
-impl LedgerPage {
-    fn fits(&self, entry: &Entry) -> bool {
-        let record = &entry.record;
-        self.agent.as_ref().is_none_or(|agent| *agent == record.agent)
-            && self.session.as_ref().is_none_or(|session| *session == record.session)
-            && self.tool.as_ref().is_none_or(|tool| *tool == record.tool)
-    }
 }
 
 impl App {
     /// A page of the ledger of the visitor's tenant: an administrator sees every entry, others their own.
     pub async fn ledger_page(&self, visitor: &Visitor, page: &LedgerPage) -> Result<LedgerEntries, Error> {
-        let (mut entries, mut position, mut looked_at) = (Vec::new(), page.before, 0);
-        let is_seen = |entry: &Entry| visitor.sees(&entry.record.agent, entry.record.user.as_ref());
-        loop {
-            let read = self.store.entries_before(&visitor.tenant, position, READ).await?;
-            let is_last = read.len() < READ;
-            for (at, entry) in read {
-                if page.since.is_some_and(|since| entry.record.at < since) {
-                    return Ok(LedgerEntries { entries, next: None });
-                }
-                position = Some(at);
-                if is_seen(&entry) && page.fits(&entry) {
-                    entries.push(entry);
-                    if entries.len() >= page.limit {
-                        return Ok(LedgerEntries { entries, next: position });
-                    }
-                }
-            }
-            looked_at += READ;
-            if is_last {
-                return Ok(LedgerEntries { entries, next: None });
-            }
-            if looked_at >= MOST_LOOKED_AT {
-                return Ok(LedgerEntries { entries, next: position });
-            }
-        }
+        let is_limited_to =
+            |agent: &AgentId| visitor.limits.agents.as_ref().is_none_or(|of| of.contains(agent));
+        let agents = match &page.agent {
+            Some(agent) => Some(Vec::from_iter(Some(agent.clone()).filter(is_limited_to))),
+            None => visitor.limits.agents.clone(),
+        };
+        let user = match &visitor.user {
+            _ if visitor.role >= AccessRole::Admin => EntryUser::Anyone,
+            Some(user) => EntryUser::User(user.clone()),
+            None => EntryUser::Nobody,
+        };
+        let (session, tool) = (page.session.clone(), page.tool.clone());
+        let wanted = EntryPage { agents, user, session, tool, before: page.before, limit: page.limit };
+        let found = self.store.entries(&visitor.tenant, &wanted).await?;
+        let is_whole = found.len() >= page.limit;
+        let last = found.last().map(|(position, _)| *position);
+        let is_recent = |entry: &Entry| page.since.is_none_or(|since| entry.record.at >= since);
+        let entries: Vec<Entry> = found.into_iter().map(|(_, entry)| entry).take_while(is_recent).collect();
+        let next = last.filter(|_| is_whole && entries.len() >= page.limit);
+        Ok(LedgerEntries { entries, next })
     }
 
     /// Tokens and cost that a visitor may see: an administrator those of the tenant, others their own, and with a key that is

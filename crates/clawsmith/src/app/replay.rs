@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Entry, EntryEvent};
+use claw_core::store::{Entry, EntryEvent, EntryPage};
 use claw_core::tool::Caller;
 use claw_host::SystemClock;
 use claw_policy::pipeline::{Policy, Subject, ToolSet};
@@ -96,7 +96,7 @@ impl App {
         let mut changes: Vec<ReplayChange> = Vec::new();
         let (mut position, mut read) = (None, 0);
         while read < MOST_ENTRIES {
-            let page = self.store.entries_before(self.tenant(), position, READ).await?;
+            let page = self.store.entries(self.tenant(), &EntryPage::all(position, READ)).await?;
             read += READ;
             for (_, entry) in page.iter().filter(|(_, entry)| entry.record.at >= since) {
                 let Some(call) = Recorded::of(entry) else { continue };

@@ -29,7 +29,7 @@ use super::following::Following;
 use super::mode::Mode;
 use super::processes::{self, Owning};
 use super::traces::Collector;
-use super::{App, Error};
+use super::{App, Error, client_tools};
 use crate::config::Config;
 
 /// The time after which the run of a dead process is taken over.
@@ -94,6 +94,8 @@ struct NewRun<'a> {
     order: Order,
     lane: &'a str,
     priority: i16,
+    /// The run that must be the last of the session: its calls wait for the results in the message.
+    after: Option<JobId>,
 }
 
 impl App {
@@ -108,9 +110,7 @@ impl App {
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
         let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
-        let variable =
-            |name: &str| setup.around.variable(name).and_then(|value| value.clone().into_string().ok());
-        let collector = Collector::start(&config.telemetry, variable)?;
+        let collector = self.collector()?;
         let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers, collector };
         let deployment = self.deployment(&lasting, None).await?;
         let app = watch::Sender::new(self.clone());
@@ -207,20 +207,21 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
-        self.send_with(caller, parts, asking, ClientTools::default()).await
+        self.send_with(caller, parts, asking, (ClientTools::default(), None)).await
     }
 
-    /// Stores a message whose client has tools of its own; returns the run.
+    /// Stores a message whose client has tools of its own; returns the run. With `after`, the message has results of calls of
+    /// that run, and is refused if another message came first.
     pub(super) async fn send_with(
         &self,
         caller: &Caller,
         parts: Vec<Part>,
         asking: Asking,
-        client: ClientTools,
+        (client, after): (ClientTools, Option<JobId>),
     ) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         let order = Order { client, ..order(caller, asking, mode) };
-        self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0 }).await
+        self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0, after }).await
     }
 
     /// Adds a message to the run that goes on in the caller's session; returns that run. It reads the message before it asks
@@ -238,7 +239,7 @@ impl Sessions {
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
         // If a run of its own answers the message, no client waits for that one.
         let order = Order { client: ClientTools::default(), ..order };
-        let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED };
+        let run_of_message = NewRun { order, lane: &run.new.lane, priority: Order::INJECTED, after: None };
         self.accept(caller, parts, run_of_message).await?;
         Ok(run.new.id)
     }
@@ -253,7 +254,7 @@ impl Sessions {
         &self,
         caller: &Caller,
         parts: Vec<Part>,
-        NewRun { order, lane, priority }: NewRun<'_>,
+        NewRun { order, lane, priority, after }: NewRun<'_>,
     ) -> Result<JobId, Error> {
         let deployment = self.deployment();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
@@ -270,11 +271,13 @@ impl Sessions {
             part => Ok(part),
         };
         let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
-        let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority };
+        let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority, after };
         let owner = (&caller.tenant, &caller.session);
         let accepted = order.accept(&*deployment.store, owner, &parts, place).await;
-        let accepted =
-            accepted.map_err(|error| Error::failed("the message could not be stored").because(error))?;
+        let accepted = accepted.map_err(|error| match (error, after) {
+            (StoreError::Refused { .. }, Some(run)) => client_tools::went_on(run),
+            (error, _) => Error::failed("the message could not be stored").because(error),
+        })?;
         Ok(accepted.job)
     }
 

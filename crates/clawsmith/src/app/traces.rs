@@ -3,7 +3,6 @@
 //! Nothing is sent unless `telemetry.endpoint` is set. A collector that is slow or away costs spans, never a run: spans wait in a
 //! queue of bounded length and are dropped when it is full.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -44,18 +43,16 @@ impl Collector {
         config: &TelemetryConfig,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Error> {
-        let Some(endpoint) = &config.endpoint else { return Ok(None) };
-        let unusable = || Error::invalid(format!("`telemetry.endpoint` is no HTTP address: `{endpoint}`"));
-        let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let url = Url::parse(&address).map_err(|_| unusable())?;
-        let origin = Origin::of(&url).ok_or_else(unusable)?;
+        let Some(url) = config.address() else { return Ok(None) };
+        let url = url.map_err(|why| Error::invalid(format!("`telemetry.endpoint`: {why}")))?;
         let token = match &config.token_env {
             None => None,
             Some(name) => Some(variable(name).ok_or_else(|| {
                 Error::invalid(format!("`telemetry.token_env` names the variable `{name}`, which is not set"))
             })?),
         };
-        let client = Client::new(Options { named: BTreeSet::from([origin]), ..Options::default() });
+        let client =
+            Client::new(Options { named: Origin::of(&url).into_iter().collect(), ..Options::default() });
         let (lines, told) = mpsc::channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
         let sender = Sender { client, url, token, service: config.service.clone(), lost: Arc::clone(&lost) };

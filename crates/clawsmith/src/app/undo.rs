@@ -11,7 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use claw_core::port::{FsBridge, Scope};
-use claw_core::store::{Entry, EntryEvent, NewUndo, Record, StoreError, Undo as Change, UndoFilter};
+use claw_core::store::{
+    Entry, EntryEvent, EntryPage, NewUndo, Record, StoreError, Undo as Change, UndoFilter,
+};
 use claw_core::tool::{Caller, Effect, Effects, ToolError};
 use claw_core::{CallId, JobId, ToolName, UndoId};
 use claw_host::SystemClock;
@@ -151,7 +153,7 @@ impl UndoLog {
         };
         let (mut found, mut position, mut searched) = (Vec::new(), None, 0);
         while searched < SEARCHED && found.len() < limit {
-            let page = self.app.store.entries_before(self.app.tenant(), position, READ).await;
+            let page = self.app.store.entries(self.app.tenant(), &EntryPage::all(position, READ)).await;
             let page = page.map_err(unreadable)?;
             searched += READ;
             let is_last = page.len() < READ;

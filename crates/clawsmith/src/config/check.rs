@@ -7,6 +7,11 @@ use claw_llm::{KNOWN_PROVIDERS, ModelsConfig};
 
 use super::find::Surroundings;
 use super::load::Loaded;
+use crate::app::Setup;
+
+/// Said of `[telemetry]` in a build without the cargo feature `otel`.
+pub(crate) const NOT_BUILT_IN: &str =
+    "this program was built without traces; build it with the cargo feature `otel`, or remove `[telemetry]`";
 
 /// Returns warnings about settings that are probably not meant. `tools` are the known names.
 pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<String> {
@@ -35,9 +40,46 @@ pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<S
             Some(_) => {}
         }
     }
+    warnings.extend(of_gateway(loaded, around));
+    warnings.extend(of_telemetry(loaded, around));
     for name in loaded.config.settings.keys().filter(|name| !tools.contains(&name.as_str())) {
         let hint = nearest(name, tools.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
         warnings.push(format!("`settings.{name}` names no known tool{}", hint.unwrap_or_default()));
+    }
+    warnings
+}
+
+/// Warnings about settings with which `clawsmith serve` would not start here.
+fn of_gateway(loaded: &Loaded, around: &Surroundings) -> Vec<String> {
+    let setup = Setup { loaded: loaded.clone(), around: around.clone(), local_user: false };
+    let listening = match setup.listening(None) {
+        Ok(listening) => listening,
+        Err(error) => {
+            let hint = error.advice().map(|hint| format!("; {hint}")).unwrap_or_default();
+            return vec![format!("`gateway.listen`: {}{hint}", error.message())];
+        }
+    };
+    let files =
+        listening.tls.into_iter().flat_map(|tls| [("certificate", tls.certificate), ("key", tls.key)]);
+    let unread = files.filter_map(|(key, path)| {
+        let error = std::fs::File::open(&path).err()?;
+        Some(format!("`gateway.tls.{key}`: `{}` cannot be read: {error}", path.display()))
+    });
+    unread.collect()
+}
+
+/// Warnings about traces that this program or this environment would not send.
+fn of_telemetry(loaded: &Loaded, around: &Surroundings) -> Vec<String> {
+    let config = &loaded.config.telemetry;
+    let mut warnings = Vec::new();
+    if config.endpoint.is_none() {
+        return warnings;
+    }
+    if !cfg!(feature = "otel") {
+        warnings.push(format!("`telemetry.endpoint`: {NOT_BUILT_IN}"));
+    }
+    if let Some(name) = config.token_env.as_ref().filter(|name| around.variable(name).is_none()) {
+        warnings.push(format!("`telemetry.token_env` names `{name}`, which is not set"));
     }
     warnings
 }

@@ -26,6 +26,12 @@ pub struct GatewayConfig {
     /// non-loopback address are accepted from these alone.
     #[schemars(with = "Vec<String>")]
     pub proxies: Vec<IpAddr>,
+    /// The most requests that one API key may have open at a time in one gateway, streams included; more are answered with 429.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub requests_per_key: u32,
+    /// The most WebSocket connections that one API key may have open at a time in one gateway; more are answered with 429.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub websockets_per_key: u32,
     /// How many seconds requests and runs have to finish when it is told to end. A run that takes longer is parked, and
     /// the next start, or another gateway on the same store, goes on with it at once.
     #[schemars(range(max = 3600))]
@@ -50,6 +56,8 @@ impl Default for GatewayConfig {
             aliases: BTreeMap::new(),
             tls: None,
             proxies: Vec::new(),
+            requests_per_key: 1000,
+            websockets_per_key: 100,
             drain_secs: 10,
         }
     }

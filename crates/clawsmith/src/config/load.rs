@@ -16,7 +16,7 @@ use super::env::{self, Override};
 use super::find::{Found, FoundBy, Surroundings, find, of_user};
 use super::problem::{Problem, ProblemPlace as At, Problems};
 use super::schema::Node;
-use super::{Config, StoreUrl};
+use super::{Config, StoreUrl, named};
 use crate::app::{catalogue, settings};
 
 /// Lists that only restrict; those of the user and of a project are combined.
@@ -131,6 +131,9 @@ impl Loaded {
             problems.push(self.at("store.url", "", error.to_string()));
         }
         problems.extend(self.unknown_providers());
+        problems.extend(
+            named::wrong(&self.config).into_iter().map(|(key, entry, why)| self.at(&key, &entry, why)),
+        );
         problems.extend(self.unmatched_paths());
         problems.extend(self.unread_settings());
         if let Err(PolicyError(bad)) = Policy::compile(&self.config.policy()) {
@@ -226,10 +229,21 @@ impl Loaded {
         for entry in &models.fallback {
             check("models.fallback", entry, entry.split('/').next().unwrap_or_default());
         }
+        for (provider, config) in &models.providers {
+            for (model, config) in &config.models {
+                let key = format!("models.providers.{provider}.models.{model}.fallback");
+                for entry in config.fallback.iter().flatten() {
+                    check(&key, entry, entry.split('/').next().unwrap_or_default());
+                }
+            }
+        }
         for (id, agent) in &self.config.agents {
             if let Some(name) = &agent.provider {
                 check(&format!("agents.{id}.provider"), "", name);
             }
+        }
+        if let Some(name) = self.config.memory.graph.as_ref().and_then(|graph| graph.provider.as_ref()) {
+            check("memory.graph.provider", "", name);
         }
         problems
     }

@@ -16,6 +16,7 @@ mod gateway;
 mod limits;
 mod load;
 mod memory;
+mod named;
 mod problem;
 mod sandbox;
 mod schema;
@@ -42,6 +43,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use agents::{AgentConfig, KindOfAgent};
+#[cfg(not(feature = "otel"))]
+pub(crate) use check::NOT_BUILT_IN;
 pub use check::{unknown_provider, warnings};
 pub use custom_tools::CustomToolsConfig;
 pub use env::KEYS;

@@ -1,4 +1,4 @@
-//! The door: checks keys, caches valid ones for a moment, and counts the requests of each.
+//! The door: checks keys, caches valid ones for a moment, and counts the requests and connections of each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +13,7 @@ use claw_store::Backend;
 use tokio::sync::watch;
 
 use super::Visitor;
+use super::places::{Full, Place, PlaceKind, Places};
 use crate::app::{App, Error};
 
 /// The time for which a valid key is cached. A change of access is noticed sooner.
@@ -24,6 +25,7 @@ const MOST_REMEMBERED: usize = 10_000;
 pub struct Door {
     store: Arc<dyn Backend>,
     known: Mutex<Known>,
+    places: Arc<Places>,
 }
 
 struct Known {
@@ -73,6 +75,12 @@ impl Door {
         Ok(())
     }
 
+    /// Takes a place of the visitor's key, until it is dropped; refused if the key has as many open as it may. Each process
+    /// counts for itself.
+    pub fn enter(&self, visitor: &Visitor, kind: PlaceKind) -> Result<Place, Full> {
+        self.places.take(visitor.key, kind)
+    }
+
     fn known(&self, hash: &Digest) -> Option<Arc<Visitor>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.changes.has_changed().unwrap_or(true) {
@@ -97,6 +105,7 @@ impl App {
         Door {
             store: Arc::clone(&self.store),
             known: Mutex::new(Known { visitors: HashMap::new(), rates: HashMap::new(), changes }),
+            places: Places::new(&self.setup().config().gateway),
         }
     }
 }

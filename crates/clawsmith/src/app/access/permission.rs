@@ -53,7 +53,7 @@ pub enum Permission {
     RequestMcp,
     /// See and change MCP servers, and who may use them.
     ManageMcp,
-    /// Define servers that start programs on this machine or reach private addresses.
+    /// Define servers that start programs on this machine or reach private addresses, and credentialed programs.
     DefinePrograms,
 }
 
