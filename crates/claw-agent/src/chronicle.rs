@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock, Owner, UnixMillis};
-use claw_core::store::{ApprovalAsked, SessionEventBody, SessionLog, Streams, ToolEvent, Voice};
+use claw_core::store::{ApprovalAsked, NewEvent, SessionEventBody, SessionLog, Streams, ToolEvent, Voice};
 use claw_core::{CallId, SessionKey, TenantId};
 use tokio::sync::{mpsc, oneshot};
+
+/// The most events that are written together.
+const MOST_AT_ONCE: usize = 256;
 
 /// Receives events of calls, writes those that clients need, and passes all on to another listener.
 pub struct Chronicle {
@@ -43,16 +46,30 @@ impl Chronicle {
             streams.say(owner, call.into(), Voice::Output, text);
         });
         tokio::spawn(async move {
-            while let Some(line) = heard.recv().await {
-                match line {
-                    Line::Event(Owner { tenant, session }, at, event) => {
-                        if let Err(error) = store.log_event(&tenant, &session, at, event).await {
-                            tracing::error!(%session, %error, "an event could not be written");
-                        }
+            let mut lines = Vec::new();
+            // Events that came while others were written share a transaction.
+            while heard.recv_many(&mut lines, MOST_AT_ONCE).await > 0 {
+                let mut after = Vec::new();
+                let mut events = Vec::new();
+                for line in lines.drain(..) {
+                    match line {
+                        Line::Event(owner, at, body) => events.push(NewEvent { owner, at, body }),
+                        line => after.push(line),
                     }
-                    Line::Over(owner, call) => store.said(&owner, call.into()),
-                    // The asker may be gone.
-                    Line::Written(asked) => drop(asked.send(())),
+                }
+                let count = events.len();
+                if count > 0
+                    && let Err(error) = store.log_events(events).await
+                {
+                    tracing::error!(count, %error, "events could not be written");
+                }
+                for line in after {
+                    match line {
+                        Line::Over(owner, call) => store.said(&owner, call.into()),
+                        // The asker may be gone.
+                        Line::Written(asked) => drop(asked.send(())),
+                        Line::Event(..) => {}
+                    }
                 }
             }
         });

@@ -26,6 +26,7 @@ mod listing;
 mod mcp;
 mod memory;
 mod metrics;
+mod offers;
 mod openapi;
 mod peer;
 mod policy;
@@ -69,6 +70,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics::Metrics;
+use crate::offers::Offers;
 use crate::peer::{OfPeer, Peer};
 pub use crate::reload::ReloadOptions;
 
@@ -116,6 +118,7 @@ struct Inner {
     configuration: Mutex<ConfigurationStatus>,
     sessions: Sessions,
     door: Door,
+    offers: Offers,
     hosts: Vec<String>,
     proxies: Vec<IpAddr>,
     metrics: Metrics,
@@ -184,7 +187,8 @@ pub async fn serve(
     let (connections, drain) = (metrics.connections.clone(), options.drain);
     let configuration = Mutex::new(ConfigurationStatus::at_start(app.setup()));
     let (app, ends, proxies) = (RwLock::new(app), ending.clone(), options.proxies);
-    let inner = Inner { app, configuration, sessions, door, hosts, proxies, metrics, ending: ends };
+    let offers = Offers::default();
+    let inner = Inner { app, configuration, sessions, door, offers, hosts, proxies, metrics, ending: ends };
     let gateway = Gateway(Arc::new(inner));
     if let Some(reload) = options.reload {
         tokio::spawn(reload::watch(gateway.clone(), reload));

@@ -5,8 +5,8 @@ use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::CallerWish;
 use clawsmith::store::Outcome;
 use clawsmith::{
-    ApprovalId, Arguments, Asking, CallError, CallId, Caller, Digest, Effects, ErrorKind, Rehearsal, Reply,
-    Request, SessionKey, ToolName, UnixMillis,
+    ApprovalId, Arguments, Asking, CallError, CallId, Caller, Digest, Effects, ErrorKind, Offer, Rehearsal,
+    Reply, Request, SessionKey, ToolName, UnixMillis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Body, Json, Output, Query, Replied, Visit};
 use crate::error::ApiError;
+use crate::offers::OfferKey;
 use crate::openapi::{Operation, Schemas};
 
 /// The agent whose tools are listed.
@@ -171,15 +172,11 @@ pub(crate) async fn invoke(
     if claims.into_iter().any(Option::is_some) {
         return Err(claimed(&invoke));
     }
-    let (visitor, agent) = (visit.visitor(), invoke.agent_id.as_deref());
-    // Calls that name no session share one, so that rates are counted and approvals found again.
-    let shared = invoke.session_key.is_none().then(|| visitor.session_named(agent, "tools")).transpose()?;
-    let wish = CallerWish { agent, session: invoke.session_key.as_deref().or(shared.as_deref()) };
-    let caller = visit.gateway.app().caller_of(visitor, &wish).await?;
-    let call = call_id(&invoke, &headers, &caller)?;
+    let offer = offer(&visit, invoke.agent_id.as_deref(), invoke.session_key.as_deref()).await?;
+    let caller = offer.caller();
+    let call = call_id(&invoke, &headers, caller)?;
     let deployment = visit.sessions().deployment();
     if invoke.dry_run {
-        let offer = deployment.executor.offer(caller).await;
         let request = Request::new(invoke.tool.clone(), arguments(invoke)?);
         let rehearsal = deployment.executor.rehearse(&offer, request).await;
         let rehearsal = rehearsal.map_err(|refusal| ApiError::from(&refusal))?;
@@ -191,7 +188,7 @@ pub(crate) async fn invoke(
             let recorded = Called {
                 call_id: Some(call.shown),
                 tool: invoke.tool,
-                session_key: Some(caller.session),
+                session_key: Some(caller.session.clone()),
                 recorded: Some(outcome),
                 ..Called::default()
             };
@@ -199,13 +196,29 @@ pub(crate) async fn invoke(
         }
     }
     let session = caller.session.clone();
-    let offer = deployment.executor.offer(caller).await;
     let mut request = Request::new(invoke.tool.clone(), Value::Null);
     request.args = Arguments::Json(arguments(invoke)?);
     request.call = call.id;
     request.asking = Asking::Unwatched;
     let reply = deployment.executor.execute(&offer, request).await;
     answered(&reply, call.shown, session).map(Replied::from)
+}
+
+/// The tools that the visitor may call as this agent, in this session.
+async fn offer(visit: &Visit, agent: Option<&str>, session: Option<&str>) -> Result<Offer, ApiError> {
+    let (visitor, executor) = (&visit.who.0, visit.sessions().deployment().executor);
+    let (offers, owned) = (&visit.gateway.0.offers, |name: Option<&str>| name.map(str::to_owned));
+    let key = OfferKey { key: visitor.key, agent: owned(agent), session: owned(session) };
+    if let Some(offer) = offers.current(&key, visitor, &executor).await {
+        return Ok(offer);
+    }
+    // Calls that name no session share one, so that rates are counted and approvals found again.
+    let shared = session.is_none().then(|| visitor.session_named(agent, "tools")).transpose()?;
+    let wish = CallerWish { agent, session: session.or(shared.as_deref()) };
+    let caller = visit.gateway.app().caller_of(visitor, &wish).await?;
+    let offer = executor.offer(caller).await;
+    offers.keep(key, visitor, &offer);
+    Ok(offer)
 }
 
 /// A call's id as the client knows it and as it is recorded.

@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::access::{Access, access};
+use crate::access::Access;
 use crate::connection::{Connection, ServerReport, Target};
 use crate::error::McpError;
 use crate::oauth::{LoginPlace, LoginView, LoginWish, endpoint_of};
@@ -189,26 +189,20 @@ impl Hub {
         Ok(ServerReport { tools: live.definitions().clone(), ..live.report().clone() })
     }
 
-    /// Returns the connection for a call, and its timeout; the grants are read again.
+    /// Returns the connection for a call, and its timeout. A changed grant is noticed as soon as the store announces it.
     pub(crate) async fn connection_for(
         &self,
         caller: &Caller,
         server: &ServerName,
         tool: &str,
     ) -> Result<(Arc<Connection>, Duration), ToolError> {
-        let store = &self.0.place.store;
         let refused = |why: String| {
             let message = format!("`{tool}` of MCP server `{server}` is not for this caller: {why}");
             ToolError::new(ErrorKind::Forbidden, message)
         };
-        let failed = |error: StoreError| ToolError::from(McpError::from(error));
-        let servers = store.mcp_servers(&caller.tenant).await.map_err(failed)?;
-        let Some(server) = servers.into_iter().find(|now| now.name == *server && now.enabled) else {
-            return Err(refused("the server was removed or disabled".to_owned()));
-        };
-        let mut grants = store.mcp_grants(&caller.tenant).await.map_err(failed)?;
-        grants.retain(|grant| grant.server == server.name);
-        let access = access(&grants, &caller.agent, caller.user.as_ref()).map_err(refused)?;
+        let servers = self.servers(&caller.tenant).await;
+        let servers = servers.map_err(|error| ToolError::from(McpError::from(error)))?;
+        let (server, access) = servers.permitted(caller, server).map_err(refused)?;
         if !access.permits(tool) {
             return Err(refused("its grant does not cover the tool".to_owned()));
         }
@@ -216,32 +210,32 @@ impl Hub {
         let own = !overrides.env.is_empty() || !overrides.headers.is_empty();
         let agent = own.then(|| caller.agent.clone());
         let limit = overrides.timeout_secs.unwrap_or(server.timeout_secs);
-        let user = match endpoint_of(&server) {
+        let user = match endpoint_of(server) {
             Some((_, oauth)) if oauth.per_user => Some(caller.user.clone().ok_or_else(|| {
                 refused("each user logs in to this server, and the call has no user".to_owned())
             })?),
             _ => None,
         };
-        self.make_directory(&caller.tenant, &server)?;
         let key = Key { tenant: caller.tenant.clone(), server: server.name.clone(), agent, user };
-        let server = with_overrides(server, &access);
-        let mut connection = self.connection(key.clone(), &server);
+        let server = with_overrides(McpServer::clone(server), &access);
+        let mut connection = self.connection(key.clone(), &server)?;
         if connection.has_old_values().await {
             connection.close();
-            connection = self.connection(key, &server);
+            connection = self.connection(key, &server)?;
         }
         Ok((connection, Duration::from_secs(u64::from(limit.max(1)))))
     }
 
     /// Returns the connection of this key, made anew if the server's settings changed.
-    fn connection(&self, key: Key, server: &McpServer) -> Arc<Connection> {
+    fn connection(&self, key: Key, server: &McpServer) -> Result<Arc<Connection>, McpError> {
         let mut connections = self.connections();
         if let Some(known) = connections.get(&key) {
             if known.target.server == *server && !known.is_closed() {
-                return Arc::clone(known);
+                return Ok(Arc::clone(known));
             }
             known.close();
         }
+        self.make_directory(&key.tenant, server)?;
         let place = Arc::clone(&self.0.place);
         // A server may show other tools to an agent or a user with a login of their own.
         let stores = key.agent.is_none() && key.user.is_none();
@@ -251,7 +245,7 @@ impl Hub {
         let target = Target { tenant, server, agent, user, stores, given, opened, place };
         let connection = Connection::new(target);
         connections.insert(key, Arc::clone(&connection));
-        connection
+        Ok(connection)
     }
 
     /// Begins a login at a server; returns the address that the person opens in a browser.

@@ -27,6 +27,8 @@ pub(crate) struct Rows {
 pub(crate) struct Servers {
     /// The number of changes when they were read.
     pub(crate) at: u64,
+    /// The servers that may be called.
+    enabled: HashMap<ServerName, Arc<McpServer>>,
     tools: Vec<Arc<BridgedTool>>,
     /// Tools for resources and prompts, each with the servers that offer such things.
     offers: Vec<Offered>,
@@ -79,7 +81,20 @@ impl Servers {
         };
         let by_tools = before.filter(has_same_tools).map(|before| before.layers().by_tools.clone());
         let layers = Layers { by_tools: by_tools.unwrap_or_default(), ..Layers::default() };
-        Self { at, tools, offers, grants, layers: Mutex::new(layers) }
+        Self { at, enabled, tools, offers, grants, layers: Mutex::new(layers) }
+    }
+
+    /// Returns an enabled server with what the caller may do there; the error says why it may do nothing.
+    pub(crate) fn permitted(
+        &self,
+        caller: &Caller,
+        server: &ServerName,
+    ) -> Result<(&Arc<McpServer>, Access), String> {
+        let Some(server) = self.enabled.get(server) else {
+            return Err("the server was removed or disabled".to_owned());
+        };
+        let grants = self.grants.get(&server.name).map(Vec::as_slice).unwrap_or_default();
+        Ok((server, access(grants, &caller.agent, caller.user.as_ref())?))
     }
 
     fn layer(&self, caller: &Caller) -> Arc<ToolLayer> {

@@ -404,6 +404,12 @@ impl Executor {
         }
     }
 
+    /// Returns whether an offer that is made now for the same caller would have the same tools.
+    pub async fn is_current(&self, offer: &Offer) -> bool {
+        let registry = self.registry_for(offer.caller()).await;
+        self.state(&registry) == offer.0.made_from
+    }
+
     /// Returns a tool of the offer, to be called directly: its `execute` takes all steps. Fails with the
     /// reason if the offer has no tool of this name or the tool cannot be made.
     pub fn resolve(&self, offer: &Offer, name: &str) -> Result<BoundTool, Unavailable> {

@@ -91,7 +91,8 @@ pub use session_events::{
     ApprovalAsked, FeedEvent, RunEnd, RunEvent, SessionEvent, SessionEventBody, ToolEvent,
 };
 pub use sessions::{
-    Accepted, Announce, EndEvent, Finish, Finished, JobEnd, Message, NewMessage, Role, SessionLog, Summary,
+    Accepted, Announce, EndEvent, Finish, Finished, JobEnd, Message, NewEvent, NewMessage, Role, SessionLog,
+    Summary,
 };
 pub use settings::{Layer, Settings, SettingsStore, StoredSettings, ToolSettings, overlay};
 pub use skills::{

@@ -99,6 +99,17 @@ pub struct Finish {
     pub event: Option<EndEvent>,
 }
 
+/// An event to be added to the log of a session.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// The session.
+    pub owner: Owner,
+    /// The time of the event.
+    pub at: UnixMillis,
+    /// The event.
+    pub body: SessionEventBody,
+}
+
 /// The event of a run's end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndEvent {
@@ -212,6 +223,8 @@ pub trait SessionLog: Send + Sync {
         at: UnixMillis,
         event: SessionEventBody,
     ) -> Result<u64, StoreError>;
+    /// Adds events to the logs of their sessions, in order, all or none.
+    async fn log_events(&self, events: Vec<NewEvent>) -> Result<(), StoreError>;
     /// Returns a number that rises after each message and event of one session, on any node. It may rise
     /// without reason, and once for several changes.
     fn session_changes(&self, of: &Owner) -> watch::Receiver<u64>;

@@ -1,9 +1,11 @@
 //! Sessions. The row of a session counts its messages and events; a writer that adds one locks that row.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage,
+    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Lease, Message, NewEvent, NewJob, NewMessage,
     SessionEvent, SessionEventBody, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
@@ -159,6 +161,23 @@ impl SessionLog for PostgresStore {
         self.listener.bells.ring(Topic::Sessions);
         self.listener.sessions.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
         Ok(seq)
+    }
+
+    async fn log_events(&self, mut events: Vec<NewEvent>) -> Result<(), StoreError> {
+        // Rows of sessions are locked in one order, so that no two writers wait for each other.
+        events.sort_by(|one, other| {
+            let key = |event: &NewEvent| (event.owner.tenant.clone(), event.owner.session.clone());
+            key(one).cmp(&key(other))
+        });
+        let mut transaction = self.begin(TELL).await?;
+        for NewEvent { owner, at, body } in &events {
+            tell(&mut *transaction, (&owner.tenant, &owner.session), *at, body).await?;
+        }
+        transaction.commit().await.map_err(failed(TELL))?;
+        self.listener.bells.ring(Topic::Sessions);
+        let owners: HashSet<Owner> = events.into_iter().map(|event| event.owner).collect();
+        owners.iter().for_each(|owner| self.listener.sessions.ring(owner));
+        Ok(())
     }
 
     fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {

@@ -1,9 +1,11 @@
 //! Sessions: messages and their events.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Lease, Message, NewJob, NewMessage,
+    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Lease, Message, NewEvent, NewJob, NewMessage,
     SessionEvent, SessionEventBody, SessionLog, StoreError, Summary, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
@@ -141,6 +143,18 @@ impl SessionLog for SqliteStore {
         self.bells.ring(Topic::Sessions);
         self.session_bells.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
         Ok(seq)
+    }
+
+    async fn log_events(&self, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        let mut transaction = self.write(WRITE).await?;
+        for NewEvent { owner, at, body } in &events {
+            tell(&mut *transaction, (&owner.tenant, &owner.session), *at, body).await?;
+        }
+        transaction.commit().await.map_err(failed(WRITE))?;
+        self.bells.ring(Topic::Sessions);
+        let owners: HashSet<Owner> = events.into_iter().map(|event| event.owner).collect();
+        owners.iter().for_each(|owner| self.session_bells.ring(owner));
+        Ok(())
     }
 
     fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Claim, Finish, JobState, Lease, Message, NewJob, NewMessage, Queue, Role, RunEvent,
+    Accepted, Claim, Finish, JobState, Lease, Message, NewEvent, NewJob, NewMessage, Queue, Role, RunEvent,
     SessionEvent, SessionEventBody, SessionLog, StoreError, Summary, ToolEvent, Topic, Worker,
 };
 use claw_core::{CallId, JobId, MessageId, TenantId};
@@ -277,6 +277,18 @@ async fn numbers_each_conversation_by_itself(store: impl SessionLog + Queue) {
         async |key: &str| store.log_event(&TenantId::main(), &session(key), NOW, woken()).await.unwrap();
     assert_eq!((tell("cli:me").await, tell("cli:me").await, tell("cli:you").await), (4, 5, 4));
     assert_eq!(tell("cli:third").await, 1, "a log can begin with an event");
+    let event = |key: &str, at| NewEvent {
+        owner: Owner { tenant: TenantId::main(), session: session(key) },
+        at,
+        body: woken(),
+    };
+    let many =
+        vec![event("cli:you", UnixMillis(7)), event("cli:fourth", NOW), event("cli:you", UnixMillis(6))];
+    store.log_events(many).await.unwrap();
+    let logged = events(&store, "cli:you").await;
+    let logged: Vec<_> = logged.iter().map(|event| (event.seq, event.at)).skip(4).collect();
+    assert_eq!(logged, [(5, UnixMillis(7)), (6, UnixMillis(6))], "in the order given, whatever the times");
+    assert_eq!(events(&store, "cli:fourth").await.len(), 1);
     let accepted = store.accept_message(message("cli:me", "more"), job_of("cli:me")).await.unwrap();
     assert_eq!(accepted.seq, 4, "messages and events are numbered apart");
     let numbers: Vec<_> = events(&store, "cli:me").await.iter().map(|event| event.seq).collect();

@@ -339,6 +339,9 @@ impl SessionLog for Liar {
         let seq = self.work.log_event(tenant, session, at, event).await?;
         Ok(if self.lie == Lie::MovesAnEvent { seq + 1 } else { seq })
     }
+    async fn log_events(&self, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        self.work.log_events(events).await
+    }
     fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {
         self.work.session_changes(of)
     }

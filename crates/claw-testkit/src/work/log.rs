@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
-    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Job, JobEnd, JobState, Lease, Message, NewJob,
-    NewMessage, SessionEvent, SessionEventBody, SessionLog, StoreError, Summary,
+    Accepted, Announce, EndEvent, FeedEvent, Finish, Finished, Job, JobEnd, JobState, Lease, Message,
+    NewEvent, NewJob, NewMessage, SessionEvent, SessionEventBody, SessionLog, StoreError, Summary,
 };
 use claw_core::{SessionKey, TenantId};
 use tokio::sync::watch;
@@ -152,6 +152,13 @@ impl SessionLog for MemoryWork {
         let seq = self.state().tell(&(tenant.clone(), session.clone()), at, event);
         self.ring_session(tenant, session);
         Ok(seq)
+    }
+
+    async fn log_events(&self, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        for NewEvent { owner, at, body } in events {
+            self.log_event(&owner.tenant, &owner.session, at, body).await?;
+        }
+        Ok(())
     }
 
     fn session_changes(&self, of: &Owner) -> watch::Receiver<u64> {
