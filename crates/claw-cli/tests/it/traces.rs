@@ -239,7 +239,7 @@ fn content_of_calls_outside_of_runs_is_sent_if_configured_and_scrubbed() {
     let receiver = Receiver::start();
     let home = Home::with_config(&config(&receiver, true));
     let secret = format!("ghp_{}", "a1B2".repeat(9));
-    home.write("project/plan.txt", &format!("the plan of {secret}\n"));
+    home.write("project/plan.txt", format!("the plan of {secret}\n"));
     let args = json!({ "path": "plan.txt", "offset": 1 }).to_string();
     let ran = home.run(&["tools", "call", "read_file", &args]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
