@@ -107,8 +107,8 @@ impl Sessions {
             let what = format!("the calls of run `{run}` wait for no results any more: the session went on");
             return Err(Error::conflict(what).hint("send a new message instead"));
         }
-        let owner = (&caller.tenant, &caller.session);
-        let open = History::read(&*deployment.store, owner, run).await?.open_calls();
+        let (tenant, session) = (&caller.tenant, &caller.session);
+        let open = History::read(&*deployment.store, tenant, session, run).await?.open_calls();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
         let mut results = Vec::with_capacity(given.len());
         let mut told = HashSet::new();

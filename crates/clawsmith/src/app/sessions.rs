@@ -271,8 +271,8 @@ impl Sessions {
         };
         let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
         let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority };
-        let owner = (&caller.tenant, &caller.session);
-        let accepted = order.accept(&*deployment.store, owner, &parts, place).await;
+        let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
+        let accepted = order.accept(&*deployment.store, &owner, &parts, place).await;
         let accepted =
             accepted.map_err(|error| Error::failed("the message could not be stored").because(error))?;
         Ok(accepted.job)
