@@ -17,7 +17,7 @@ use claw_agent::{
     Worker, WorkerOptions,
 };
 use claw_core::message::Part;
-use claw_core::port::{Clock, Model, ModelError, Models, World};
+use claw_core::port::{Clock, Model, ModelError, Models, Owner, World};
 use claw_core::store::{Accepted, Claim, NewJob, NewMessage, Role, Store, Summary};
 use claw_core::tool::{Call, Effect, Group, Meta, Output, PeerKind, Tool, ToolError, erase};
 use claw_core::{AgentId, NodeId, SessionKey, TenantId, UserId};
@@ -147,7 +147,7 @@ async fn open(agent: &Agent) {
             let store = &*agent.deployment.store;
             times.push(
                 time(async {
-                    let history = History::read(store, (&TenantId::main(), &key), run.job).await.unwrap();
+                    let history = History::read(store, &TenantId::main(), &key, run.job).await.unwrap();
                     assert!(!history.turns().is_empty());
                 })
                 .await,
@@ -226,8 +226,8 @@ impl Agent {
             priority: 0,
             after: None,
         };
-        let owner = (&TenantId::main(), session);
-        order().accept(&*self.deployment.store, owner, &[Part::text(text)], place).await.unwrap()
+        let owner = Owner { tenant: TenantId::main(), session: session.clone() };
+        order().accept(&*self.deployment.store, &owner, &[Part::text(text)], place).await.unwrap()
     }
 
     /// Waits until a session has this many messages.
@@ -256,7 +256,8 @@ impl Agent {
             store.enqueue(NewJob { lane: "summing".into(), ..fixture::job() }).await.unwrap();
             let (_, lease) = store.claim(Claim { worker, lanes, now, until }).await.unwrap().unwrap();
             let summary = Summary { upto: upto as u64, text: "They talked.".to_owned(), at: now };
-            store.summarise(&lease, (&TenantId::main(), session), summary).await.unwrap();
+            let of = Owner { tenant: TenantId::main(), session: session.clone() };
+            store.summarise(&lease, &of, summary).await.unwrap();
         }
         self.say(session, "and now?").await
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use claw_core::ToolName;
-use claw_core::message::{Args, Part, Told, Wanted, fenced};
+use claw_core::message::{Args, Part, ToolResult, Wanted, fenced};
 use claw_core::port::Choice;
 use claw_core::tool::{Block, Spec};
 use serde::{Deserialize, Serialize};
@@ -89,5 +89,5 @@ impl ClientTools {
 pub fn client_result(wanted: &Wanted, text: &str) -> Part {
     let content = vec![Block::Text { text: fenced(text, wanted.call, &wanted.tool) }];
     let Wanted { call, model_id, tool, .. } = wanted.clone();
-    Part::Result(Told { call, model_id, tool, content, failed: false })
+    Part::Result(ToolResult { call, model_id, tool, content, failed: false })
 }

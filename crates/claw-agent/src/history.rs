@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use claw_core::message::{Part, Told, Turn, Wanted};
+use claw_core::message::{Part, ToolResult, Turn, Wanted};
 use claw_core::store::{Message, Role, SessionLog, StoreError};
 use claw_core::{CallId, JobId, SessionKey, TenantId};
 use serde::Deserialize as _;
@@ -53,18 +53,19 @@ impl History {
     /// Reads the messages before a run and in it.
     pub async fn read(
         store: &(impl SessionLog + ?Sized),
-        owner: (&TenantId, &SessionKey),
+        tenant: &TenantId,
+        session: &SessionKey,
         run: JobId,
     ) -> Result<Self, StoreError> {
-        if let Some(summary) = store.summary(owner.0, owner.1).await? {
-            let messages = messages(store, owner, summary.upto).await?;
+        if let Some(summary) = store.summary(tenant, session).await? {
+            let messages = messages(store, tenant, session, summary.upto).await?;
             let first = messages.iter().find(|message| message.run == run);
             // A run that failed and was retried later may be older than the summary.
             if first.is_some_and(|first| first.new.role == Role::User) {
                 return Ok(Self { summary: Some(summary.text), ..Self::of(messages, run) });
             }
         }
-        Ok(Self::of(messages(store, owner, 0).await?, run))
+        Ok(Self::of(messages(store, tenant, session, 0).await?, run))
     }
 
     /// Builds the history of a run from messages.
@@ -209,7 +210,8 @@ impl History {
 /// Reads all messages of a session after one.
 async fn messages(
     store: &(impl SessionLog + ?Sized),
-    (tenant, session): (&TenantId, &SessionKey),
+    tenant: &TenantId,
+    session: &SessionKey,
     after: u64,
 ) -> Result<Vec<Message>, StoreError> {
     let mut messages: Vec<Message> = Vec::new();
@@ -339,7 +341,7 @@ fn open(turns: &[Turn]) -> Vec<Wanted> {
 }
 
 /// Returns the results in a turn, in order.
-pub(crate) fn results(turn: &Turn) -> impl Iterator<Item = &Told> {
+pub(crate) fn results(turn: &Turn) -> impl Iterator<Item = &ToolResult> {
     turn.parts.iter().filter_map(|part| match part {
         Part::Result(told) => Some(told),
         _ => None,

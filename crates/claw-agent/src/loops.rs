@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use claw_core::message::{Args, Told, Wanted};
+use claw_core::message::{Args, ToolResult, Wanted};
 use claw_core::tool::Block;
 
 use crate::limits::{LoopLimits, Threshold};
@@ -60,7 +60,7 @@ impl Loops {
     }
 
     /// Takes a call and its result; `reads` is true if such a call can only read.
-    pub fn observe(&mut self, wanted: &Wanted, told: &Told, reads: bool) -> Option<Finding> {
+    pub fn observe(&mut self, wanted: &Wanted, told: &ToolResult, reads: bool) -> Option<Finding> {
         let seen = Seen {
             tool: wanted.tool.clone(),
             args: hash(&args(&wanted.args)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use claw_core::message::Part;
-use claw_core::port::UnixMillis;
+use claw_core::port::{Owner, UnixMillis};
 use claw_core::store::{
     Accepted, Blobs, Conversations, Job, Lineage, NewJob, NewMessage, Party, Role, StoreError,
 };
@@ -118,7 +118,7 @@ impl Order {
     pub async fn accept(
         &self,
         store: &(impl Conversations + Blobs + ?Sized),
-        (tenant, session): (&TenantId, &SessionKey),
+        Owner { tenant, session }: &Owner,
         parts: &[Part],
         Acceptance { lane, at, lineage, priority, after }: Acceptance<'_>,
     ) -> Result<Accepted, StoreError> {

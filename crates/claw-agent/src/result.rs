@@ -4,7 +4,7 @@
 //! author of the data cannot know, so that the data cannot end its fence.
 
 use claw_core::CallId;
-use claw_core::message::{Args, MARK, MARK_END, Told, Wanted, is_fenced};
+use claw_core::message::{Args, MARK, MARK_END, ToolResult, Wanted, is_fenced};
 use claw_core::store::Outcome;
 use claw_core::tool::{Block, Effect, Effects, Meta, Need, Source};
 use claw_registry::Reply;
@@ -12,7 +12,7 @@ use claw_registry::Reply;
 const NOTE: &str = "[note] ";
 
 /// Returns the result of a call that the executor has handled.
-pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> Told {
+pub(crate) fn of(wanted: &Wanted, reply: &Reply, meta: Option<&Meta>) -> ToolResult {
     let mut content = match &reply.outcome {
         Ok(output) => {
             let mut content = output.content.clone();
@@ -49,12 +49,12 @@ fn unload(block: &mut Block) {
 }
 
 /// Returns the result of a call that was not made.
-pub(crate) fn not_made(wanted: &Wanted, why: &str) -> Told {
+pub(crate) fn not_made(wanted: &Wanted, why: &str) -> ToolResult {
     told(wanted, vec![Block::Text { text: format!("not made: {why}") }], true)
 }
 
 /// Returns the result of a call with invalid arguments; `None` if they are JSON.
-pub(crate) fn broken(wanted: &Wanted) -> Option<Told> {
+pub(crate) fn broken(wanted: &Wanted) -> Option<ToolResult> {
     let Args::Broken { text, cut } = &wanted.args else { return None };
     let bytes = text.len();
     Some(not_made(
@@ -72,7 +72,7 @@ pub(crate) fn broken(wanted: &Wanted) -> Option<Told> {
 }
 
 /// Returns the result of a call that had begun when the program ended.
-pub(crate) fn after_a_crash(wanted: &Wanted, outcome: Outcome) -> Told {
+pub(crate) fn after_a_crash(wanted: &Wanted, outcome: Outcome) -> ToolResult {
     let text = match outcome {
         Outcome::Done => {
             "this call ran and worked, and then the program was restarted: its output is lost; look at what it did \
@@ -91,7 +91,7 @@ pub(crate) fn after_a_crash(wanted: &Wanted, outcome: Outcome) -> Told {
 }
 
 /// Adds a note of ours to a result.
-pub(crate) fn note(told: &mut Told, text: &str) {
+pub(crate) fn note(told: &mut ToolResult, text: &str) {
     told.content.push(Block::Text { text: format!("{NOTE}{text}") });
 }
 
@@ -107,9 +107,9 @@ pub(crate) fn plain(text: &str) -> &str {
     after.rsplit_once('\n').map_or("", |(inside, _)| inside)
 }
 
-fn told(wanted: &Wanted, content: Vec<Block>, failed: bool) -> Told {
+fn told(wanted: &Wanted, content: Vec<Block>, failed: bool) -> ToolResult {
     let Wanted { call, model_id, tool, .. } = wanted;
-    Told { call: *call, model_id: model_id.clone(), tool: tool.clone(), content, failed }
+    ToolResult { call: *call, model_id: model_id.clone(), tool: tool.clone(), content, failed }
 }
 
 /// Returns whether the result of a call with these effects may hold text by unknown authors; stored results and

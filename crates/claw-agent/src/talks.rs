@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::message::{Args, Part, is_mark};
-use claw_core::port::{Clock, Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkPage, Words};
+use claw_core::port::{
+    Clock, Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkLines, TalkPage, Words,
+};
 use claw_core::store::{
     Circle, Conversation, ConversationPage, Message, Store, StoreError, Usage, UsageFilter,
 };
@@ -55,13 +57,16 @@ impl TalkHost for StoredTalks {
 
     async fn history(
         &self,
-        owner: (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
-        before: Option<u64>,
-        limit: usize,
+        TalkLines { before, limit }: TalkLines,
     ) -> Result<Option<Vec<TalkLine>>, ToolError> {
-        let said =
-            self.store.said_in(owner, session, before.unwrap_or(u64::MAX), limit).await.map_err(down)?;
+        let said = self
+            .store
+            .said_in((tenant, circle), session, before.unwrap_or(u64::MAX), limit)
+            .await
+            .map_err(down)?;
         Ok(said.map(|said| said.iter().map(line).collect()))
     }
 
@@ -111,8 +116,8 @@ impl TalkHost for StoredTalks {
             format!("[sent from session `{from}` by the agent there; the user did not type it]\n{text}");
         let place =
             Acceptance { lane: &found.lane, at: self.clock.now(), lineage: None, priority: 0, after: None };
-        let owner = (&caller.tenant, session);
-        let accepted = order.accept(&*self.store, owner, &[Part::text(said)], place).await.map_err(down)?;
+        let owner = Owner { tenant: caller.tenant.clone(), session: session.clone() };
+        let accepted = order.accept(&*self.store, &owner, &[Part::text(said)], place).await.map_err(down)?;
         Ok(Posted { seq: accepted.seq, before: found.waiting })
     }
 

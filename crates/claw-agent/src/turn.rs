@@ -88,7 +88,7 @@ pub(crate) struct Run<'a> {
     /// The number of times that the messages were too long for the model.
     squeezed: u32,
     /// Background commands whose end was reported.
-    told: ended::Told,
+    told: ended::ReportedEnds,
     known: Known,
     /// The store knows that the session has read untrusted text.
     is_marked: bool,
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
         caller.model = Some(CallingModel { name: card.model.clone(), context: card.context });
         let is_marked = deployment.store.is_untrusted(tenant, &session).await?;
         caller.trace = RunTrace::of(lease.job, is_marked || order.untrusted);
-        let history = History::read(&*deployment.store, (tenant, &session), lease.job).await?;
+        let history = History::read(&*deployment.store, tenant, &session, lease.job).await?;
         let (began, accepted) = (deployment.clock.now(), job.new.accepted);
         let loops = Loops::new(profile.limits.loops);
         let (over, squeezed) = (None, 0);
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
             loops,
             over,
             squeezed,
-            told: ended::Told::new(),
+            told: ended::ReportedEnds::new(),
             known: Known::new(&*deployment.store),
             is_marked,
             tracing: Tracing::of(deployment, job, lease.attempt),
@@ -220,8 +220,8 @@ impl<'a> Run<'a> {
         }
         let least = if listens { i16::MIN } else { Order::INJECTED };
         if store.take_waiting(self.lease, least).await? > 0 {
-            let owner = (&self.caller.tenant, &self.caller.session);
-            self.history = History::read(&**store, owner, self.lease.job).await?;
+            let (tenant, session) = (&self.caller.tenant, &self.caller.session);
+            self.history = History::read(&**store, tenant, session, self.lease.job).await?;
         }
         Ok(())
     }
@@ -545,7 +545,7 @@ impl<'a> Run<'a> {
 
     fn message(&self, id: MessageId, turn: &Turn) -> Result<NewMessage, RunError> {
         let Caller { tenant, session, .. } = &self.caller;
-        message((tenant, session), id, turn, self.deployment.clock.now())
+        message(tenant, session, id, turn, self.deployment.clock.now())
     }
 
     fn owner(&self) -> Owner {
@@ -555,7 +555,8 @@ impl<'a> Run<'a> {
 
 /// Makes a stored message of a turn.
 fn message(
-    (tenant, session): (&TenantId, &SessionKey),
+    tenant: &TenantId,
+    session: &SessionKey,
     id: MessageId,
     turn: &Turn,
     at: UnixMillis,

@@ -45,7 +45,7 @@ pub enum Part {
     /// The model calls a tool.
     Call(Wanted),
     /// The result of a call.
-    Result(Told),
+    Result(ToolResult),
 }
 
 /// An opaque value of one provider that is sent back to it unchanged; other providers ignore it.
@@ -90,7 +90,7 @@ pub enum Args {
 
 /// The result of a call, as the model reads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ToolResult {
     /// Our id of the call.
     pub call: CallId,
     /// The model's id of it.

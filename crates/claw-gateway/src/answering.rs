@@ -72,12 +72,12 @@ pub(crate) struct Answering {
     whole: Option<Source>,
     told_any: bool,
     /// Items that wait for their turn, in reverse order.
-    waiting: Vec<Told>,
+    waiting: Vec<AnswerItem>,
     approval: Option<ApprovalId>,
     /// Names of the client's tools.
     client_tools: HashSet<String>,
     /// Calls of the client's tools, which it is told of when the run has ended.
-    handed: Vec<Told>,
+    handed: Vec<AnswerItem>,
     /// True if the run has begun: messages from then on are its own.
     has_begun: bool,
     /// True if the run is parked, or another has answered: nothing more is sent.
@@ -86,7 +86,7 @@ pub(crate) struct Answering {
 }
 
 /// The next item of an answer.
-pub(crate) enum Told {
+pub(crate) enum AnswerItem {
     /// Text of the agent.
     Words(String),
     /// The agent calls a tool of its own, with these arguments.
@@ -157,17 +157,17 @@ impl Answering {
     }
 
     /// Waits for the next item.
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> AnswerItem {
         if let Some(told) = self.waiting.pop() {
             return told;
         }
         if self.is_parked {
-            return Told::End(Ended::Stop);
+            return AnswerItem::End(Ended::Stop);
         }
         loop {
             let followed = match timeout(LOOK, self.follower.next()).await {
                 Ok(Ok(followed)) => followed,
-                Ok(Err(error)) => return self.over(Told::Failed(error.message().to_owned())),
+                Ok(Err(error)) => return self.over(AnswerItem::Failed(error.message().to_owned())),
                 Err(_) => match self.look().await {
                     Some(told) => return told,
                     None => continue,
@@ -191,12 +191,12 @@ impl Answering {
         }
     }
 
-    fn over(&mut self, told: Told) -> Told {
+    fn over(&mut self, told: AnswerItem) -> AnswerItem {
         self.stop.is_over = true;
         told
     }
 
-    fn piece(&mut self, source: Source, text: &str) -> Option<Told> {
+    fn piece(&mut self, source: Source, text: &str) -> Option<AnswerItem> {
         let is_new = self.saying.as_ref().is_none_or(|(of, _)| *of != source);
         let gap = if is_new && self.told_any { "\n\n" } else { "" };
         if is_new {
@@ -206,10 +206,10 @@ impl Answering {
             told.push_str(text);
         }
         self.told_any |= !text.is_empty();
-        (!text.is_empty()).then(|| Told::Words(format!("{gap}{text}")))
+        (!text.is_empty()).then(|| AnswerItem::Words(format!("{gap}{text}")))
     }
 
-    async fn event(&mut self, what: SessionEventBody) -> Option<Told> {
+    async fn event(&mut self, what: SessionEventBody) -> Option<AnswerItem> {
         match what {
             SessionEventBody::Message { id, seq, role, run } if run == self.run && role != Role::User => {
                 let turn = self.turn(seq).await?;
@@ -228,17 +228,17 @@ impl Answering {
                     None
                 }
                 RunEvent::Ended { end: RunEnd::Called } => {
-                    self.waiting = std::iter::once(Told::End(Ended::Called))
+                    self.waiting = std::iter::once(AnswerItem::End(Ended::Called))
                         .chain(self.handed.drain(..).rev())
                         .collect();
                     let told = self.waiting.pop()?;
                     Some(self.over(told))
                 }
-                RunEvent::Ended { end: RunEnd::Limited } => Some(self.over(Told::End(Ended::Limit))),
+                RunEvent::Ended { end: RunEnd::Limited } => Some(self.over(AnswerItem::End(Ended::Limit))),
                 RunEvent::Ended { .. } | RunEvent::Cancelled { .. } => {
-                    Some(self.over(Told::End(Ended::Stop)))
+                    Some(self.over(AnswerItem::End(Ended::Stop)))
                 }
-                RunEvent::Reported { why } => Some(self.over(Told::Failed(why))),
+                RunEvent::Reported { why } => Some(self.over(AnswerItem::Failed(why))),
                 RunEvent::Parked { .. } => Some(self.parked()),
                 _ => None,
             },
@@ -254,24 +254,26 @@ impl Answering {
             .waiting
             .iter()
             .filter_map(|told| match told {
-                Told::Result { id, .. } => Some(*id),
+                AnswerItem::Result { id, .. } => Some(*id),
                 _ => None,
             })
             .collect();
-        self.handed
-            .retain(|told| !matches!(told, Told::Handed(call) if answered.iter().any(|id| call.is_of(*id))));
-        let is_handed = |told: &mut Told| matches!(told, Told::Call { tool, .. } if names.contains(tool));
-        let handed: Vec<Told> = self.waiting.extract_if(.., is_handed).collect();
+        self.handed.retain(
+            |told| !matches!(told, AnswerItem::Handed(call) if answered.iter().any(|id| call.is_of(*id))),
+        );
+        let is_handed =
+            |told: &mut AnswerItem| matches!(told, AnswerItem::Call { tool, .. } if names.contains(tool));
+        let handed: Vec<AnswerItem> = self.waiting.extract_if(.., is_handed).collect();
         for told in handed.into_iter().rev() {
-            if let Told::Call { id, tool, args } = told {
-                self.handed.push(Told::Handed(ToolCall::new((self.run, id), tool, args)));
+            if let AnswerItem::Call { id, tool, args } = told {
+                self.handed.push(AnswerItem::Handed(ToolCall::new((self.run, id), tool, args)));
             }
         }
     }
 
     /// Checks whether the run can still end by itself: another run of the session may have taken its
     /// question, or wait for an approval before it.
-    async fn look(&mut self) -> Option<Told> {
+    async fn look(&mut self) -> Option<AnswerItem> {
         if self.has_begun {
             return None;
         }
@@ -284,7 +286,7 @@ impl Answering {
             let last = last.iter().rev().find(|message| message.new.role == Role::Assistant)?.seq;
             let words = words_of(&self.turn(last).await?);
             self.is_parked = true;
-            return Some(self.over(Told::Words(words)));
+            return Some(self.over(AnswerItem::Words(words)));
         }
         let states = vec![JobState::Parked];
         let filter = JobFilter { session: Some(session.clone()), states, limit: 1, ..JobFilter::default() };
@@ -295,25 +297,25 @@ impl Answering {
         self.is_parked = true;
         let waits =
             format!("[an earlier run of session `{session}` waits for an approval; this one comes after it]");
-        Some(self.over(Told::Words(waits)))
+        Some(self.over(AnswerItem::Words(waits)))
     }
 
     /// Ends the stream of a run that waits for an approval, and resumes whenever that is given: the client is
     /// told and need not wait.
-    fn parked(&mut self) -> Told {
+    fn parked(&mut self) -> AnswerItem {
         self.stop.is_over = true;
         let approval =
             self.approval.map_or_else(|| "an approval".to_owned(), |id| format!("approval `{id}`"));
         let gap = if self.told_any { "\n\n" } else { "" };
         self.is_parked = true;
-        Told::Words(format!(
+        AnswerItem::Words(format!(
             "{gap}[waits for {approval}; answer it, then go on in session `{}`]",
             self.owner.session
         ))
     }
 
     /// Returns the rest of a message that was not streamed.
-    fn rest(&mut self, source: Source, turn: &Turn) -> Option<Told> {
+    fn rest(&mut self, source: Source, turn: &Turn) -> Option<AnswerItem> {
         let words = words_of(turn);
         let rest = match &self.saying {
             Some((of, told)) if *of == source => {
@@ -347,22 +349,22 @@ fn words_of(turn: &Turn) -> String {
 }
 
 /// Converts a call, or a call's result.
-pub(crate) fn call_of(part: &Part) -> Option<Told> {
+pub(crate) fn call_of(part: &Part) -> Option<AnswerItem> {
     match part {
         Part::Call(wanted) => {
             let args = match &wanted.args {
                 Args::Json(args) => args.to_string(),
                 Args::Broken { text, .. } => text.clone(),
             };
-            Some(Told::Call { id: wanted.call, tool: wanted.tool.clone(), args })
+            Some(AnswerItem::Call { id: wanted.call, tool: wanted.tool.clone(), args })
         }
-        Part::Result(message::Told { call, content, failed, .. }) => {
+        Part::Result(message::ToolResult { call, content, failed, .. }) => {
             let texts = content.iter().filter_map(|block| match block {
                 Block::Text { text } => Some(text.as_str()),
                 _ => None,
             });
             let text = texts.collect::<Vec<&str>>().join("\n");
-            Some(Told::Result { id: *call, text, failed: *failed })
+            Some(AnswerItem::Result { id: *call, text, failed: *failed })
         }
         Part::Text { .. } | Part::Thinking { .. } | Part::Image(_) => None,
     }

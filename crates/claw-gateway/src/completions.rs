@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answering::{Answering, Ended, Told};
+use crate::answering::{AnswerItem, Answering, Ended};
 use crate::api::{Body, Json, Output, Replied, Visit};
 use crate::client_tools::{self, ChatTool, ToolCall};
 use crate::error::ApiError;
@@ -189,11 +189,11 @@ async fn whole(mut answering: Answering) -> Result<Response, ApiError> {
     let (mut content, mut tool_calls) = (String::new(), Vec::new());
     let ended = loop {
         match answering.next().await {
-            Told::Words(words) => content.push_str(&words),
-            Told::Handed(call) => tool_calls.push(call),
-            Told::Call { .. } | Told::Result { .. } => {}
-            Told::End(ended) => break ended,
-            Told::Failed(why) => {
+            AnswerItem::Words(words) => content.push_str(&words),
+            AnswerItem::Handed(call) => tool_calls.push(call),
+            AnswerItem::Call { .. } | AnswerItem::Result { .. } => {}
+            AnswerItem::End(ended) => break ended,
+            AnswerItem::Failed(why) => {
                 return Err(ApiError::new(StatusCode::BAD_GATEWAY, "run_failed", why));
             }
         }
@@ -244,9 +244,9 @@ impl Streaming {
     /// Takes the next item of the run.
     async fn advance(&mut self) {
         match self.answering.next().await {
-            Told::Words(words) => self.delta(&json!({ "content": words })),
-            Told::Handed(call) => self.hand_over(&call),
-            Told::End(ended) => {
+            AnswerItem::Words(words) => self.delta(&json!({ "content": words })),
+            AnswerItem::Handed(call) => self.hand_over(&call),
+            AnswerItem::End(ended) => {
                 let last = chunk(&self.answering, &json!({}), Some(finish_reason(ended)));
                 self.send(&last);
                 if self.options.include_usage {
@@ -257,14 +257,14 @@ impl Streaming {
                 }
                 self.end();
             }
-            Told::Failed(why) => {
+            AnswerItem::Failed(why) => {
                 let error =
                     json!({ "message": why, "type": "server_error", "param": null, "code": "run_failed" });
                 self.send(&json!({ "error": error }));
                 self.end();
             }
             // Calls are the agent's own affair here.
-            Told::Call { .. } | Told::Result { .. } => {
+            AnswerItem::Call { .. } | AnswerItem::Result { .. } => {
                 self.waiting.push_back(Event::default().comment("a call"));
             }
         }

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use self::input::Given;
 use self::view::{Incomplete, OutputItem, OutputText, ResponseFault, ResponseView, call_item, message_item};
-use crate::answering::{Answering, Ended, Told};
+use crate::answering::{AnswerItem, Answering, Ended};
 use crate::api::{Body, Json, Output, Replied, Visit};
 use crate::client_tools::{self, ResponseTool, ToolCall};
 use crate::error::ApiError;
@@ -189,11 +189,11 @@ impl Responding {
     /// Takes the next item of the run.
     async fn advance(&mut self) {
         match self.answering.next().await {
-            Told::Words(words) => self.words(&words),
-            Told::Call { id, tool, args } => self.call(id, tool, args),
-            Told::Result { id, text, failed } => self.result(id, &text, failed),
-            Told::Handed(call) => self.hand_over(call),
-            Told::End(ended) => {
+            AnswerItem::Words(words) => self.words(&words),
+            AnswerItem::Call { id, tool, args } => self.call(id, tool, args),
+            AnswerItem::Result { id, text, failed } => self.result(id, &text, failed),
+            AnswerItem::Handed(call) => self.hand_over(call),
+            AnswerItem::End(ended) => {
                 self.message_done();
                 self.view.usage = Some(self.answering.usage().await.into());
                 let kind = match ended {
@@ -205,7 +205,7 @@ impl Responding {
                 };
                 self.end(kind);
             }
-            Told::Failed(message) => {
+            AnswerItem::Failed(message) => {
                 self.message_done();
                 self.view.error = Some(ResponseFault { code: "server_error", message });
                 self.end(("failed", "response.failed"));

@@ -219,13 +219,13 @@ pub(crate) async fn rename(
     Body(Title { title }): Body<Title>,
 ) -> Result<Json<SessionCard>, ApiError> {
     let (session, circle) = own(visit.visitor(), &session)?;
-    visit.app().rename_session_of((&visit.visitor().tenant, &circle), &session, &title).await?;
+    visit.app().rename_session_of(&visit.visitor().tenant, &circle, &session, &title).await?;
     one(&visit, &circle, &session).await
 }
 
 pub(crate) async fn fork(visit: Visit, Path(session): Path<String>) -> Result<Json<SessionCard>, ApiError> {
     let (session, circle) = own(visit.visitor(), &session)?;
-    let to = visit.app().fork_session_of((&visit.visitor().tenant, &circle), &session).await?;
+    let to = visit.app().fork_session_of(&visit.visitor().tenant, &circle, &session).await?;
     one(&visit, &circle, &to).await
 }
 
@@ -234,7 +234,7 @@ pub(crate) async fn remove(
     Path(session): Path<String>,
 ) -> Result<Json<SessionRemoved>, ApiError> {
     let (session, circle) = own(visit.visitor(), &session)?;
-    visit.app().remove_session_of((&visit.visitor().tenant, &circle), &session).await?;
+    visit.app().remove_session_of(&visit.visitor().tenant, &circle, &session).await?;
     Ok(Json(SessionRemoved { session_key: session, removed: true }))
 }
 

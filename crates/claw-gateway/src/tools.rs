@@ -222,7 +222,7 @@ async fn offer(visit: &Visit, agent: Option<&str>, session: Option<&str>) -> Res
 }
 
 /// A call's id as the client knows it and as it is recorded.
-struct Named {
+struct CallIds {
     /// The id that the client sends to mean this call.
     shown: CallId,
     /// The id derived from the shown id and its owner: nobody can name another owner's call.
@@ -232,7 +232,7 @@ struct Named {
 
 /// Returns the id of the call: the given one, one derived from the `Idempotency-Key` and the request, or a
 /// new one.
-fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Named, ApiError> {
+fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<CallIds, ApiError> {
     let (shown, is_given) = match (invoke.call_id, headers.get("idempotency-key")) {
         (Some(id), _) => (id, true),
         (None, None) => (CallId::new(), false),
@@ -245,7 +245,7 @@ fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Name
         }
     };
     let whose = json!([caller.tenant, caller.user, caller.agent, caller.session, shown]);
-    Ok(Named { shown, id: hashed(&whose), is_given })
+    Ok(CallIds { shown, id: hashed(&whose), is_given })
 }
 
 fn hashed(value: &Value) -> CallId {

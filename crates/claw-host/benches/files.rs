@@ -17,6 +17,7 @@ use claw_core::tool::Caller;
 use claw_core::{AgentId, SessionKey};
 use claw_host::files::LocalFiles;
 use claw_policy::scrub::Scrubber;
+use claw_testkit::fixture;
 use tokio::runtime::Runtime;
 
 const SIZE: u64 = 300_000_000;
@@ -135,23 +136,18 @@ impl Bench {
     }
 
     fn search(&self, pattern: &str) -> u64 {
-        let search = Search {
-            within: walk("tree"),
-            pattern: pattern.to_owned(),
-            literal: false,
-            case: Some(true),
-            word: false,
-            multiline: false,
-            before: 0,
-            after: 0,
-            limit: 1000,
-        };
+        let search = Search { case: Some(true), ..fixture::search("tree", pattern, 1000) };
         let found = self.runtime.block_on(self.files.search(&self.place(), &search, &self.redactor));
         found.map_or(0, |found| found.hits)
     }
 
     fn glob(&self, glob: &str) -> u64 {
-        let walk = Walk { globs: vec![glob.to_owned()], order: Order::Newest, limit: 200, ..walk("tree") };
+        let walk = Walk {
+            globs: vec![glob.to_owned()],
+            order: Order::Newest,
+            limit: 200,
+            ..fixture::walk("tree", 0)
+        };
         let walked = self.runtime.block_on(self.files.walk(&self.place(), &walk));
         walked.map_or(0, |walked| walked.files)
     }
@@ -186,20 +182,6 @@ impl Bench {
 fn bare_reads(path: &Path) {
     for _ in 0..SMALL_READS {
         assert!(fs::read(path).is_ok());
-    }
-}
-
-fn walk(path: &str) -> Walk {
-    Walk {
-        path: path.to_owned(),
-        depth: None,
-        globs: Vec::new(),
-        types: Vec::new(),
-        hidden: false,
-        ignored: false,
-        directories: false,
-        order: Order::Path,
-        limit: 0,
     }
 }
 

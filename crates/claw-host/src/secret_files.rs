@@ -86,7 +86,7 @@ pub fn secret_files(granted: &Path) -> io::Result<Arc<[PathBuf]>> {
 fn search(granted: &Path, most: usize) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut entries = 0_usize;
-    walk(granted, (&mut entries, most), |path, _| {
+    walk(granted, &mut entries, most, |path, _| {
         let is_secret = is_secret(path);
         if is_secret {
             found.push(path.to_owned());
@@ -97,7 +97,7 @@ fn search(granted: &Path, most: usize) -> io::Result<Vec<PathBuf>> {
     if !linked.is_empty() {
         let mut entries = 0_usize;
         let mut others = Vec::new();
-        walk(granted, (&mut entries, most), |path, kind| {
+        walk(granted, &mut entries, most, |path, kind| {
             let is_found = found.iter().any(|found| found == path);
             if !is_found && kind.is_file() && identity(path).is_some_and(|file| linked.contains(&file)) {
                 others.push(path.to_owned());
@@ -113,7 +113,8 @@ fn search(granted: &Path, most: usize) -> io::Result<Vec<PathBuf>> {
 /// Visits everything below a directory; a directory is gone into where `visit` says so.
 fn walk(
     directory: &Path,
-    (entries, most): (&mut usize, usize),
+    entries: &mut usize,
+    most: usize,
     mut visit: impl FnMut(&Path, fs::FileType) -> bool,
 ) -> io::Result<()> {
     let mut ahead = vec![directory.to_owned()];
@@ -150,7 +151,7 @@ fn linked(found: &[PathBuf], most: usize) -> io::Result<HashSet<(u64, u64)>> {
     let mut entries = 0_usize;
     for path in found {
         linked.extend(identity(path));
-        walk(path, (&mut entries, most), |path, kind| {
+        walk(path, &mut entries, most, |path, kind| {
             linked.extend(Some(path).filter(|_| kind.is_file()).and_then(identity));
             true
         })

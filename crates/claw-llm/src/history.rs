@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use claw_core::CallId;
 use claw_core::image::Image;
-use claw_core::message::{Args, Part, Told, Turn};
+use claw_core::message::{Args, Part, ToolResult, Turn};
 use claw_core::store::Role;
 use claw_core::tool::Block;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ const UNSEEN: &str = "[a picture; this model does not see pictures]";
 
 /// The turns as messages. Images become text for a model that does not read images.
 pub(crate) fn messages(turns: &[Turn], sees: bool) -> Vec<Message<'_>> {
-    let told: HashMap<CallId, &Told> = turns
+    let told: HashMap<CallId, &ToolResult> = turns
         .iter()
         .flat_map(|turn| &turn.parts)
         .filter_map(|part| match part {
@@ -97,7 +97,12 @@ fn contents<'a>(turn: &'a Turn, sees: bool, prefix: &str) -> Vec<Content<'a>> {
     contents.collect()
 }
 
-fn model<'a>(messages: &mut Vec<Message<'a>>, turn: &'a Turn, told: &HashMap<CallId, &'a Told>, sees: bool) {
+fn model<'a>(
+    messages: &mut Vec<Message<'a>>,
+    turn: &'a Turn,
+    told: &HashMap<CallId, &'a ToolResult>,
+    sees: bool,
+) {
     let said = turn.parts.iter().filter(|part| match part {
         Part::Text { text } => !text.trim().is_empty(),
         Part::Thinking { .. } | Part::Call(_) => true,
@@ -128,7 +133,7 @@ fn model<'a>(messages: &mut Vec<Message<'a>>, turn: &'a Turn, told: &HashMap<Cal
     }
 }
 
-fn outcome(told: &Told, sees: bool) -> Outcome<'_> {
+fn outcome(told: &ToolResult, sees: bool) -> Outcome<'_> {
     let mut texts = Vec::new();
     let mut images = Vec::new();
     for block in &told.content {

@@ -233,7 +233,7 @@ impl Script {
 }
 
 impl Turn {
-    fn scene(&self, found: &fit::Found<'_>) -> Scene {
+    fn scene(&self, found: &fit::Captured<'_>) -> Scene {
         let mut steps = Vec::with_capacity(self.steps.len());
         let mut was_cut = false;
         for written in &self.steps {
@@ -257,7 +257,7 @@ impl Turn {
 
 impl Written {
     /// The step with its placeholders filled, and whether it was cut.
-    fn fill(&self, found: &fit::Found<'_>) -> (Step, bool) {
+    fn fill(&self, found: &fit::Captured<'_>) -> (Step, bool) {
         match self {
             Self::Say { text, pace, cut } => {
                 let (text, cut) = cut_at(text.fill(found), *cut);

@@ -318,16 +318,7 @@ impl Bridge {
         let endpoint =
             McpEndpoint { url: upstreams.url(number), headers: Vec::new(), private: true, oauth: None };
         let transport = McpTransport::Http(endpoint);
-        let server = McpServer {
-            name: name.clone(),
-            transport,
-            timeout_secs: 60,
-            prefix: None,
-            accept_new: true,
-            resources: false,
-            prompts: false,
-            enabled: true,
-        };
+        let server = McpServer::new(name.clone(), transport);
         let report = self.hub.probe(&tenant, &server, None, Vec::new()).await.unwrap();
         assert_eq!(report.tools.len(), TOOLS);
         self.store.put_mcp_server(&tenant, &server, at).await.unwrap();

@@ -22,10 +22,11 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::dial::{DialError, dial};
+pub(crate) use self::live::TimedCall;
 use self::watching::{list, watch_over};
 use crate::error::McpError;
 use crate::handler::Watcher;
-use crate::hub::Place;
+use crate::hub::ConnectionParts;
 use crate::oauth::endpoint_of;
 
 /// The longest a server may take to introduce itself, and to list its tools.
@@ -93,7 +94,7 @@ pub(crate) struct Target {
     pub(crate) given: Vec<(String, SecretString)>,
     /// The sealed values that the connection was made with.
     pub(crate) opened: Mutex<Option<OpenedValues>>,
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<ConnectionParts>,
 }
 
 /// The sealed values that a connection was made with.
@@ -283,7 +284,7 @@ async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), 
     let capabilities = info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default();
     let (resources, prompts) = (capabilities.resources.is_some(), capabilities.prompts.is_some());
     let report = ServerReport { protocol, server, instructions, resources, prompts, tools: BTreeMap::new() };
-    Ok((live(target, peer, watcher, (tools, report)).await, dialled))
+    Ok((live(target, peer, watcher, tools, report).await, dialled))
 }
 
 /// The connection with the tools that the server lists now, which are stored.
@@ -291,7 +292,8 @@ async fn live(
     target: &Target,
     peer: Peer<RoleClient>,
     watcher: Watcher,
-    (tools, report): (BTreeMap<String, Value>, ServerReport),
+    tools: BTreeMap<String, Value>,
+    report: ServerReport,
 ) -> Live {
     target.listed(&tools).await;
     let digests = tools.iter().map(|(name, definition)| (name.clone(), Digest::of(definition))).collect();

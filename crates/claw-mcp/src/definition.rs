@@ -68,16 +68,7 @@ mod tests {
     use super::*;
 
     fn server() -> McpServer {
-        McpServer {
-            name: ServerName::new("s").unwrap(),
-            transport: McpTransport::Stdio(McpProgram::default()),
-            timeout_secs: 60,
-            prefix: None,
-            accept_new: true,
-            resources: false,
-            prompts: false,
-            enabled: true,
-        }
+        McpServer::new(ServerName::new("s").unwrap(), McpTransport::Stdio(McpProgram::default()))
     }
 
     fn tool(definition: Value) -> McpTool {

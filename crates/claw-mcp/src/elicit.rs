@@ -40,7 +40,8 @@ pub(crate) async fn ask(
 /// them is not answered here.
 pub(crate) async fn answer_all(
     call: &Call,
-    (server, watcher): (&str, &Watcher),
+    server: &str,
+    watcher: &Watcher,
     requests: InputRequests,
 ) -> Result<InputResponses, ToolError> {
     let mut responses = InputResponses::new();

@@ -47,7 +47,7 @@ impl WeakHub {
 }
 
 /// The parts of the process that connections need.
-pub(crate) struct Place {
+pub(crate) struct ConnectionParts {
     store: Arc<dyn Store>,
     pub(crate) secrets: Opener,
     pub(crate) shell: Arc<dyn ShellHost>,
@@ -61,7 +61,7 @@ pub(crate) struct Place {
 /// The tenant, server and user of a login.
 type LoginKey = (TenantId, ServerName, Option<UserId>);
 
-impl Place {
+impl ConnectionParts {
     /// The directory of a server that is a program.
     pub(crate) fn workspace(&self, tenant: &TenantId, server: &ServerName) -> PathBuf {
         self.directory.join(tenant.as_str()).join(server.as_str())
@@ -107,7 +107,7 @@ impl Place {
 pub struct Hub(Arc<Inner>);
 
 struct Inner {
-    place: Arc<Place>,
+    place: Arc<ConnectionParts>,
     changes: watch::Receiver<u64>,
     tenants: Mutex<HashMap<TenantId, Arc<Servers>>>,
     connections: Mutex<HashMap<Key, Arc<Connection>>>,
@@ -132,7 +132,15 @@ impl Hub {
         let HubOptions { store, secrets, shell, directory, sandboxed, clock } = options;
         let changes = store.changes(Topic::Mcp);
         let refreshing = Mutex::default();
-        let place = Place { store, secrets: Opener(secrets), shell, directory, sandboxed, clock, refreshing };
+        let place = ConnectionParts {
+            store,
+            secrets: Opener(secrets),
+            shell,
+            directory,
+            sandboxed,
+            clock,
+            refreshing,
+        };
         Self(Arc::new(Inner {
             place: Arc::new(place),
             changes,

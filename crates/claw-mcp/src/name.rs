@@ -42,16 +42,7 @@ mod tests {
     use super::*;
 
     fn server(name: &str) -> McpServer {
-        McpServer {
-            name: ServerName::new(name).unwrap(),
-            transport: McpTransport::Stdio(McpProgram::default()),
-            timeout_secs: 60,
-            prefix: None,
-            accept_new: true,
-            resources: false,
-            prompts: false,
-            enabled: true,
-        }
+        McpServer::new(ServerName::new(name).unwrap(), McpTransport::Stdio(McpProgram::default()))
     }
 
     #[test]

@@ -7,6 +7,7 @@ use claw_core::store::McpServer;
 use claw_core::tool::{AnyTool, Call, Digest, ErrorKind, Facts, Meta, Output, Plan, Spec, ToolError};
 use serde_json::Value;
 
+use crate::connection::TimedCall;
 use crate::content;
 use crate::hub::WeakHub;
 
@@ -54,7 +55,7 @@ impl AnyTool for BridgedTool {
             return Err(ToolError::new(ErrorKind::Forbidden, message)
                 .try_instead(format!("ask the administrator to look at `clawsmith mcp pin {server}`")));
         }
-        let result = live.call(&self.server, &self.name, args, (call, limit)).await?;
+        let result = live.call(&self.server, &self.name, args, TimedCall { call, limit }).await?;
         content::output(self.server.name.as_str(), result)
     }
 }

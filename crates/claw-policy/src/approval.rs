@@ -288,7 +288,7 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
             (Ask::Input(_), _) => command::judge_input(config, analysed, circumstances),
             (_, Some(script)) => command::judge(config, &script, analysed, circumstances),
             (Ask::Fetch { origin, url }, None) => {
-                match address::judge(&config.web, (&origin.host, url), circumstances.sights) {
+                match address::judge(&config.web, &origin.host, url, circumstances.sights) {
                     Judgement::Ask { .. } if analysed.covered => Judgement::Allow,
                     judgement => judgement,
                 }
@@ -333,14 +333,14 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
                 Ok(_) if is_of_git(leads_to(path, circumstances.sights).unwrap_or(path)) => Judgement::Ask {
                     reason: format!("`{path}` is git's own, and git runs programs that its files name"),
                 },
-                Ok(target) => judge_reach(path, (&target, Access::Write), circumstances),
+                Ok(target) => judge_reach(path, &target, Access::Write, circumstances),
                 Err(error) => Judgement::refused(error),
             }
         }
         Ask::Reach { path, write } => {
             let access = if *write { Access::Write } else { Access::Read };
             match circumstances.scope.resolve_text(circumstances.directory, path, access) {
-                Ok(target) => judge_reach(path, (&target, access), circumstances),
+                Ok(target) => judge_reach(path, &target, access, circumstances),
                 // A command would run without the path that it needs.
                 Err(error) if circumstances.analysis.has_commands() => Judgement::refused(error),
                 // The files port refuses it, as it does what is missing.
@@ -374,11 +374,7 @@ fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_
 }
 
 /// Judges a path within the scope: one in a directory that a person has yet to grant is asked about.
-fn judge_reach(
-    path: &str,
-    (target, access): (&Path, Access),
-    circumstances: &Circumstances<'_>,
-) -> Judgement {
+fn judge_reach(path: &str, target: &Path, access: Access, circumstances: &Circumstances<'_>) -> Judgement {
     let root = circumstances.scope.root_around(target);
     match root.filter(|root| circumstances.asked.contains(root)) {
         Some(root) => {

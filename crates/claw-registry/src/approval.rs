@@ -23,7 +23,7 @@ pub(crate) async fn ask(
     request: NewApproval,
     cancel: &CancellationToken,
 ) -> Result<ApprovalId, Refusal> {
-    let row = put_and_wait(executor, offer, request, (cancel, &|_| {})).await;
+    let row = put_and_wait(executor, offer, request, cancel, &|_| {}).await;
     answer(&row.map_err(|error| unasked(&error))?, cancel)
 }
 
@@ -32,7 +32,8 @@ pub(crate) async fn put_and_wait(
     executor: &Executor,
     offer: &Offer,
     request: NewApproval,
-    (cancel, asked): (&CancellationToken, &(dyn Fn(&Approval) + Send + Sync)),
+    cancel: &CancellationToken,
+    asked: &(dyn Fn(&Approval) + Send + Sync),
 ) -> Result<Approval, StoreError> {
     let store = &executor.0.store;
     let caller = offer.caller();

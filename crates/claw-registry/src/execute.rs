@@ -12,201 +12,39 @@ mod bounded;
 mod judge;
 mod outside;
 mod programs;
+mod rehearse;
 mod remembered;
+mod request;
+mod run;
 mod shown;
 mod skills;
 pub(crate) mod summary;
 mod telling;
 
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use claw_core::event::What;
 use claw_core::nearest::nearest;
 use claw_core::port::{ActiveSkills, Root};
-use claw_core::store::{Approval, CallContext, EntryEvent, Outcome, Record, StoreError};
-use claw_core::tool::{
-    Ask, Call, CallParts, Cost, Effect, Effects, Need, Output, Progress, Secrets, ToolError,
-};
-use claw_core::{CallId, JobId, RuleId, ToolName};
-use claw_policy::approval::{Judgement, Narrowing};
+use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
+use claw_core::tool::{Ask, Cost, Effect, Effects, Need, Output, ToolError};
+use claw_core::{CallId, RuleId, ToolName};
 use claw_policy::pipeline::Subject;
 use claw_schema::validate::{self, Checked};
-use futures_util::FutureExt as _;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use smol_str::SmolStr;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use self::abandoned::Abandoned;
-use self::bounded::{Bounds, bounded};
 pub use self::bounded::{Paused, TimeLimit};
 use self::judge::Judged;
-use crate::guard::{self, Grant, Site};
+pub use self::rehearse::{Rehearsal, RehearsedVerdict};
+pub use self::request::{Arguments, Asking, Request};
+use self::run::Ran;
 use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
 use crate::scrub::CallScrubber;
 use crate::traced::CallTrace;
 use crate::{Executor, Offer, output};
-
-/// A request to call a tool.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The name the model used.
-    pub tool: String,
-    /// The arguments.
-    pub args: Arguments,
-    /// Our id of the call. Repeat the id to continue with an approval requested before a restart.
-    pub call: CallId,
-    /// The model's id of the call, stored with ours.
-    pub model_id: Option<SmolStr>,
-    /// The agent's run that the call is part of: its changes can be undone with the rest of the run.
-    pub run: Option<JobId>,
-    /// Cancelled when the caller gives up.
-    pub cancel: CancellationToken,
-    /// Receives the tool's progress.
-    pub progress: Progress,
-    /// Time limit of the tool; `None` uses the tool's or the deployment's limit.
-    pub timeout: Option<Duration>,
-    /// Time that the caller has left; the tool may not run longer, whatever its own limit is.
-    pub within: Option<Duration>,
-    /// The way to get an approval, if the call needs one.
-    pub asking: Asking,
-    /// The mode of the run that the call is part of: it narrows the call, and nothing else does away with it.
-    pub narrowing: Option<Arc<Narrowing>>,
-    /// Hears of requests for input that the running call puts to a person, so that a front end can ask there and then.
-    pub inputs: Option<mpsc::UnboundedSender<Approval>>,
-}
-
-/// Arguments as a front end has them.
-#[derive(Debug, Clone)]
-pub enum Arguments {
-    /// Parsed.
-    Json(Value),
-    /// As the model wrote them.
-    Text(String),
-}
-
-impl Arguments {
-    /// Drops arguments whose depth was not checked yet: a deeply nested value would overflow the stack.
-    fn discard(self) {
-        if let Self::Json(args) = self {
-            validate::dismantle(args);
-        }
-    }
-}
-
-/// The way in which a call gets an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Asking {
-    /// The call waits for the answer, at most `approvals.wait_secs`.
-    #[default]
-    Possible,
-    /// Nobody can be asked: the call is refused.
-    Impossible,
-    /// The call does not wait: it ends as [`CallError::Waiting`] until the approval is answered. Somebody
-    /// watches, so the approval stays open for `approvals.wait_secs`.
-    Watched,
-    /// The same if nobody watches: the approval stays open for `approvals.park_hours`.
-    Unwatched,
-}
-
-impl Asking {
-    /// Returns whether the call ends while its approval is pending.
-    pub(crate) const fn parks(self) -> bool {
-        matches!(self, Self::Watched | Self::Unwatched)
-    }
-}
-
-impl Request {
-    /// A call of `tool` with these arguments and a new id.
-    pub fn new(tool: impl Into<String>, args: Value) -> Self {
-        Self {
-            tool: tool.into(),
-            args: Arguments::Json(args),
-            call: CallId::new(),
-            model_id: None,
-            run: None,
-            cancel: CancellationToken::new(),
-            progress: Progress::silent(),
-            timeout: None,
-            within: None,
-            asking: Asking::default(),
-            narrowing: None,
-            inputs: None,
-        }
-    }
-
-    /// The call's id: the same id is given again to attach to an approval that was asked for before a restart.
-    #[must_use]
-    pub fn with_id(mut self, call: CallId) -> Self {
-        self.call = call;
-        self
-    }
-
-    /// The model's id of the call.
-    #[must_use]
-    pub fn with_model_id(mut self, id: impl Into<SmolStr>) -> Self {
-        self.model_id = Some(id.into());
-        self
-    }
-
-    /// The arguments as the model wrote them, in place of those that were given.
-    #[must_use]
-    pub fn with_text(mut self, args: impl Into<String>) -> Self {
-        self.args = Arguments::Text(args.into());
-        self
-    }
-
-    /// The run that the call is part of: its changes are undone with the rest of the run.
-    #[must_use]
-    pub const fn in_run(mut self, run: JobId) -> Self {
-        self.run = Some(run);
-        self
-    }
-
-    /// Stops the call when the token is cancelled.
-    #[must_use]
-    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = cancel;
-        self
-    }
-
-    /// Hears what the tool tells while it runs.
-    #[must_use]
-    pub fn with_progress(mut self, progress: Progress) -> Self {
-        self.progress = progress;
-        self
-    }
-
-    /// How long the tool may run.
-    #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// How the call gets the approval that it may need.
-    #[must_use]
-    pub const fn asking(mut self, asking: Asking) -> Self {
-        self.asking = asking;
-        self
-    }
-}
-
-/// A call that has run.
-struct Ran {
-    result: Result<Output, ToolError>,
-    secrets: Secrets,
-    grant: Arc<Grant>,
-    abandoned: Abandoned,
-    took: Duration,
-}
 
 impl Executor {
     /// Executes one call.
@@ -299,7 +137,7 @@ impl Executor {
     fn limit(&self, offer: &Offer, cost: Cost) -> Result<(), Refusal> {
         let caller = offer.caller();
         let now = offer.0.registry.world().clock.now();
-        let limiter = self.0.limiter.load();
+        let limiter = &self.0.limiter;
         let of_session = limiter.check(&(&caller.tenant, &caller.session), cost, now);
         let of_user = || limiter.check_user(&(&caller.tenant, &caller.user), cost, now);
         of_session.and_then(|()| of_user()).map_err(|limited| Refusal {
@@ -404,41 +242,30 @@ struct Authorised {
 
 type Ended = (Result<Output, ToolError>, Duration, Effects);
 
-/// Effects and plan of a call, and the verdict on it.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Rehearsal {
-    /// The verdict.
-    pub verdict: RehearsedVerdict,
-    /// The rule that asks or denies, and why; `None` if the call may run.
-    pub reason: Option<String>,
-    /// Advice, if the call is denied.
-    pub advice: Option<String>,
-    /// The setting by which a person would allow a denied call; `None` where no setting does.
-    pub setting: Option<String>,
-    /// Effects of the call.
-    pub effects: Effects,
-    /// The plan: commands, programs, files, hosts; scrubbed.
-    pub plan: Value,
-    /// Repairs of the arguments, for the model.
-    pub notes: Vec<String>,
-}
-
-/// The verdict on a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RehearsedVerdict {
-    /// It may run.
-    Allow,
-    /// A person decides.
-    Ask,
-    /// It may not run.
-    Deny,
-}
-
 impl Trip<'_> {
-    /// Steps 2 to 5, without asking anybody.
-    async fn rehearse(mut self, args: Arguments, scrubber: &CallScrubber) -> Result<Rehearsal, Refusal> {
+    /// Steps 2 to 8.
+    async fn go(
+        mut self,
+        args: Arguments,
+        scrubber: &CallScrubber,
+        notes: &mut Vec<String>,
+    ) -> Result<Ended, Refusal> {
+        let (Checked { args, notes: repairs }, left) = self.enter(args, scrubber).await?;
+        notes.extend(repairs.iter().map(|note| output::note(note, scrubber)));
+        let judged = self.judge(&args, left, scrubber).await?;
+        self.record(&judged, &args, scrubber).await?;
+        let effects = self.shown_effects(&judged);
+        let ran = self.run(judged, args).await;
+        let (result, took) = self.finish(ran, notes).await;
+        Ok((result, took, effects))
+    }
+
+    /// Steps 2 to 4: returns the arguments, their repairs, and the effects that are left to the tool.
+    async fn enter(
+        &mut self,
+        args: Arguments,
+        scrubber: &CallScrubber,
+    ) -> Result<(Checked, Effects), Refusal> {
         let allowed = match self.take_skills().await {
             Ok(()) => self.authorise().await,
             Err(refusal) => Err(refusal),
@@ -455,55 +282,7 @@ impl Trip<'_> {
             }
         };
         self.built = built;
-        let Checked { args, notes } = self.validate(args, scrubber)?;
-        let notes = notes.iter().map(|note| output::note(note, scrubber)).collect();
-        let (judged, judgement) = self.weigh(&args, left).await?;
-        let (verdict, reason, advice, setting) = match judgement {
-            Judgement::Allow => (RehearsedVerdict::Allow, None, None, None),
-            Judgement::Ask { reason } => (RehearsedVerdict::Ask, Some(reason), None, None),
-            Judgement::Deny { reason, advice, setting } => {
-                (RehearsedVerdict::Deny, Some(reason), advice, setting)
-            }
-        };
-        let scrubbed = |text: String| scrubber.text(&text);
-        let plan = scrubber.json(&serde_json::to_value(&judged.plan).unwrap_or_default());
-        let (reason, advice, setting) = (reason.map(scrubbed), advice.map(scrubbed), setting.map(scrubbed));
-        Ok(Rehearsal { verdict, reason, advice, setting, effects: judged.effects, plan, notes })
-    }
-
-    /// Steps 2 to 8.
-    async fn go(
-        mut self,
-        args: Arguments,
-        scrubber: &CallScrubber,
-        notes: &mut Vec<String>,
-    ) -> Result<Ended, Refusal> {
-        let allowed = match self.take_skills().await {
-            Ok(()) => self.authorise().await,
-            Err(refusal) => Err(refusal),
-        };
-        let allowed = allowed.and_then(|allowed| {
-            self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
-            Ok(allowed)
-        });
-        let left = match allowed {
-            Ok(Authorised { left, built }) => {
-                self.built = built;
-                left
-            }
-            Err(refusal) => {
-                args.discard();
-                return Err(refusal);
-            }
-        };
-        let Checked { args, notes: repairs } = self.validate(args, scrubber)?;
-        notes.extend(repairs.iter().map(|note| output::note(note, scrubber)));
-        let judged = self.judge(&args, left, scrubber).await?;
-        self.record(&judged, &args, scrubber).await?;
-        let effects = self.shown_effects(&judged);
-        let ran = self.run(judged, args).await;
-        let (result, took) = self.finish(ran, notes).await;
-        Ok((result, took, effects))
+        Ok((self.validate(args, scrubber)?, left))
     }
 
     /// The effects that the result can come from: those of the plan, and the network where a command of this call,
@@ -627,58 +406,6 @@ impl Trip<'_> {
         })
     }
 
-    /// Step 7: runs the tool, over guarded ports and within its time limit; a panic is an error.
-    async fn run(&self, judged: Judged, args: Value) -> Ran {
-        let meta = &self.tool.entry.meta;
-        let (secrets, settings) = (Secrets::default(), judged.analysis.prints_settings());
-        let cancel = self.request.cancel.child_token();
-        let abandoned = Abandoned::watch(self.executor, self.offer, (self.request.call, meta), &cancel);
-        let (progress, tail) =
-            telling::scrubbed((self.executor, settings), self.offer, &self.request, &secrets);
-        let Bounds { limit, grace } = self.bounds();
-        let time = TimeLimit::new(limit);
-        let grant = Arc::new(Grant {
-            logins: programs::logins(&judged),
-            settings,
-            access: self.access(&judged.analysis),
-            writes: judged.effects.has(Effect::Write),
-            reads_only: self.with_approvals(claw_policy::approval::ApprovalConfig::denies_writing),
-            asking: self.request.asking,
-            narrowing: self.request.narrowing.clone(),
-            inputs: self.request.inputs.clone(),
-            time: time.clone(),
-            plan: judged.plan,
-            sights: judged.sights,
-            effects: judged.left,
-            scope: Arc::new(self.scope(&judged.place)),
-            network: judged.analysis.network,
-            cancel: cancel.clone(),
-            progress: progress.clone(),
-            secrets: secrets.clone(),
-            run: self.request.run,
-            changed: Mutex::default(),
-            over: AtomicBool::new(false),
-        });
-        let (executor, offer, call) = (self.executor, self.offer, self.request.call);
-        let ports = guard::ports(&Site { executor, offer, call, meta, grant: &grant });
-        let call = Call::new(CallParts {
-            id: call,
-            model_id: self.request.model_id.clone(),
-            caller: Arc::clone(self.offer.caller()),
-            facts: Arc::clone(&judged.place.facts),
-            cancel: cancel.clone(),
-            progress,
-            ports,
-        });
-        self.emit(|| What::CallStarted { tool: meta.name.clone() });
-        let begun = Instant::now();
-        let work = async { judged.built.tool.run_erased(&call, args).await };
-        let result = bounded(AssertUnwindSafe(work).catch_unwind(), (&time, grace), &cancel).await;
-        let took = begun.elapsed();
-        tail.end();
-        Ran { result, secrets, grant, abandoned, took }
-    }
-
     /// Step 8: scrubs, caps, records the outcome and tells the listener.
     async fn finish(&self, ran: Ran, notes: &mut Vec<String>) -> (Result<Output, ToolError>, Duration) {
         let (executor, call) = (self.executor, self.request.call);
@@ -718,14 +445,6 @@ impl Trip<'_> {
         self.emit(|| What::CallFinished { tool: tool.clone(), outcome, micros });
         tracing::debug!(%tool, %call, micros, %outcome, "a call ended");
         (capped.result, ran.took)
-    }
-
-    fn bounds(&self) -> Bounds {
-        let own = self.tool.entry.meta.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
-        let limits = &self.executor.0.limits;
-        let limit = self.request.timeout.or(own).unwrap_or(limits.timeout);
-        let limit = self.request.within.map_or(limit, |left| limit.min(left));
-        Bounds { limit, grace: limits.grace }
     }
 
     fn line(&self, event: EntryEvent) -> Record {

@@ -71,7 +71,7 @@ pub(crate) struct Parts {
     policy: ArcSwap<Policy>,
     policy_version: AtomicU64,
     pub(crate) approvals: ArcSwap<ApprovalConfig>,
-    pub(crate) limiter: ArcSwap<Limiter>,
+    pub(crate) limiter: Limiter,
     pub(crate) scrubbers: Scrubbers,
     pub(crate) store: Arc<dyn CallStore>,
     pub(crate) rules: Option<Arc<dyn Rules>>,
@@ -81,7 +81,7 @@ pub(crate) struct Parts {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) limits: Limits,
     pub(crate) files: ArcSwap<FileRules>,
-    pub(crate) commands: ArcSwap<CommandRules>,
+    pub(crate) commands: CommandRules,
     pub(crate) seen: SeenTable,
     pub(crate) processes: BackgroundCommands,
 }
@@ -228,7 +228,7 @@ impl ExecutorBuilder {
             policy: ArcSwap::from_pointee(self.policy),
             policy_version: AtomicU64::new(0),
             approvals: ArcSwap::from_pointee(self.approvals),
-            limiter: ArcSwap::from_pointee(self.limiter),
+            limiter: self.limiter,
             scrubbers: self.scrubbers,
             store: self.store,
             rules: self.rules,
@@ -238,7 +238,7 @@ impl ExecutorBuilder {
             approver: self.approver,
             limits: self.limits,
             files: ArcSwap::from_pointee(self.files),
-            commands: ArcSwap::from_pointee(self.commands),
+            commands: self.commands,
             seen: SeenTable::default(),
             processes: self.processes,
         }))
@@ -326,16 +326,6 @@ impl Executor {
     /// Replaces the rules for asking people.
     pub fn set_approvals(&self, approvals: ApprovalConfig) {
         self.0.approvals.store(Arc::new(approvals));
-    }
-
-    /// Replaces the rules for shell commands.
-    pub fn set_commands(&self, rules: CommandRules) {
-        self.0.commands.store(Arc::new(rules));
-    }
-
-    /// Replaces the rate limit. Counting starts anew.
-    pub fn set_limiter(&self, limiter: Limiter) {
-        self.0.limiter.store(Arc::new(limiter));
     }
 
     /// The files that agents may reach, and those they may not.

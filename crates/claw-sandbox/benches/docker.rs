@@ -12,13 +12,12 @@ use std::time::{Duration, Instant};
 
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use bollard::{API_DEFAULT_VERSION, Docker};
-use claw_core::port::{Program, RunContext, ShellHost as _, Start, WorkspaceAccess};
-use claw_core::tool::{Effects, Progress, Script, Secrets};
+use claw_core::port::{Program, RunContext, ShellHost as _, Start};
+use claw_core::tool::Script;
 use claw_sandbox::Launcher;
 use claw_sandbox::docker::{DockerOptions, DockerShell};
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use futures_util::StreamExt as _;
-use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 100;
 
@@ -93,23 +92,7 @@ async fn raw(docker: &Docker, container: &str) {
 }
 
 fn context(workspace: &Path) -> RunContext {
-    RunContext {
-        workspace: workspace.to_owned(),
-        sandbox_key: "bench".into(),
-        sandboxed: true,
-        effects: Effects::ALL,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        readable: Vec::new(),
-        granted: Vec::new(),
-        home: None,
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
+    RunContext::new(workspace, "bench")
 }
 
 fn millis(begun: Instant) -> f64 {

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use claw_core::port::{RunContext, ShellHost as _, WorkspaceAccess};
-use claw_core::tool::{Effects, Progress, Script, Secrets};
+use claw_core::tool::Script;
 use claw_host::transaction::Transactions;
 use claw_sandbox::Launcher;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
-use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 200;
 const AT_ONCE: usize = 200;
@@ -95,23 +94,7 @@ async fn run() {
 }
 
 fn context(workspace: &Path, sandboxed: bool) -> RunContext {
-    RunContext {
-        workspace: workspace.to_owned(),
-        sandbox_key: "bench".into(),
-        sandboxed,
-        effects: Effects::ALL,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        readable: Vec::new(),
-        granted: Vec::new(),
-        home: None,
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
+    RunContext { sandboxed, ..RunContext::new(workspace, "bench") }
 }
 
 fn bare(place: &Path) {

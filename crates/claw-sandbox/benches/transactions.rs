@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use claw_core::port::{RunContext, ShellHost as _, WorkspaceAccess};
-use claw_core::tool::{Effects, Progress, Script, Secrets};
+use claw_core::tool::Script;
 use claw_host::transaction::Transactions;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_sandbox::{Launcher, Limits};
-use tokio_util::sync::CancellationToken;
 
 fn main() {
     claw_sandbox::enter_if_asked();
@@ -25,16 +24,16 @@ fn main() {
 async fn run() {
     for files in [1, 100, 10_000] {
         let change = format!("for i in $(seq {files}); do echo changed > f$i; done");
-        measure(&format!("{files} changed files"), (files, if files > 100 { 3 } else { 15 }), &change).await;
+        measure(&format!("{files} changed files"), files, if files > 100 { 3 } else { 15 }, &change).await;
     }
-    measure("a file of 1 GB", (0, 3), "head -c 1000000000 /dev/zero > large").await;
+    measure("a file of 1 GB", 0, 3, "head -c 1000000000 /dev/zero > large").await;
     // Compiles nothing, but does what a build does: reads every source and writes as many objects.
     let build = "mkdir out; for i in $(seq 500); do sha256sum f$i > out/f$i.o; done; cat out/* > out/all";
-    measure("a build of 500 files", (500, 9), build).await;
+    measure("a build of 500 files", 500, 9, build).await;
 }
 
 /// Measures a change of a workspace with this many files, in so many rounds.
-async fn measure(name: &str, (files, rounds): (usize, usize), change: &str) {
+async fn measure(name: &str, files: usize, rounds: usize, change: &str) {
     let mut times: [Vec<f64>; 4] = Default::default();
     for _ in 0..rounds {
         let round = once(files, change).await;
@@ -89,23 +88,7 @@ async fn once(files: usize, change: &str) -> [f64; 4] {
 }
 
 fn context(workspace: &Path, access: WorkspaceAccess) -> RunContext {
-    RunContext {
-        workspace: workspace.to_owned(),
-        sandbox_key: "bench".into(),
-        sandboxed: true,
-        effects: Effects::ALL,
-        access,
-        network: false,
-        readable: Vec::new(),
-        granted: Vec::new(),
-        home: None,
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
+    RunContext { access, ..RunContext::new(workspace, "bench") }
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

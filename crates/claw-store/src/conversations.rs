@@ -238,7 +238,8 @@ pub(crate) fn said<DB: Database>(
     tenant: &TenantId,
     circle: &Circle,
     session: &SessionKey,
-    (before, limit): (u64, usize),
+    before: u64,
+    limit: usize,
 ) -> QueryBuilder<DB>
 where
     for<'t> &'t str: Encode<'t, DB> + Type<DB>,

@@ -100,7 +100,8 @@ pub(crate) fn endings(tree: &[Member]) -> Vec<(JobId, &SessionKey)> {
 /// Returns the message and the event that tell a session of its cancelled run.
 pub(crate) fn ending(
     tenant: &TenantId,
-    (run, session): (JobId, &SessionKey),
+    run: JobId,
+    session: &SessionKey,
     cancel: &Cancel,
 ) -> (NewMessage, SessionEventBody) {
     let note = NewMessage {

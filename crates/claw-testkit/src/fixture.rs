@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use claw_core::port::{Owner, UnixMillis};
+use claw_core::port::{Order, Owner, Search, UnixMillis, Walk};
 use claw_core::store::{
     AccessRole, AgentKind, AgentSetup, ApiKey, EntryEvent, KeyLimits, KeyScope, NewApproval, NewJob, NewKey,
     NewMessage, NewProcess, NewRule, Outcome, Record, Role, RuleScope, User, Worker,
@@ -29,6 +29,36 @@ pub fn owner() -> Owner {
 /// Returns a caller in session `cli:me` and workspace `/w`.
 pub fn caller() -> Caller {
     Caller::new(agent(), session("cli:me"), "/w")
+}
+
+/// A walk through all files below a path that are neither hidden nor ignored.
+pub fn walk(path: &str, limit: usize) -> Walk {
+    Walk {
+        path: path.to_owned(),
+        depth: None,
+        globs: Vec::new(),
+        types: Vec::new(),
+        hidden: false,
+        ignored: false,
+        directories: false,
+        order: Order::Path,
+        limit,
+    }
+}
+
+/// A search of those files for a regular expression, without lines around its hits.
+pub fn search(path: &str, pattern: &str, limit: usize) -> Search {
+    Search {
+        within: walk(path, 0),
+        pattern: pattern.to_owned(),
+        literal: false,
+        case: None,
+        word: false,
+        multiline: false,
+        before: 0,
+        after: 0,
+        limit,
+    }
 }
 
 /// A tenant.

@@ -161,7 +161,7 @@ async fn serve(
     let asked = note(&request, wire);
     heard.lock().expect("no panic").push(asked.clone());
     if manners.page {
-        return connection.answer(200, ("text/html; charset=utf-8", &[]), "<html>Welcome</html>").await;
+        return connection.answer(200, "text/html; charset=utf-8", &[], "<html>Welcome</html>").await;
     }
     let refused = |status: u16, message: &str| (status, wire.refusal(status, message).to_string());
     if let Some((key, status)) = manners.refused_keys.iter().find(|(key, _)| Some(key) == asked.key.as_ref())

@@ -316,8 +316,7 @@ fn local(store: Option<&Arc<dyn Store>>, data: Option<&Path>) -> World {
         (Some(store), Some(data)) => {
             let routing = Routing::Below(data.join(FileRules::WORKSPACES));
             let agents = Arc::new(AgentResolver::default().over(Arc::clone(store) as _));
-            let documents = (Arc::clone(store) as _, agents as _);
-            Arc::new(RoutedFiles::with(files, documents, clock, routing))
+            Arc::new(RoutedFiles::with(files, Arc::clone(store) as _, agents, clock, routing))
         }
         _ => files,
     });

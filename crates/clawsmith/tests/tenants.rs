@@ -8,7 +8,8 @@ use claw_core::image::Image;
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, Owner};
 use claw_core::store::{
-    AgentKind, AgentSetup, DocumentKey, RunEnd, RunEvent, SecretPlace, SessionEventBody, Shelf, Tenant,
+    AgentKind, AgentSetup, AgentWrite, DocumentKey, RunEnd, RunEvent, SecretPlace, SessionEventBody, Shelf,
+    Tenant,
 };
 use claw_core::{AgentId, JobId, SecretName, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
@@ -70,7 +71,10 @@ impl Deployment {
             policy: json!({ "deny": ["read_file"], "also_allow": ["write_file"] }),
             other_config: Map::new(),
         };
-        app.store().put_agent((&other(), &agent()), setup, None, SystemClock.now()).await.unwrap();
+        app.store()
+            .put_agent(&other(), &agent(), AgentWrite { setup, seen: None }, SystemClock.now())
+            .await
+            .unwrap();
         Self { app, _home: home }
     }
 

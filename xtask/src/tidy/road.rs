@@ -20,8 +20,8 @@ use crate::tree::{File, Tree};
 const ENTRY: &str = "run_erased";
 /// The file that declares that method.
 const DECLARATION: &str = "crates/claw-core/src/tool/erase.rs";
-/// The one file that calls it.
-const ROAD: &str = "crates/claw-registry/src/execute.rs";
+/// The file that calls it, once.
+const ROAD: &str = "crates/claw-registry/src/execute/run.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -1,5 +1,5 @@
 use claw_core::CallId;
-use claw_core::message::{Part, Told, Turn};
+use claw_core::message::{Part, ToolResult, Turn};
 use claw_core::store::Role;
 use claw_core::tool::Block;
 
@@ -7,8 +7,13 @@ use super::{shorten, tokens, trim};
 
 fn result(bytes: usize) -> Turn {
     let content = vec![Block::Text { text: "x".repeat(bytes) }];
-    let told =
-        Told { call: CallId::new(), model_id: "m".into(), tool: "peek".to_owned(), content, failed: false };
+    let told = ToolResult {
+        call: CallId::new(),
+        model_id: "m".into(),
+        tool: "peek".to_owned(),
+        content,
+        failed: false,
+    };
     Turn { role: Role::Tool, parts: vec![Part::Result(told)] }
 }
 

@@ -1,4 +1,4 @@
-use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
 use claw_core::port::UnixMillis;
 use claw_core::store::{Message, NewMessage, Role};
 use claw_core::tool::Block;
@@ -25,7 +25,7 @@ fn call() -> Wanted {
 fn result(wanted: &Wanted) -> Part {
     let content = vec![Block::Text { text: "seen".to_owned() }];
     let Wanted { call, model_id, tool, .. } = wanted.clone();
-    Part::Result(Told { call, model_id, tool, content, failed: false })
+    Part::Result(ToolResult { call, model_id, tool, content, failed: false })
 }
 
 fn json_of(parts: &[Part]) -> Value {

@@ -1,5 +1,5 @@
 use claw_core::CallId;
-use claw_core::message::{Args, Told, Wanted};
+use claw_core::message::{Args, ToolResult, Wanted};
 use claw_core::tool::Block;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn observe(loops: &mut Loops, (tool, arg, result, kind): Made) -> Option<Finding
     let wanted = Wanted { call, model_id: "m".into(), tool: tool.to_owned(), args, seal: None };
     let content = vec![Block::Text { text: result.to_owned() }];
     let failed = kind == 'f';
-    let told = Told { call, model_id: "m".into(), tool: tool.to_owned(), content, failed };
+    let told = ToolResult { call, model_id: "m".into(), tool: tool.to_owned(), content, failed };
     loops.observe(&wanted, &told, kind == 'r')
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
 use claw_core::store::{Finish, Outcome, Parking, Role, RunEnd};
 use claw_core::tool::Progress;
 use claw_core::{CallId, MessageId, ToolName};
@@ -129,13 +129,13 @@ impl Run<'_> {
 
     /// Executes calls; those that cannot be made get a result that says so. Returns the finished calls with
     /// their results, and the approvals that the others wait for.
-    async fn made(&mut self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, Told)>, Waits) {
+    async fn made(&mut self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, ToolResult)>, Waits) {
         let stopped = self.stopping.now.is_cancelled();
         let early = |wanted: &Wanted| match stopped {
             true => Some(result::not_made(wanted, "the run was stopped before")),
             false => result::broken(wanted),
         };
-        let early: Vec<Option<Told>> = calls.iter().map(early).collect();
+        let early: Vec<Option<ToolResult>> = calls.iter().map(early).collect();
         let requests = calls.iter().zip(&early).filter(|(_, early)| early.is_none());
         let requests: Vec<Request> = requests.map(|(wanted, _)| self.request(wanted)).collect();
         let begun = self.begin();
@@ -164,7 +164,7 @@ impl Run<'_> {
     }
 
     /// The result of a call for the model; text of others in it is noted of the run.
-    pub(super) fn told_of(&self, wanted: &Wanted, reply: &Reply, offer: &Offer) -> Told {
+    pub(super) fn told_of(&self, wanted: &Wanted, reply: &Reply, offer: &Offer) -> ToolResult {
         let meta = offer.meta(&wanted.tool).map(|meta| &**meta);
         if result::is_untrusted(reply, meta) {
             self.caller.trace.read_untrusted();
@@ -205,7 +205,7 @@ impl Run<'_> {
     }
 
     /// Checks whether the run goes in circles: the model is warned first, then the run ends.
-    fn watched(&mut self, offer: &Offer, made: Vec<(Wanted, Told)>) -> Vec<Told> {
+    fn watched(&mut self, offer: &Offer, made: Vec<(Wanted, ToolResult)>) -> Vec<ToolResult> {
         let watched = made.into_iter().map(|(wanted, mut told)| {
             match self.loops.observe(&wanted, &told, offer.only_reads(&wanted.tool)) {
                 Some(Finding::Warn(what)) => {
@@ -223,7 +223,7 @@ impl Run<'_> {
     }
 
     /// Stores results, and adds them to the history.
-    async fn tell(&mut self, told: Vec<Told>) -> Result<(), RunError> {
+    async fn tell(&mut self, told: Vec<ToolResult>) -> Result<(), RunError> {
         self.write_trace().await?;
         let parts = told.into_iter().map(Part::Result).collect();
         self.say(MessageId::new(), Turn { role: Role::Tool, parts }).await

@@ -83,11 +83,11 @@ impl Run<'_> {
             let Chunk { turns, runs, upto } = chunk;
             self.remember(offer, &turns, reading).await?;
             let Some(text) = self.summary_of(turns, reading).await? else { return Ok(()) };
-            let (owner, at) = ((&self.caller.tenant, &self.caller.session), self.deployment.clock.now());
-            let summary = Summary { upto, text: text.clone(), at };
-            self.deployment.store.summarise(self.lease, owner, summary).await?;
+            let (tenant, session) = (&self.caller.tenant, &self.caller.session);
+            let summary = Summary { upto, text: text.clone(), at: self.deployment.clock.now() };
+            self.deployment.store.summarise(self.lease, &self.owner(), summary).await?;
             let event = SessionEventBody::Run { run: self.lease.job, state: RunEvent::Summarised { upto } };
-            self.deployment.chronicle.tell(owner.0, owner.1, event);
+            self.deployment.chronicle.tell(tenant, session, event);
             self.history.summarised(runs, text);
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::Run;
 use crate::{History, RunError};
 
 /// The commands whose ends the run has reported.
-pub(super) type Told = HashSet<ProcessId>;
+pub(super) type ReportedEnds = HashSet<ProcessId>;
 
 impl Run<'_> {
     /// Reports background commands that ended since the last report.
@@ -37,8 +37,8 @@ impl Run<'_> {
         }
         self.stopping.check()?;
         store.say_in_run(self.lease, said).await?;
-        let owner = (&self.caller.tenant, &self.caller.session);
-        self.history = History::read(&**store, owner, self.lease.job).await?;
+        let (tenant, session) = (&self.caller.tenant, &self.caller.session);
+        self.history = History::read(&**store, tenant, session, self.lease.job).await?;
         Ok(())
     }
 }

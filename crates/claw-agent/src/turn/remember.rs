@@ -95,7 +95,7 @@ impl Run<'_> {
     }
 
     /// Makes one call of the turn.
-    async fn noted(&self, offer: &Offer, wanted: &Wanted) -> claw_core::message::Told {
+    async fn noted(&self, offer: &Offer, wanted: &Wanted) -> claw_core::message::ToolResult {
         if let Some(told) = result::broken(wanted) {
             return told;
         }

@@ -25,7 +25,7 @@ pub(crate) async fn report(
 ) -> Result<(), RunError> {
     let (_, session) = Order::of(job)?;
     let (tenant, store) = (&job.new.tenant, &deployment.store);
-    let history = History::read(&**store, (tenant, &session), lease.job).await?;
+    let history = History::read(&**store, tenant, &session, lease.job).await?;
     let mut results = Vec::new();
     for wanted in history.open_calls() {
         let told = match store.fate(tenant, wanted.call).await? {
@@ -41,7 +41,7 @@ pub(crate) async fn report(
     let scrubber = deployment.executor.scrubbers().for_tenant(tenant);
     turns.push(Turn::text(Role::System, scrubber.said(given_up.why)));
     let now = deployment.clock.now();
-    let said = turns.iter().map(|turn| message((tenant, &session), MessageId::new(), turn, now));
+    let said = turns.iter().map(|turn| message(tenant, &session, MessageId::new(), turn, now));
     let said = said.collect::<Result<_, _>>()?;
     deployment.chronicle.written().await;
     let body = SessionEventBody::Run { run: job.new.id, state: given_up.event };

@@ -7,7 +7,7 @@ use claw_core::port::Clock as _;
 use claw_core::store::{Accepted, JobState};
 use serde_json::json;
 
-use crate::kit::{Bench, LANE, order, session, shown, tenant, text};
+use crate::kit::{Bench, LANE, order, owner, session, shown, tenant, text};
 
 const SCRIPT: &str = r#"
 [[turn]]
@@ -47,15 +47,14 @@ fn with_tools() -> Order {
 
 async fn send(bench: &Bench, parts: &[Part]) -> Accepted {
     let place = Acceptance { lane: LANE, at: bench.clock.now(), lineage: None, priority: 0, after: None };
-    let accepted =
-        with_tools().accept(&*bench.deployment.store, (&tenant(), &session()), parts, place).await.unwrap();
+    let accepted = with_tools().accept(&*bench.deployment.store, &owner(), parts, place).await.unwrap();
     bench.worker.drain().await.unwrap();
     accepted
 }
 
 async fn open(bench: &Bench, run: &Accepted) -> Vec<Wanted> {
     let (tenant, session) = (tenant(), session());
-    History::read(&*bench.deployment.store, (&tenant, &session), run.job).await.unwrap().open_calls()
+    History::read(&*bench.deployment.store, &tenant, &session, run.job).await.unwrap().open_calls()
 }
 
 async fn last_end(bench: &Bench) -> serde_json::Value {

@@ -48,7 +48,7 @@ async fn old_runs_are_summed_up_and_nothing_is_lost() {
 
     let run = bench.send("what was it about?").await.job;
     bench.worker.drain().await.unwrap();
-    let history = History::read(&**store, (&tenant(), &session()), run).await.unwrap();
+    let history = History::read(&**store, &tenant(), &session(), run).await.unwrap();
     let first = history.turns()[0].words();
     assert!(first.contains("They talked about crabs.") && first.contains("crab crab"), "{first}");
     let messages = bench.messages().await;

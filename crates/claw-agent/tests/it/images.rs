@@ -15,7 +15,7 @@ use claw_store::SqliteStore;
 use claw_testkit::ManualClock;
 use claw_testkit::fixture::{self, NOW, PNG};
 
-use crate::kit::{Args, Bench, LANE, OneModel, Watched, deployment, order, parts, session, tenant};
+use crate::kit::{Args, Bench, LANE, OneModel, Watched, deployment, order, owner, parts, session, tenant};
 
 const SCRIPT: &str = r#"
     [[turn]]
@@ -75,7 +75,7 @@ async fn bench() -> (Bench, Arc<Mutex<Vec<Question>>>) {
 
 async fn show(bench: &Bench, parts: &[Part]) -> Result<Accepted, StoreError> {
     let place = Acceptance { lane: LANE, at: bench.clock.now(), lineage: None, priority: 0, after: None };
-    order().accept(&*bench.deployment.store, (&tenant(), &session()), parts, place).await
+    order().accept(&*bench.deployment.store, &owner(), parts, place).await
 }
 
 /// Returns an image without its bytes, as a stored message names it.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use claw_agent::{Acceptance, RunLimits, Worker, WorkerOptions};
 use claw_core::message::Part;
-use claw_core::port::Clock as _;
+use claw_core::port::{Clock as _, Owner};
 use claw_core::store::{JobState, Message, Outcome, SessionLog as _};
 use claw_core::tool::{Call, Effect, Group, Meta, Output, Tool, ToolError, erase};
 use claw_core::{CallId, JobId, NodeId, SessionKey};
@@ -159,7 +159,7 @@ async fn accept(place: &Path, turns: usize) -> Vec<JobId> {
         let accepted = order()
             .accept(
                 &store,
-                (&owner, &key),
+                &Owner { tenant: owner.clone(), session: key.clone() },
                 &question,
                 Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0, after: None },
             )

@@ -10,7 +10,7 @@ use claw_agent::{
     Acceptance, Budget, Chronicle, Deployment, History, Order, Profile, Profiles, RunLimits, Worker,
     WorkerOptions,
 };
-use claw_core::message::{Part, Told, Turn};
+use claw_core::message::{Part, ToolResult, Turn};
 use claw_core::port::{Clock, Model, ModelError, Models, Owner, World};
 use claw_core::store::{Accepted, JobState, Message, Role, SessionEvent, Store};
 use claw_core::tool::{Block, Call, Effect, Group, Meta, Output, PeerKind, Tool, ToolError, erase};
@@ -92,7 +92,7 @@ impl Bench {
     pub(crate) async fn send(&self, text: &str) -> Accepted {
         let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0, after: None };
         let parts = [Part::text(text)];
-        order().accept(&*self.deployment.store, (&tenant(), &session()), &parts, place).await.unwrap()
+        order().accept(&*self.deployment.store, &owner(), &parts, place).await.unwrap()
     }
 
     /// Sends a message and has it answered; returns the last text.
@@ -115,7 +115,7 @@ impl Bench {
         self.messages().await.iter().map(|message| message.new.role).collect()
     }
 
-    pub(crate) async fn results(&self) -> Vec<Told> {
+    pub(crate) async fn results(&self) -> Vec<ToolResult> {
         let messages = self.messages().await;
         let told = messages.iter().flat_map(parts).filter_map(|part| match part {
             Part::Result(told) => Some(told),
@@ -243,7 +243,7 @@ pub(crate) fn parts(message: &Message) -> Vec<Part> {
     Vec::<Part>::deserialize(&message.new.content).unwrap()
 }
 
-pub(crate) fn text(told: &Told) -> String {
+pub(crate) fn text(told: &ToolResult) -> String {
     let texts = told.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         _ => None,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use claw_agent::{Acceptance, Meanwhile, RunLimits, Worker, WorkerOptions};
 use claw_core::message::{Part, Turn};
 use claw_core::port::{
-    Answer, Clock as _, Ear, Fault, Model, ModelCard, ModelError, Prices, Question, Stop, UnixMillis,
+    Answer, Clock as _, Ear, Fault, Model, ModelCard, ModelError, Owner, Prices, Question, Stop, UnixMillis,
 };
 use claw_core::store::{Role, Store, Tokens};
 use claw_core::{NodeId, SessionKey};
@@ -115,7 +115,10 @@ async fn storm(stores: Vec<Arc<dyn Store>>, meanwhile: Meanwhile) {
                 let at = UnixMillis(SystemClock.now().0 - 1_000 * speaker as i64);
                 let place = Acceptance { lane: LANE, at, lineage: None, priority: 0, after: None };
                 let said = [Part::text(format!("s{of} q{speaker}"))];
-                order().accept(&*store, (&tenant(), &session(of)), &said, place).await.unwrap();
+                order()
+                    .accept(&*store, &Owner { tenant: tenant(), session: session(of) }, &said, place)
+                    .await
+                    .unwrap();
             }));
         }
     }

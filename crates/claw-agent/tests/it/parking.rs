@@ -6,7 +6,7 @@ use std::time::Duration;
 use claw_agent::{Acceptance, Budget, Order};
 use claw_core::SessionKey;
 use claw_core::message::Part;
-use claw_core::port::Clock as _;
+use claw_core::port::{Clock as _, Owner};
 use claw_core::store::{Answer, Approval, Cancel, JobState};
 use claw_core::tool::Effect;
 use claw_policy::approval::{ApprovalConfig, EffectRule};
@@ -43,8 +43,8 @@ fn asks(asking: Asking) -> Order {
 impl Bench {
     async fn send_as(&self, order: &Order, session: &SessionKey, said: &str) -> claw_core::JobId {
         let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0, after: None };
-        let owner = (&tenant(), session);
-        order.accept(&*self.deployment.store, owner, &[Part::text(said)], place).await.unwrap().job
+        let owner = Owner { tenant: tenant(), session: session.clone() };
+        order.accept(&*self.deployment.store, &owner, &[Part::text(said)], place).await.unwrap().job
     }
 
     async fn pending(&self) -> Vec<Approval> {

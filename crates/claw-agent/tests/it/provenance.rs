@@ -101,7 +101,15 @@ async fn an_order_of_an_untrusted_run_makes_its_session_untrusted() {
             after: None,
         };
         let parts = [claw_core::message::Part::text("write it down")];
-        order.accept(&*bench.deployment.store, (&tenant(), &session), &parts, place).await.unwrap();
+        order
+            .accept(
+                &*bench.deployment.store,
+                &claw_core::port::Owner { tenant: tenant(), session: session.clone() },
+                &parts,
+                place,
+            )
+            .await
+            .unwrap();
         bench.worker.drain().await.unwrap();
         let is_other = session == other;
         assert_eq!(origin(&bench, "plain").await.untrusted, is_other);

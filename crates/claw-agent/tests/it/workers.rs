@@ -17,7 +17,7 @@ use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::fixture;
 use tokio_util::sync::CancellationToken;
 
-use crate::kit::{Bench, LANE, Watched, deployment, order, session, tenant};
+use crate::kit::{Bench, LANE, Watched, deployment, order, owner, tenant};
 
 #[tokio::test]
 async fn what_passes_is_tried_again() {
@@ -133,7 +133,7 @@ async fn goes_on_when_the_store_was_busy_for_a_while() {
     let deployment = deployment(store.clone(), clock, script, RunLimits::default(), &watched);
     let place = Acceptance { lane: LANE, at: SystemClock.now(), lineage: None, priority: 0, after: None };
     let hello = [Part::text("hello")];
-    let job = order().accept(&*store, (&tenant(), &session()), &hello, place).await.unwrap().job;
+    let job = order().accept(&*store, &owner(), &hello, place).await.unwrap().job;
 
     let lock = WriteLock::take(&directory.path().join("store.db-shm"));
     let worker = Worker::new(deployment, WorkerOptions::new(fixture::worker("local"), [LANE.into()]));

@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use claw_core::port::{
-    Expect, FilePlace, FsBridge, Generated, Order, Scope, Search, UnixMillis, Version, Walk,
-};
+use claw_core::port::{Expect, FilePlace, FsBridge, Generated, Scope, Search, UnixMillis, Version, Walk};
 use claw_core::provenance::RunTrace;
 use claw_core::redact::{Redaction, Redactor};
 use claw_core::store::{
-    AgentKind, AgentSetup, AgentStore as _, DocumentKey, Documents as _, Memories as _, Shelf,
+    AgentKind, AgentSetup, AgentStore as _, AgentWrite, DocumentKey, Documents as _, Memories as _, Shelf,
 };
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 use claw_core::{AgentId, JobId, NodeId, SessionKey, TenantId, UserId};
 use claw_host::SystemClock;
 use claw_host::files::{LocalFiles, RoutedFiles, Routing};
 use claw_store::SqliteStore;
+use claw_testkit::fixture;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -61,7 +60,10 @@ impl Desk {
                 other_config: Default::default(),
             };
             let agent = AgentId::new("main").unwrap();
-            store.put_agent((&TenantId::main(), &agent), setup, None, UnixMillis(1)).await.unwrap();
+            store
+                .put_agent(&TenantId::main(), &agent, AgentWrite { setup, seen: None }, UnixMillis(1))
+                .await
+                .unwrap();
         }
         let routing = Routing::Below(place.path().join("managed"));
         let files = Arc::new(LocalFiles::new());
@@ -322,17 +324,7 @@ async fn documents_are_listed_and_searched_among_files() {
     fs::write(desk.root.join("memory/of-the-disk"), "needle").unwrap();
     let (caller, scope) = (desk.caller(ann), Scope::workspace(&desk.root));
     let place = FilePlace { caller: &caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
-    let walk = |path: &str| Walk {
-        path: path.into(),
-        depth: None,
-        globs: Vec::new(),
-        types: Vec::new(),
-        hidden: false,
-        ignored: false,
-        directories: true,
-        order: Order::Path,
-        limit: 100,
-    };
+    let walk = |path: &str| Walk { directories: true, ..fixture::walk(path, 100) };
     let paths = async |path: &str| {
         let walked = desk.files.walk(&place, &walk(path)).await.unwrap();
         assert_eq!(walked.entries.len() as u64, walked.files + walked.directories);
@@ -348,17 +340,7 @@ async fn documents_are_listed_and_searched_among_files() {
     let globbed = desk.files.walk(&place, &globbed).await.unwrap();
     assert_eq!((globbed.entries.len(), globbed.files), (2, 3), "what is beyond the limit is counted");
     let redactor: Arc<dyn Redactor> = Arc::new(Nothing);
-    let search = |path: &str, limit| Search {
-        within: walk(path),
-        pattern: "needle".into(),
-        literal: true,
-        case: None,
-        word: false,
-        multiline: false,
-        before: 0,
-        after: 0,
-        limit,
-    };
+    let search = |path: &str, limit| Search { within: walk(path), ..fixture::search(path, "needle", limit) };
     let found = desk.files.search(&place, &search(".", 100), &redactor).await.unwrap();
     let files: Vec<&str> = found.files.iter().map(|hits| hits.path.as_str()).collect();
     assert_eq!((files, found.hits), (vec!["SOUL.md", "memory/d/a.md", "src/x.rs"], 3));
@@ -533,28 +515,7 @@ async fn a_memory_written_after_untrusted_text_stays_marked_and_marks_its_reader
         let place =
             FilePlace { caller: &reader, directory: &desk.root, scope: &scope, expect: Expect::Anything };
         if search {
-            let within = Walk {
-                path: "memory".into(),
-                depth: None,
-                globs: Vec::new(),
-                types: Vec::new(),
-                hidden: false,
-                ignored: false,
-                directories: false,
-                order: Order::Path,
-                limit: 100,
-            };
-            let search = Search {
-                within,
-                pattern: "obey".into(),
-                literal: true,
-                case: None,
-                word: false,
-                multiline: false,
-                before: 0,
-                after: 0,
-                limit: 10,
-            };
+            let search = fixture::search("memory", "obey", 10);
             desk.files.search(&place, &search, &(Arc::new(Nothing) as Arc<dyn Redactor>)).await.unwrap();
         } else {
             desk.files.read(&place, "memory/page.md").await.unwrap();

@@ -122,7 +122,7 @@ impl fmt::Display for GraphFound {
             if !said.description.is_empty() {
                 write!(f, ": {}", said.description)?;
             }
-            let mut about = about(said.confidence, (said.valid_from, said.valid_until), &relation.sources);
+            let mut about = about(said.confidence, said.valid_from, said.valid_until, &relation.sources);
             about.extend(said.untrusted.then(|| UNTRUSTED.to_owned()));
             if !about.is_empty() {
                 write!(f, " ({})", about.join("; "))?;
@@ -148,7 +148,7 @@ fn line(entity: &Entity, words: String) -> String {
         if said.aliases.is_empty() { String::new() } else { format!(", also {}", said.aliases.join(", ")) };
     let description =
         if said.description.is_empty() { String::new() } else { format!(": {}", said.description) };
-    let mut about = about(said.confidence, (said.valid_from, said.valid_until), &entity.sources);
+    let mut about = about(said.confidence, said.valid_from, said.valid_until, &entity.sources);
     about.insert(0, format!("{}'s", entity.owner.name()));
     about.extend((!words.is_empty()).then_some(words));
     about.extend(said.untrusted.then(|| UNTRUSTED.to_owned()));
@@ -168,7 +168,8 @@ fn one_line(text: &str) -> String {
 
 fn about(
     confidence: f64,
-    (from, until): (Option<UnixMillis>, Option<UnixMillis>),
+    from: Option<UnixMillis>,
+    until: Option<UnixMillis>,
     sources: &[GraphSource],
 ) -> Vec<String> {
     let mut about = Vec::new();

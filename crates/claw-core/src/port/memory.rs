@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::UnixMillis;
 use crate::id::{AgentId, TenantId, UserId};
 use crate::provenance::Provenance;
-use crate::tool::ToolError;
+use crate::tool::{Caller, ToolError};
 
 /// The caller's memory: the documents of the user, the agent and the tenant.
 #[async_trait]
@@ -41,6 +41,14 @@ pub struct MemoryReader {
     pub agent: AgentId,
     /// The user; `None` reads the documents of the agent and the tenant alone.
     pub user: Option<UserId>,
+}
+
+impl MemoryReader {
+    /// Returns the reader that a caller is.
+    pub fn of(caller: &Caller) -> Self {
+        let Caller { tenant, agent, user, .. } = caller;
+        Self { tenant: tenant.clone(), agent: agent.clone(), user: user.clone() }
+    }
 }
 
 /// A query of the memory.

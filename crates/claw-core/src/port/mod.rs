@@ -69,7 +69,7 @@ pub use shell::{
     Start, Stopped, gap, gaps,
 };
 pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
-pub use talks::{Posted, Talk, TalkHost, TalkLine, TalkPage, Talks, Words};
+pub use talks::{Posted, Talk, TalkHost, TalkLine, TalkLines, TalkPage, Talks, Words};
 pub use traces::{Attribute, Span, SpanId, TraceId, Traces};
 pub use undo::{Change, CommandChange, Contents, UndoJournal};
 pub use web::{

@@ -187,6 +187,29 @@ pub struct RunContext {
     pub secrets: Secrets,
 }
 
+impl RunContext {
+    /// Creates the context of commands in a sandbox that write to the workspace directly and reach nothing else.
+    pub fn new(workspace: impl Into<PathBuf>, sandbox_key: impl Into<SmolStr>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            sandbox_key: sandbox_key.into(),
+            sandboxed: true,
+            effects: Effects::ALL,
+            access: WorkspaceAccess::Direct,
+            network: false,
+            readable: Vec::new(),
+            granted: Vec::new(),
+            home: None,
+            hidden: Vec::new(),
+            paths: Vec::new(),
+            sights: Vec::new(),
+            cancel: CancellationToken::new(),
+            progress: Progress::silent(),
+            secrets: Secrets::default(),
+        }
+    }
+}
+
 /// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {

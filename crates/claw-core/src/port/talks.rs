@@ -38,10 +38,10 @@ pub trait TalkHost: Send + Sync {
     /// Returns messages of a session; `None` if it is not in the circle.
     async fn history(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
-        before: Option<u64>,
-        limit: usize,
+        page: TalkLines,
     ) -> Result<Option<Vec<TalkLine>>, ToolError>;
     /// Returns the workspace of a session; `None` if it is not in the caller's circle.
     async fn workspace(&self, caller: &Caller, session: &SessionKey) -> Result<Option<PathBuf>, ToolError>;
@@ -49,6 +49,15 @@ pub trait TalkHost: Send + Sync {
     async fn send(&self, caller: &Caller, session: &SessionKey, text: &str) -> Result<Posted, ToolError>;
     /// Returns the messages and cost of a session in figures.
     async fn figures(&self, owner: &Owner) -> Result<TalkFigures, ToolError>;
+}
+
+/// A page of the messages of a session, counted from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TalkLines {
+    /// Only messages before this number; `None` for the last ones.
+    pub before: Option<u64>,
+    /// The most messages.
+    pub limit: usize,
 }
 
 /// A page of a list of sessions.

@@ -46,6 +46,15 @@ impl AgentSetup {
     }
 }
 
+/// The new settings of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentWrite {
+    /// All its settings.
+    pub setup: AgentSetup,
+    /// The version that the writer has seen; `None` to add the agent.
+    pub seen: Option<u64>,
+}
+
 /// A stored agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agent {
@@ -71,13 +80,13 @@ pub trait AgentStore: Changes {
     async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<Agent>, StoreError>;
     /// Returns the agents of a tenant, by id.
     async fn agents(&self, tenant: &TenantId) -> Result<Vec<Agent>, StoreError>;
-    /// Writes an agent whose version is `seen`, or adds it if `seen` is `None`; returns its new state.
+    /// Writes an agent whose version is `write.seen`, or adds it if that is `None`; returns its new state.
     /// [`StoreError::Stale`], and nothing written, if the stored version differs.
     async fn put_agent(
         &self,
-        (tenant, id): (&TenantId, &AgentId),
-        setup: AgentSetup,
-        seen: Option<u64>,
+        tenant: &TenantId,
+        id: &AgentId,
+        write: AgentWrite,
         at: UnixMillis,
     ) -> Result<Agent, StoreError>;
     /// Removes an agent whose version is `seen`. [`StoreError::Stale`] if the stored version differs or the

@@ -30,16 +30,6 @@ pub struct Party {
 }
 
 impl Party {
-    /// Returns whether both are the same owner. A person is the same on every channel; a group is its chat,
-    /// whoever writes there.
-    pub fn is_same_owner(&self, other: &Self) -> bool {
-        let same = match self.peer {
-            PeerKind::Direct => self.user == other.user,
-            PeerKind::Group => (&self.channel, &self.chat) == (&other.channel, &other.chat),
-        };
-        same && self.peer == other.peer && self.agent == other.agent
-    }
-
     /// Returns the fault of its channel or chat name: too long, or with control characters, which would not
     /// compare exactly.
     pub fn fault(&self) -> Option<String> {
@@ -129,6 +119,15 @@ pub struct ConversationPage {
     pub limit: usize,
 }
 
+/// The copy of a session that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Fork<'a> {
+    /// The key of the copy.
+    pub to: &'a SessionKey,
+    /// The present time.
+    pub at: UnixMillis,
+}
+
 /// Stores the owners of sessions.
 #[async_trait]
 pub trait Conversations: SessionLog {
@@ -178,7 +177,8 @@ pub trait Conversations: SessionLog {
     /// key.
     async fn rename_conversation(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
         title: Option<&str>,
     ) -> Result<bool, StoreError>;
@@ -187,16 +187,18 @@ pub trait Conversations: SessionLog {
     /// taken.
     async fn fork_conversation(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
-        (to, at): (&SessionKey, UnixMillis),
+        fork: Fork<'_>,
     ) -> Result<bool, StoreError>;
     /// Removes a session with its messages, events and summaries. Its ledger, usage and file changes stay.
     /// Returns `false` if the circle has no session with that key; [`StoreError::Refused`], and nothing
     /// removed, while a run of it waits or is active.
     async fn remove_conversation(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
     ) -> Result<bool, StoreError>;
     /// Records that a run of this session read untrusted text, for all its runs from now on. Forks take it along.

@@ -127,7 +127,7 @@ pub struct PassageQuery {
 
 /// A passage that was found. The order is the rank, best first; scores of different stores do not compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPassage {
     /// The document.
     pub key: DocumentKey,
     /// Its version.
@@ -190,5 +190,5 @@ pub trait Documents: Changes {
     /// Returns the passages of the memory of the user, the agent and the tenant that match the query, best
     /// first. Stop words ("the", "and") find nothing by themselves; very frequent words are used only if the
     /// query has no rarer one.
-    async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError>;
+    async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<FoundPassage>, StoreError>;
 }

@@ -44,6 +44,22 @@ pub struct McpServer {
     pub enabled: bool,
 }
 
+impl McpServer {
+    /// Creates an enabled server with the defaults of everything else.
+    pub const fn new(name: ServerName, transport: McpTransport) -> Self {
+        Self {
+            name,
+            transport,
+            timeout_secs: call_timeout(),
+            prefix: None,
+            accept_new: true,
+            resources: false,
+            prompts: false,
+            enabled: true,
+        }
+    }
+}
+
 /// The transport of a server. Values of variables and headers are sealed secrets; this holds only their
 /// names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

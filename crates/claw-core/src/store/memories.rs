@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use super::{DocumentKey, Documents, Found, StoreError};
+use super::{DocumentKey, Documents, FoundPassage, StoreError};
 use crate::id::{AgentId, TenantId, UserId};
 use crate::port::UnixMillis;
 
@@ -103,7 +103,7 @@ pub struct SimilarQuery {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimilarPassage {
     /// The passage; its words are empty.
-    pub found: Found,
+    pub found: FoundPassage,
     /// The cosine of the two vectors, from -1 to 1.
     pub similarity: f32,
 }

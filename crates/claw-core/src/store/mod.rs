@@ -40,20 +40,20 @@ pub use access::{
     AccessRole, AccessStore, Admitted, ApiKey, InvalidKey, KEY_USE_EVERY, Key, KeyLimits, KeyScope,
     KeyScopes, NewKey, Tenant, TenantChange, UnknownScope, User, UserChange,
 };
-pub use agents::{Agent, AgentKind, AgentSetup, AgentStore};
+pub use agents::{Agent, AgentKind, AgentSetup, AgentStore, AgentWrite};
 pub use approvals::{
     Answer, Approval, ApprovalState, Approvals, NewApproval, RuleWidth, Suggestion, Suggestions,
 };
 pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
 pub use changes::{Bells, Changes, SessionBells, Topic};
-pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Party};
+pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Fork, Party};
 pub use custom_tools::{
     CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolGrants, CustomToolHttp,
     CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,
 };
 pub use documents::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery, Shelf,
 };
 pub use graph::{
     EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,

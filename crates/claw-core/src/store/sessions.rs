@@ -199,12 +199,7 @@ pub trait SessionLog: Send + Sync {
     async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError>;
     /// Stores a summary of the beginning of a session, in one of its runs. [`StoreError::LeaseLost`], and
     /// nothing stored, if the lease is lost. A summary up to the same message as an earlier one replaces it.
-    async fn summarise(
-        &self,
-        lease: &Lease,
-        (tenant, session): (&TenantId, &SessionKey),
-        summary: Summary,
-    ) -> Result<(), StoreError>;
+    async fn summarise(&self, lease: &Lease, of: &Owner, summary: Summary) -> Result<(), StoreError>;
     /// Returns the summary of a session that covers the most messages.
     async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError>;
     /// Ends a run: stores its messages and their events, ends its job and tells its parent, in one

@@ -134,21 +134,6 @@ impl Caller {
         self
     }
 
-    /// The same in a channel, and in a chat within it.
-    #[must_use]
-    pub fn in_chat(mut self, channel: impl Into<SmolStr>, chat: impl Into<SmolStr>) -> Self {
-        self.channel = channel.into();
-        self.chat_id = Some(chat.into());
-        self
-    }
-
-    /// The same with settings of tools: a map from tool name to whatever that tool takes.
-    #[must_use]
-    pub fn with_settings(mut self, settings: Value) -> Self {
-        self.config = Arc::new(settings);
-        self
-    }
-
     /// The same with only these tools, by name or group.
     #[must_use]
     pub fn allowing(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {

@@ -6,7 +6,7 @@ use clawsmith::store::{Circle, Job, JobState, Message, Role, UsageFilter};
 
 use super::view::{OutputItem, OutputText, ResponseFault, ResponseView, message_item};
 use super::{PREFIX, unknown};
-use crate::answering::{Told, call_of};
+use crate::answering::{AnswerItem, call_of};
 use crate::api::{Json, Path, Visit};
 use crate::client_tools::ToolCall;
 use crate::error::ApiError;
@@ -56,16 +56,17 @@ async fn output(visit: &Visit, job: &Job) -> Result<Vec<OutputItem>, ApiError> {
         }
         for told in turn.parts.iter().filter_map(call_of) {
             match told {
-                Told::Call { id, tool, args } if is_client_tool(job, &tool) => {
+                AnswerItem::Call { id, tool, args } if is_client_tool(job, &tool) => {
                     output.push(OutputItem::handed(ToolCall::new((job.new.id, id), tool, args)));
                 }
-                Told::Call { id, tool, args } => output.push(OutputItem::begun(id, tool, args)),
-                Told::Result { id, text, failed } => {
+                AnswerItem::Call { id, tool, args } => output.push(OutputItem::begun(id, tool, args)),
+                AnswerItem::Result { id, text, failed } => {
                     for item in &mut output {
                         item.end(id, &text, failed);
                     }
                 }
-                Told::Words(_) | Told::Handed(_) | Told::End(_) | Told::Failed(_) => {}
+                AnswerItem::Words(_) | AnswerItem::Handed(_) | AnswerItem::End(_) | AnswerItem::Failed(_) => {
+                }
             }
         }
     }

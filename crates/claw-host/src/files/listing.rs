@@ -51,7 +51,9 @@ pub fn search_tree(
     let prepared = Prepared::new(search)?;
     let mut looked = Looked::new(search.limit);
     for (full, entry) in wanted_files(tree, start, &search.within.path, &prepared.filter)? {
-        looked.look((&full, entry.path), tree.read(&full).as_deref(), &prepared, redactor);
+        let content = tree.read(&full);
+        let file = FoundFile { full: &full, path: entry.path, bytes: content.as_deref() };
+        looked.look(file, &prepared, redactor);
     }
     Ok(looked.give())
 }
@@ -73,6 +75,16 @@ pub(super) fn wanted_files(
     Ok(wanted)
 }
 
+/// A file to be searched.
+pub(super) struct FoundFile<'a> {
+    /// The full path.
+    pub(super) full: &'a str,
+    /// The path that is shown.
+    pub(super) path: String,
+    /// The content; `None` if it could not be read.
+    pub(super) bytes: Option<&'a [u8]>,
+}
+
 /// The hits found so far, file by file.
 pub(super) struct Looked {
     collected: Collected,
@@ -84,15 +96,14 @@ impl Looked {
         Self { collected: Collected::new(limit), searched: Searched::default() }
     }
 
-    /// Looks at a file, by its full path and the shown one; without bytes it could not be read.
+    /// Searches one file.
     pub(super) fn look(
         &mut self,
-        (full, path): (&str, String),
-        bytes: Option<&[u8]>,
+        FoundFile { full, path, bytes }: FoundFile<'_>,
         prepared: &Prepared,
         redactor: &dyn Redactor,
     ) {
-        match bytes.map(|bytes| search_prepared((full, bytes), prepared, redactor)) {
+        match bytes.map(|bytes| search_prepared(full, bytes, prepared, redactor)) {
             None => self.searched.failed += 1,
             Some(None) => self.searched.binary += 1,
             Some(Some(hits)) => {

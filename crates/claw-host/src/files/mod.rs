@@ -45,7 +45,7 @@ use self::filter::Filter;
 pub use self::listing::{Tree, search_tree, walk_tree};
 pub use self::memory::MemoryFiles;
 use self::quota::Usages;
-use self::resolve::{Found, Missing};
+use self::resolve::{Missing, ResolvedPath};
 use self::roots::{Handles, Reach, Recent};
 pub use self::route::{RoutedFiles, Routing};
 use self::search::Prepared;
@@ -166,12 +166,12 @@ impl Request {
     }
 
     /// Resolves the path.
-    fn find(&self, reach: &Reach, missing: Missing<'_>) -> Result<Found, Failure> {
+    fn find(&self, reach: &Reach, missing: Missing<'_>) -> Result<ResolvedPath, Failure> {
         resolve::find(reach, &self.directory, &self.path, self.bridge.kernel.openat2, missing)
     }
 
     /// Resolves the path without the kernel's help, so that every step is known.
-    fn find_stepwise(&self, reach: &Reach) -> Result<Found, Failure> {
+    fn find_stepwise(&self, reach: &Reach) -> Result<ResolvedPath, Failure> {
         resolve::find(reach, &self.directory, &self.path, false, Missing::Leave)
     }
 }

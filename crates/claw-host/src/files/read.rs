@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::Request;
 use super::failure::Failure;
 use super::handle::{self, Id, check_file_system, check_links, check_regular, is_directory, same_content};
-use super::resolve::{Found, Missing, again};
+use super::resolve::{Missing, ResolvedPath, again};
 use super::roots::Reach;
 
 /// The number of attempts to read a file that changes while it is read.
@@ -59,7 +59,7 @@ pub(super) fn settled(file: &mut File, mut before: Raw) -> Result<(Vec<u8>, Raw)
 }
 
 /// Opens the file that was found. The opened file is checked again: it alone counts.
-pub(super) fn open(reach: &Reach, found: &Found) -> Result<(File, Raw), Failure> {
+pub(super) fn open(reach: &Reach, found: &ResolvedPath) -> Result<(File, Raw), Failure> {
     let (Some(name), Some(raw)) = (&found.name, &found.raw) else {
         return Err(if found.name.is_none() { Failure::IsDirectory } else { Failure::Missing });
     };

@@ -39,7 +39,7 @@ pub(super) enum Missing<'a> {
 
 /// A resolved path.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ResolvedPath {
     /// The directory that contains the file; if `name` is `None`, the file itself.
     pub(super) directory: Directory,
     /// The name in `directory`, not a link when it was resolved; `None` if the path is `directory` itself.
@@ -54,7 +54,7 @@ pub(super) struct Found {
     way: Option<Vec<OsString>>,
 }
 
-impl Found {
+impl ResolvedPath {
     /// Returns the real path; `None` if the kernel resolved part of it and only it knows.
     pub(super) fn real(&self, reach: &Reach) -> Option<PathBuf> {
         let mut real = reach.roots()[self.top].handle.as_ref()?.real.clone();
@@ -79,7 +79,7 @@ pub(super) fn find(
     path: &str,
     kernel: bool,
     missing: Missing<'_>,
-) -> Result<Found, Failure> {
+) -> Result<ResolvedPath, Failure> {
     if path.is_empty() || path.contains('\0') {
         return Err(Failure::NotAPath);
     }
@@ -153,7 +153,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    fn walk(mut self, mut parts: Vec<Part>) -> Result<Found, Failure> {
+    fn walk(mut self, mut parts: Vec<Part>) -> Result<ResolvedPath, Failure> {
         parts.reverse();
         self.rest = parts;
         let climbs = self.rest.contains(&Part::Up);
@@ -184,7 +184,7 @@ impl<'a> Walker<'a> {
         }
         let Reached { directory, root } = self.here()?;
         let raw = Some(directory.itself()?);
-        Ok(Found { top: self.top, way: self.way(), directory, name: None, raw, root })
+        Ok(ResolvedPath { top: self.top, way: self.way(), directory, name: None, raw, root })
     }
 
     /// Returns the directory that the walk has reached.
@@ -214,7 +214,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Enters a directory, through a link if it is one.
-    fn step(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
+    fn step(&mut self, name: OsString) -> Result<Option<ResolvedPath>, Failure> {
         let Reached { directory, root } = self.here()?;
         if self.reach.denied.is_hidden(directory.id, &name) {
             return Err(Failure::Denied);
@@ -234,7 +234,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Handles a name that is not a directory: a link is followed, a file is an error.
-    fn turn(&mut self, directory: &Directory, name: OsString) -> Result<Option<Found>, Failure> {
+    fn turn(&mut self, directory: &Directory, name: OsString) -> Result<Option<ResolvedPath>, Failure> {
         let target = match link_target(directory, &name) {
             Err(Errno::NOENT) => return Err(Failure::Moved),
             target => target?.ok_or(Failure::NotDirectory)?,
@@ -274,7 +274,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Looks up the last name; `None` if it is a link, to be followed.
-    fn last(&mut self, name: OsString) -> Result<Option<Found>, Failure> {
+    fn last(&mut self, name: OsString) -> Result<Option<ResolvedPath>, Failure> {
         let Reached { directory, root } = self.here()?;
         match look(self.reach, &directory, &name)? {
             Some(raw) if is_link(&raw) => {
@@ -285,7 +285,7 @@ impl<'a> Walker<'a> {
             raw => {
                 let root = governing(self.reach, raw.as_ref(), root);
                 let (top, way) = (self.top, self.way());
-                Ok(Some(Found { directory, name: Some(name), raw, root, top, way }))
+                Ok(Some(ResolvedPath { directory, name: Some(name), raw, root, top, way }))
             }
         }
     }
@@ -312,7 +312,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Lets the kernel resolve the remaining parts, from the root; `None` if this module must do it itself.
-    fn jump(&mut self) -> Result<Option<Found>, Failure> {
+    fn jump(&mut self) -> Result<Option<ResolvedPath>, Failure> {
         if matches!(self.missing, Missing::Make(_)) {
             return Ok(None);
         }
@@ -334,14 +334,14 @@ impl<'a> Walker<'a> {
         let Some(root) = self.vet(&directory)? else { return Ok(None) };
         let Some(name) = name else {
             let raw = Some(directory.itself()?);
-            return Ok(Some(Found { directory, name: None, raw, root, top: self.top, way: None }));
+            return Ok(Some(ResolvedPath { directory, name: None, raw, root, top: self.top, way: None }));
         };
         let raw = look(self.reach, &directory, &name)?;
         if raw.as_ref().is_some_and(is_link) {
             return Ok(None);
         }
         let root = governing(self.reach, raw.as_ref(), root);
-        Ok(Some(Found { directory, name: Some(name), raw, root, top: self.top, way: None }))
+        Ok(Some(ResolvedPath { directory, name: Some(name), raw, root, top: self.top, way: None }))
     }
 
     /// Checks the directories above this one, up to the root: which root decides, and whether one is denied.

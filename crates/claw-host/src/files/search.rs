@@ -49,16 +49,18 @@ impl Prepared {
 /// Searches the text of one file in memory, for bridges that do not keep files on a disk. `None` if the bytes are not
 /// text.
 pub fn search_text(
-    (path, bytes): (&str, &[u8]),
+    path: &str,
+    bytes: &[u8],
     search: &Search,
     redactor: &dyn Redactor,
 ) -> Result<Option<Hits>, ToolError> {
-    Ok(search_prepared((path, bytes), &Prepared::new(search)?, redactor))
+    Ok(search_prepared(path, bytes, &Prepared::new(search)?, redactor))
 }
 
 /// Searches one text with a prepared search. `None` if the bytes are not text.
 pub fn search_prepared(
-    (path, bytes): (&str, &[u8]),
+    path: &str,
+    bytes: &[u8],
     prepared: &Prepared,
     redactor: &dyn Redactor,
 ) -> Option<Hits> {

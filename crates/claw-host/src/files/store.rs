@@ -19,7 +19,7 @@ use super::by_text::{self, is_denied, outermost};
 use super::cards::Cards;
 use super::failure::{Excess, Failure, shown};
 use super::ignored;
-use super::listing::{Looked, walk_tree, wanted_files};
+use super::listing::{FoundFile, Looked, walk_tree, wanted_files};
 use super::search::Prepared;
 
 /// The most entries read below a directory; if there are more, the result is marked incomplete.
@@ -49,7 +49,8 @@ impl StoreFiles {
     async fn change<'a, T>(
         &self,
         place: &'a FilePlace<'_>,
-        (path, full): (&str, &'a str),
+        path: &str,
+        full: &'a str,
         make: impl AsyncFnOnce(FileChange<'_>) -> Result<T, FileError>,
     ) -> Result<T, ToolError> {
         let first = place.scope.roots.first().and_then(|root| by_text::normal(&root.path));
@@ -183,7 +184,7 @@ impl FsBridge for StoreFiles {
 
     async fn mkdirp(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         let full = resolve(place, path, Access::Write)?;
-        self.change(place, (path, &full), async |change| self.store.put_directory(&change).await).await
+        self.change(place, path, &full, async |change| self.store.put_directory(&change).await).await
     }
 
     async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
@@ -194,12 +195,12 @@ impl FsBridge for StoreFiles {
                 format!("`{path}` would have {size} bytes; a file in the store has at most {LARGEST_FILE}");
             return Err(ToolError::invalid(message).try_instead("write it as several files"));
         }
-        self.change(place, (path, &full), async |change| self.store.put_file(&change, bytes).await).await
+        self.change(place, path, &full, async |change| self.store.put_file(&change, bytes).await).await
     }
 
     async fn remove(&self, place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         let full = resolve(place, path, Access::Write)?;
-        self.change(place, (path, &full), async |change| self.store.remove_file(&change).await).await
+        self.change(place, path, &full, async |change| self.store.remove_file(&change).await).await
     }
 
     async fn look(&self, place: &FilePlace<'_>, path: &str) -> Result<Sight, ToolError> {
@@ -245,12 +246,8 @@ impl FsBridge for StoreFiles {
             let (prepared, redactor) = (Arc::clone(&prepared), Arc::clone(redactor));
             let look = move || {
                 for (full, shown) in named {
-                    looked.look(
-                        (&full, shown),
-                        contents.get(&full).map(Vec::as_slice),
-                        &prepared,
-                        &*redactor,
-                    );
+                    let bytes = contents.get(&full).map(Vec::as_slice);
+                    looked.look(FoundFile { full: &full, path: shown, bytes }, &prepared, &*redactor);
                 }
                 looked
             };

@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::filter::Filter;
 use super::handle::{self, Directory, Id, is_directory};
 use super::ignored::Rules;
-use super::resolve::{Found, again};
+use super::resolve::{ResolvedPath, again};
 use super::roots::Reach;
 
 /// The start of a walk.
@@ -28,7 +28,7 @@ pub(super) enum Start {
     /// A directory.
     Directory(Top),
     /// A file that was requested by name: no filter leaves it out.
-    File(Found),
+    File(ResolvedPath),
 }
 
 /// The directory that a walk begins in.
@@ -56,7 +56,7 @@ pub(super) fn begin(request: &Request, reach: &Reach, filter: &Filter) -> Result
     })
 }
 
-fn top(reach: &Reach, found: &Found, filter: &Filter) -> Result<Top, Failure> {
+fn top(reach: &Reach, found: &ResolvedPath, filter: &Filter) -> Result<Top, Failure> {
     let directory = found.enter(reach)?;
     let root = reach.roots()[found.root].handle.as_ref();
     let below = root.zip(found.real(reach)).and_then(|(root, real)| {
@@ -108,7 +108,7 @@ pub(super) fn walk(
 }
 
 /// Lists a single file, whose path from the start is empty.
-fn one(found: &Found) -> Walked {
+fn one(found: &ResolvedPath) -> Walked {
     let entries = found.raw.iter().map(|raw| entry(String::new(), raw)).collect();
     Walked { entries, files: 1, ..Walked::default() }
 }

@@ -18,7 +18,7 @@ use super::handle::{
     self, Directory, Id, check_links, check_regular, is_directory, same_content, size, version,
 };
 use super::quota::{Change, Room};
-use super::resolve::{Found, Missing, again};
+use super::resolve::{Missing, ResolvedPath, again};
 use super::roots::Reach;
 use super::unfinished::{Unfinished, random_name};
 use super::{Expectation, Request};
@@ -44,15 +44,16 @@ pub(super) fn write(request: &Request, bytes: &[u8], mode: Option<u32>) -> Resul
             }
             found => found?,
         };
-        put(request, &reach, &found, (bytes, mode))
+        put(request, &reach, &found, bytes, mode)
     })
 }
 
 fn put(
     request: &Request,
     reach: &Reach,
-    found: &Found,
-    (bytes, mode): (&[u8], Option<u32>),
+    found: &ResolvedPath,
+    bytes: &[u8],
+    mode: Option<u32>,
 ) -> Result<Stat, Failure> {
     let name = found.name.as_deref().ok_or(Failure::IsDirectory)?;
     check_access(reach, found)?;
@@ -70,7 +71,7 @@ fn put(
     let readable = found.directory.readable()?;
     request.bridge.swept.sweep(&found.directory, readable.as_fd(), SystemTime::now());
     let unfinished = Unfinished::write(&found.directory, old.as_ref(), bytes, mode)?;
-    let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
+    let place = EntryName { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
     place.commit(&unfinished, &request.expect, old.as_ref())?;
     if let Some(room) = room {
         room.keep();
@@ -123,7 +124,8 @@ pub(super) fn remove(request: &Request) -> Result<(), Failure> {
         let old = replaceable(&reach, &found.directory, name)?.ok_or(Failure::Missing)?;
         compare(&request.expect, Some(&old))?;
         let readable = found.directory.readable()?;
-        let place = Place { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
+        let place =
+            EntryName { directory: &found.directory, name, renameat2: request.bridge.kernel.renameat2 };
         match request.expect {
             Expectation::Version(_) => place.take_away(&old)?,
             _ => rustix::fs::unlinkat(&found.directory, name, AtFlags::empty())?,
@@ -147,7 +149,7 @@ fn retried<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Fail
     })
 }
 
-fn check_access(reach: &Reach, found: &Found) -> Result<(), Failure> {
+fn check_access(reach: &Reach, found: &ResolvedPath) -> Result<(), Failure> {
     match reach.roots()[found.root].root.access {
         Access::Write => Ok(()),
         Access::Read => Err(Failure::ReadOnly),
@@ -180,13 +182,13 @@ fn compare(expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
 }
 
 /// A name in a directory, for putting a file there or removing it.
-struct Place<'a> {
+struct EntryName<'a> {
     directory: &'a Directory,
     name: &'a OsStr,
     renameat2: bool,
 }
 
-impl Place<'_> {
+impl EntryName<'_> {
     /// Puts a finished file in place, if the existing file is still the expected one.
     fn commit(&self, new: &Unfinished<'_>, expect: &Expectation, old: Option<&Raw>) -> Result<(), Failure> {
         match (expect, old) {

@@ -108,7 +108,7 @@ impl Extractor {
             }
             for document in work {
                 match self.facts(&document).await {
-                    Ok(read) => self.keep(&document, read, &mut done).await?,
+                    Ok((facts, model)) => self.keep(&document, facts, model, &mut done).await?,
                     Err(failed) => {
                         done.failed += 1;
                         self.fail(&document, failed).await?;
@@ -146,7 +146,8 @@ impl Extractor {
     async fn keep(
         &self,
         work: &ExtractionWork,
-        (facts, model): (NewFacts, String),
+        facts: NewFacts,
+        model: String,
         done: &mut Extracted,
     ) -> Result<(), StoreError> {
         let entities = facts.entities.len() as u64;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use claw_core::port::{MemoryHit, MemoryMode, MemoryOwner, MemoryReason};
 use claw_core::provenance::Provenance;
-use claw_core::store::{DocumentKey, Found, Passage, SimilarPassage};
+use claw_core::store::{DocumentKey, FoundPassage, Passage, SimilarPassage};
 
 /// Softens how much the first ranks differ, as reciprocal rank fusion is commonly used.
 const SOFT: f64 = 60.0;
@@ -23,7 +23,7 @@ const SAME: f64 = 0.8;
 
 /// A passage that one list or both found.
 struct Candidate {
-    found: Found,
+    found: FoundPassage,
     score: f64,
     similarity: Option<f32>,
 }
@@ -45,7 +45,7 @@ struct Group {
 
 /// Returns the best hits. `mode` says how many lists there could have been.
 pub(super) fn hits(
-    by_words: Vec<Found>,
+    by_words: Vec<FoundPassage>,
     similar: Vec<SimilarPassage>,
     mode: MemoryMode,
     limit: usize,
@@ -71,7 +71,7 @@ pub(super) fn hits(
 }
 
 /// Fuses both lists, best first.
-fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
+fn fused(by_words: Vec<FoundPassage>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = Vec::with_capacity(by_words.len() + similar.len());
     let covering = covering(&by_words);
     for ((found, rank), other) in by_words.into_iter().zip(1_u32..).zip(covering) {
@@ -96,13 +96,13 @@ fn fused(by_words: Vec<Found>, similar: Vec<SimilarPassage>) -> Vec<Candidate> {
 }
 
 /// The rank of each passage by the words that it has, the rarer among these passages the better.
-fn covering(by_words: &[Found]) -> Vec<u32> {
+fn covering(by_words: &[FoundPassage]) -> Vec<u32> {
     let mut counts: HashMap<&str, f64> = HashMap::new();
     for word in by_words.iter().flat_map(|found| &found.words) {
         *counts.entry(word).or_default() += 1.0;
     }
     let all = by_words.len() as f64;
-    let weight = |found: &Found| -> f64 {
+    let weight = |found: &FoundPassage| -> f64 {
         let of = |word: &String| counts.get(word.as_str()).map_or(0.0, |count| (1.0 + all / count).ln());
         found.words.iter().map(of).sum()
     };
@@ -122,7 +122,7 @@ fn covering(by_words: &[Found]) -> Vec<u32> {
     ranks
 }
 
-fn score(found: &Found, rank: u32) -> f64 {
+fn score(found: &FoundPassage, rank: u32) -> f64 {
     weight(super::owner(&found.key)) * reciprocal(rank)
 }
 
@@ -181,14 +181,14 @@ fn share(one: &HashSet<u64>, other: &HashSet<u64>) -> f64 {
 
 impl Group {
     fn of(rank: usize, Candidate { found, score, similarity }: Candidate) -> Self {
-        let Found { key, version, provenance, passage, words } = found;
+        let FoundPassage { key, version, provenance, passage, words } = found;
         let heading = passage.heading.clone();
         Self { rank, key, version, provenance, heading, parts: vec![passage], score, words, similarity }
     }
 
     /// Returns whether a passage directly precedes or follows this group, in the same section, and fits.
     fn takes(&self, candidate: &Candidate) -> bool {
-        let Found { key, version, passage, .. } = &candidate.found;
+        let FoundPassage { key, version, passage, .. } = &candidate.found;
         let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else { return false };
         let follows = |before: &Passage, after: &Passage| {
             after.first_line > before.last_line && after.first_line - before.last_line <= GAP
@@ -202,7 +202,7 @@ impl Group {
     }
 
     fn add(&mut self, candidate: Candidate) {
-        let Found { passage, words, .. } = candidate.found;
+        let FoundPassage { passage, words, .. } = candidate.found;
         let is_before = self.parts.first().is_some_and(|first| passage.first_line < first.first_line);
         self.parts.insert(if is_before { 0 } else { self.parts.len() }, passage);
         for word in words {

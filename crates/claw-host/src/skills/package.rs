@@ -137,14 +137,14 @@ pub(super) fn fingerprint(directory: &OwnedFd) -> Result<Digest, SkillError> {
 }
 
 /// A file found by the walk.
-struct Found<'a> {
+struct WalkedFile<'a> {
     parent: &'a OwnedFd,
     name: &'a OsStr,
     path: String,
     stat: Stat,
 }
 
-impl Found<'_> {
+impl WalkedFile<'_> {
     fn read(&self) -> Result<SkillFile, SkillError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(self.parent, self.name, flags, Mode::empty());
@@ -163,7 +163,7 @@ impl Found<'_> {
 
 fn walk(
     directory: &OwnedFd,
-    take: &mut dyn FnMut(&Found<'_>) -> Result<(), SkillError>,
+    take: &mut dyn FnMut(&WalkedFile<'_>) -> Result<(), SkillError>,
 ) -> Result<(), SkillError> {
     let mut count = 0;
     walk_below(directory, "", DEEPEST, &mut |found| {
@@ -179,7 +179,7 @@ fn walk_below(
     directory: &OwnedFd,
     prefix: &str,
     depth: usize,
-    take: &mut dyn FnMut(&Found<'_>) -> Result<(), SkillError>,
+    take: &mut dyn FnMut(&WalkedFile<'_>) -> Result<(), SkillError>,
 ) -> Result<(), SkillError> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(directory).map_err(|error| unreadable(prefix, error))? {
@@ -217,7 +217,7 @@ fn walk_below(
             continue;
         }
         check_file(&path, &stat)?;
-        take(&Found { parent: directory, name: OsStr::new(&name), path, stat })?;
+        take(&WalkedFile { parent: directory, name: OsStr::new(&name), path, stat })?;
     }
     Ok(())
 }

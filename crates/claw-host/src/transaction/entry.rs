@@ -266,7 +266,8 @@ fn digest(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Digest> {
 
 /// Returns whether two files or links hold the same bytes.
 pub(super) fn same_bytes(
-    (one, other): (BorrowedFd<'_>, BorrowedFd<'_>),
+    one: BorrowedFd<'_>,
+    other: BorrowedFd<'_>,
     name: &OsStr,
     kind: Kind,
 ) -> io::Result<bool> {
@@ -296,4 +297,17 @@ fn fill(file: &mut std::fs::File, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+/// Reads at most `most` bytes of a file below a root; `None` if there is no file or it is longer.
+pub(super) fn read_file(root: &Path, path: &Path, most: u64) -> Option<Vec<u8>> {
+    let root = open_root(root).ok()?;
+    let (parent, name) = open_parent(root.as_fd(), path).ok()?;
+    let found = Entry::of(&find(parent.as_fd(), name).ok()??);
+    if found.kind != Kind::File || found.bytes > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    open_file(parent.as_fd(), name).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }

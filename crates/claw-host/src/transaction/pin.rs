@@ -59,9 +59,10 @@ fn state(raw: &Stat) -> (u64, Stamp) {
     (raw.st_ino, Entry::of(raw).changed)
 }
 
-/// Puts a program and the links that lead to it into the layer.
+/// Puts a program and the links that lead to it into the layer; `root` is the directory at `workspace`.
 pub(super) fn program(
-    sides: (BorrowedFd<'_>, BorrowedFd<'_>),
+    layer: BorrowedFd<'_>,
+    root: BorrowedFd<'_>,
     workspace: &Path,
     program: &JudgedProgram,
 ) -> io::Result<Vec<Pinned>> {
@@ -69,7 +70,8 @@ pub(super) fn program(
     let (links, real) = follow(&program.named)?;
     for (link, target) in links {
         let Ok(path) = link.strip_prefix(workspace) else { continue };
-        pinned.extend(put(sides, path, |layer, name| Ok(rustix::fs::symlinkat(&target, layer, name)?))?);
+        pinned
+            .extend(put(layer, root, path, |layer, name| Ok(rustix::fs::symlinkat(&target, layer, name)?))?);
     }
     let Some(expected) = program.identity.as_deref() else {
         // What was not there has to be missing still; then the command finds none, or makes it itself.
@@ -81,7 +83,7 @@ pub(super) fn program(
     // Links of the workspace may lead out of it; nobody writes through the layer there.
     let Ok(path) = real.strip_prefix(workspace).map(Path::to_owned) else { return Ok(pinned) };
     let mut source = File::open(&real)?;
-    pinned.extend(put(sides, &path, |layer, name| copy(&mut source, layer, name))?);
+    pinned.extend(put(layer, root, &path, |layer, name| copy(&mut source, layer, name))?);
     // Whoever wrote to it meanwhile has changed its time.
     match identity(&source.metadata()?) == expected {
         true => Ok(pinned),
@@ -91,12 +93,13 @@ pub(super) fn program(
 
 /// Puts one entry into the layer, unless one is there already.
 fn put(
-    sides: (BorrowedFd<'_>, BorrowedFd<'_>),
+    layer: BorrowedFd<'_>,
+    root: BorrowedFd<'_>,
     path: &Path,
     mut make: impl FnMut(BorrowedFd<'_>, &OsStr) -> io::Result<()>,
 ) -> io::Result<Option<Pinned>> {
     let mut made = None;
-    tree::place(sides, path, &mut |layer, name| {
+    tree::place(layer, root, path, &mut |layer, name| {
         if entry::find(layer, name)?.is_none() {
             make(layer, name)?;
             made = entry::find(layer, name)?.map(|raw| Pinned { path: path.to_owned(), state: state(&raw) });

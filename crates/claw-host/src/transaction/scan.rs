@@ -21,11 +21,11 @@ pub(super) struct Scan<'a> {
     pub(super) hidden: &'a [PathBuf],
     /// Copies that were there before the command; one that it left alone is no change.
     pub(super) pinned: &'a [Pinned],
-    pub(super) found: Found,
+    pub(super) found: ScannedChanges,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ScannedChanges {
     pub(super) operations: Vec<Operation>,
     pub(super) directories: Vec<Directory>,
     /// Changes that are not applied: of hidden paths, sockets, and directories that cannot be read.
@@ -113,7 +113,7 @@ impl Scan<'_> {
                     && (new.bytes, new.mode, new.modified) == (old.bytes, old.mode, old.modified);
                 // One too large to be compared counts as changed.
                 let alike = alike && new.bytes <= entry::MOST_HASHED;
-                if alike && kind != Kind::Other && entry::same_bytes((upper, lower), name, kind)? {
+                if alike && kind != Kind::Other && entry::same_bytes(upper, lower, name, kind)? {
                     return Ok(());
                 }
                 self.written((upper, lower), name, path, within.moved)

@@ -108,11 +108,7 @@ impl Roots<'_> {
 impl Names<'_> {
     /// Renames from one side to the other. A directory that its owner may not write is made writable for that
     /// moment.
-    fn rename(
-        &self,
-        (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
-        flags: RenameFlags,
-    ) -> rustix::io::Result<()> {
+    fn rename(&self, from: BorrowedFd<'_>, to: BorrowedFd<'_>, flags: RenameFlags) -> rustix::io::Result<()> {
         let rename = || rustix::fs::renameat_with(from, self.name, to, self.name, flags);
         match rename() {
             Err(Errno::ACCESS) => {}
@@ -134,7 +130,7 @@ impl Names<'_> {
             return Ok(if arrived { Swapped::Done } else { Swapped::Conflict });
         }
         let flags = RenameFlags::NOREPLACE;
-        match self.rename((self.stage, self.workspace), flags) {
+        match self.rename(self.stage, self.workspace, flags) {
             Ok(()) => Ok(Swapped::Done),
             Err(Errno::EXIST) => Ok(Swapped::Conflict),
             Err(error) => Err(error.into()),
@@ -157,14 +153,14 @@ impl Names<'_> {
             rustix::fs::unlinkat(self.stage, self.name, AtFlags::empty())?;
         }
         let flags = RenameFlags::NOREPLACE;
-        match self.rename((self.workspace, self.stage), flags) {
+        match self.rename(self.workspace, self.stage, flags) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(Swapped::Done),
             Err(error) => return Err(error.into()),
         }
         if expected.is_some_and(|expected| !is_at(self.stage, self.name, expected)) {
             // Somebody replaced it at the same moment: theirs goes back.
-            self.rename((self.stage, self.workspace), flags)?;
+            self.rename(self.stage, self.workspace, flags)?;
             return Ok(Swapped::Conflict);
         }
         Ok(Swapped::Done)
@@ -182,7 +178,7 @@ impl Names<'_> {
         }
         let swap = || {
             let flags = RenameFlags::EXCHANGE;
-            self.rename((self.stage, self.workspace), flags)
+            self.rename(self.stage, self.workspace, flags)
         };
         match swap() {
             Ok(()) => {}

@@ -67,7 +67,7 @@ pub(super) fn on_one_mount(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Re
 
 /// Hides `path` in a layer: a whiteout in copies of the directories that hold it. Does nothing if the
 /// workspace has a file on the way.
-pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &Path) -> io::Result<()> {
+pub(super) fn mask(layer: BorrowedFd<'_>, workspace: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let Some((first, rest)) = split(path) else { return Ok(()) };
     if rest.as_os_str().is_empty() {
         let whiteout = rustix::fs::mknodat(layer, first, FileType::CharacterDevice, Mode::empty(), 0);
@@ -79,7 +79,7 @@ pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &
     // Where a directory on the way is not there yet, that is what does not exist.
     let below = match entry::open_directory(workspace, first) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return mask((layer, workspace), Path::new(first));
+            return mask(layer, workspace, Path::new(first));
         }
         Err(_) => return Ok(()),
         Ok(below) => below,
@@ -89,14 +89,15 @@ pub(super) fn mask((layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>), path: &
         Err(error) => return Err(error.into()),
     }
     let Ok(copy) = entry::open_directory(layer, first) else { return Ok(()) };
-    mask((copy.as_fd(), below.as_fd()), rest)?;
+    mask(copy.as_fd(), below.as_fd(), rest)?;
     mirror(copy.as_fd(), below.as_fd())
 }
 
 /// Puts an entry at `path` of a layer, in copies of the directories that hold it in the workspace; none of them may
 /// be a link.
 pub(super) fn place(
-    (layer, workspace): (BorrowedFd<'_>, BorrowedFd<'_>),
+    layer: BorrowedFd<'_>,
+    workspace: BorrowedFd<'_>,
     path: &Path,
     put: &mut dyn FnMut(BorrowedFd<'_>, &OsStr) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -110,7 +111,7 @@ pub(super) fn place(
         Err(error) => return Err(error.into()),
     }
     let copy = entry::open_directory(layer, first)?;
-    place((copy.as_fd(), below.as_fd()), rest, put)?;
+    place(copy.as_fd(), below.as_fd(), rest, put)?;
     mirror(copy.as_fd(), below.as_fd())
 }
 

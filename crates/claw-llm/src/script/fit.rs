@@ -1,6 +1,6 @@
 //! Matches turns against a conversation, and captures the values that a turn may use.
 
-use claw_core::message::{Part, Told, is_mark};
+use claw_core::message::{Part, ToolResult, is_mark};
 use claw_core::port::{Choice, Question};
 use claw_core::store::Role;
 use claw_core::tool::Block;
@@ -23,7 +23,7 @@ pub(super) struct Conversation<'a> {
 /// A result as a script reads it.
 #[derive(Clone)]
 struct Heard<'a> {
-    told: &'a Told,
+    told: &'a ToolResult,
     text: String,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct When {
 }
 
 /// The captured values of a conversation that a turn may use.
-pub(super) struct Found<'a> {
+pub(super) struct Captured<'a> {
     said: &'a str,
     said_groups: Option<Captures<'a>>,
     result: &'a str,
@@ -90,7 +90,7 @@ pub(super) struct Found<'a> {
     all: &'a [Heard<'a>],
 }
 
-impl Found<'_> {
+impl Captured<'_> {
     pub(super) fn said(&self) -> &str {
         self.said
     }
@@ -124,7 +124,7 @@ fn group<'a>(captures: Option<&'a Captures<'_>>, name: &str) -> &'a str {
 
 impl When {
     /// Returns the captured values if the condition holds, apart from `time` and `first`.
-    pub(super) fn fits<'a>(&self, conversation: &'a Conversation<'_>) -> Option<Found<'a>> {
+    pub(super) fn fits<'a>(&self, conversation: &'a Conversation<'_>) -> Option<Captured<'a>> {
         let question = conversation.question;
         let said = conversation.said.as_str();
         let offers = |name: &String| question.tools.iter().any(|spec| spec.name.as_str() == name);
@@ -149,7 +149,7 @@ impl When {
         } else {
             (conversation.all.last().map_or("", |heard| heard.text.as_str()), None)
         };
-        Some(Found { said, said_groups, result, result_groups, all: &conversation.all })
+        Some(Captured { said, said_groups, result, result_groups, all: &conversation.all })
     }
 
     /// Returns whether the turn is played the `n`-th time that it fits.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fit::{Found, When};
+use super::fit::{Captured, When};
 
 /// A text with placeholders.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Template {
         Ok(Self(chunks))
     }
 
-    pub(super) fn fill(&self, found: &Found<'_>) -> String {
+    pub(super) fn fill(&self, found: &Captured<'_>) -> String {
         let texts = self.0.iter().map(|chunk| match chunk {
             Chunk::Words(words) => words,
             Chunk::Said => found.said(),
@@ -117,7 +117,7 @@ impl ArgsTemplate {
         Ok(Self::Json(Tree::of(toml::Value::Table(table), when)?))
     }
 
-    pub(super) fn fill(&self, found: &Found<'_>) -> String {
+    pub(super) fn fill(&self, found: &Captured<'_>) -> String {
         match self {
             Self::Text(template) => template.fill(found),
             Self::Json(tree) => tree.fill(found).to_string(),
@@ -144,7 +144,7 @@ impl Tree {
         })
     }
 
-    fn fill(&self, found: &Found<'_>) -> Value {
+    fn fill(&self, found: &Captured<'_>) -> Value {
         match self {
             Self::Plain(value) => value.clone(),
             Self::Text(template) => template.fill(found).into(),

@@ -1,5 +1,5 @@
 use claw_core::CallId;
-use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
 use claw_core::port::{Choice, Question};
 use claw_core::store::Role;
 use claw_core::tool::{Block, Spec};
@@ -21,7 +21,7 @@ pub(crate) fn called(tool: &str, result: &str, failed: bool) -> [Turn; 2] {
     let (call, model_id) = (CallId::new(), "c1".into());
     let args = Args::Json(json!({}));
     let wanted = Wanted { call, model_id, tool: tool.to_owned(), args, seal: None };
-    let told = Told {
+    let told = ToolResult {
         call,
         model_id: wanted.model_id.clone(),
         tool: tool.to_owned(),

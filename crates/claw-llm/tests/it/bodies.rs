@@ -1,7 +1,7 @@
 //! The request bodies of each provider, as snapshots.
 
 use claw_core::image::Image;
-use claw_core::message::{Args, Part, Seal, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, Seal, ToolResult, Turn, Wanted};
 use claw_core::port::{Choice, Prompt, Question};
 use claw_core::store::Role;
 use claw_core::tool::Block;
@@ -16,7 +16,7 @@ fn wanted(n: u8, tool: &str, args: Args, seal: Option<&str>) -> Part {
 }
 
 fn told(n: u8, tool: &str, content: Vec<Block>, failed: bool) -> Part {
-    Part::Result(Told {
+    Part::Result(ToolResult {
         call: call(n),
         model_id: "not-unique".into(),
         tool: tool.to_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use claw_core::message::{Part, Told, Turn};
+use claw_core::message::{Part, ToolResult, Turn};
 use claw_core::port::{Answer, Model, ModelError, Models as _, Piece, Question};
 use claw_core::store::Role;
 use claw_core::tool::{Block, Spec};
@@ -119,7 +119,7 @@ pub(crate) fn then(mut question: Question, answer: Answer, results: &[(&str, boo
     question.turns.push(Turn { role: Role::Assistant, parts: answer.parts });
     let told = calls.into_iter().zip(results).map(|(wanted, (text, failed))| {
         let content = vec![Block::Text { text: (*text).to_owned() }];
-        let told = Told {
+        let told = ToolResult {
             call: wanted.call,
             model_id: wanted.model_id,
             tool: wanted.tool,

@@ -29,6 +29,13 @@ const MOST_PAGES: usize = 100;
 /// The code of an error that names pages for a person to visit.
 const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
 
+/// A call of a tool, and the time that the server has for it.
+#[derive(Clone, Copy)]
+pub(crate) struct TimedCall<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) limit: Duration,
+}
+
 impl Live {
     /// The server as it introduced itself, without its tools.
     pub(crate) const fn report(&self) -> &ServerReport {
@@ -107,11 +114,11 @@ impl Live {
         server: &McpServer,
         tool: &str,
         args: JsonObject,
-        (call, limit): (&Call, Duration),
+        timed: TimedCall<'_>,
     ) -> Result<CallToolResult, ToolError> {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         for _ in 0..MOST_ROUNDS {
-            let required = match self.call_once(server, params.clone(), (call, limit)).await? {
+            let required = match self.call_once(server, params.clone(), timed).await? {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(required) => required,
                 _ => {
@@ -120,7 +127,7 @@ impl Live {
                 }
             };
             let requests = required.input_requests.unwrap_or_default();
-            let responses = answer_all(call, (server.name.as_str(), &self.watcher), requests).await?;
+            let responses = answer_all(timed.call, server.name.as_str(), &self.watcher, requests).await?;
             params.input_responses = (!responses.is_empty()).then_some(responses);
             params.request_state = required.request_state;
         }
@@ -133,7 +140,7 @@ impl Live {
         &self,
         server: &McpServer,
         params: CallToolRequestParams,
-        (call, limit): (&Call, Duration),
+        TimedCall { call, limit }: TimedCall<'_>,
     ) -> Result<ServerResult, McpError> {
         let name = || server.name.to_string();
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));

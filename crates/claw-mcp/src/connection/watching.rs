@@ -121,7 +121,7 @@ pub(super) async fn watch_over(
             () = relist.due() => match list(&peer).await {
                 Ok(tools) => {
                     relist.done();
-                    let now = super::live(target, peer.clone(), watcher.clone(), (tools, report.clone()));
+                    let now = super::live(target, peer.clone(), watcher.clone(), tools, report.clone());
                     ready(now.await);
                 }
                 Err(why) => break why,

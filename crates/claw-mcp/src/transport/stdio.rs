@@ -7,7 +7,7 @@ use claw_core::store::McpProgram;
 use claw_core::tool::{Argv, ToolError};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
-use crate::hub::Place;
+use crate::hub::ConnectionParts;
 
 /// The bytes of a program's standard error kept for messages.
 const KEPT_ERRORS: usize = 4 * 1024;
@@ -23,7 +23,7 @@ pub(crate) struct StdioChild {
 
 /// Starts a program with these variables.
 pub(crate) async fn start(
-    place: &Place,
+    place: &ConnectionParts,
     program: &McpProgram,
     env: Vec<(String, String)>,
     context: RunContext,

@@ -28,7 +28,7 @@ impl Default for WebApprovals {
 }
 
 /// Judges a fetch of `url` from `host`.
-pub(super) fn judge(config: &WebApprovals, (host, url): (&str, &str), sights: &[Sight]) -> Judgement {
+pub(super) fn judge(config: &WebApprovals, host: &str, url: &str, sights: &[Sight]) -> Judgement {
     let of_host = |sight: &&Sight| matches!(&sight.target, Target::Host { host: seen } if seen == host);
     let is_known = sights.iter().find(of_host).is_some_and(|sight| sight.identity.is_some());
     if is_known {
@@ -118,7 +118,7 @@ mod tests {
     #[track_caller]
     fn check(config: &WebApprovals, url: &str, known: bool, expected: &str) {
         let host = url.split('/').nth(2).unwrap();
-        let got = match judge(config, (host, url), &[sight(host, known)]) {
+        let got = match judge(config, host, url, &[sight(host, known)]) {
             Judgement::Allow => "allow".to_owned(),
             Judgement::Ask { reason } => format!("ask {reason}"),
             Judgement::Deny { reason, .. } => format!("deny {reason}"),

@@ -27,7 +27,8 @@ impl Abandoned {
     pub(super) fn watch(
         executor: &Executor,
         offer: &Offer,
-        (call, tool): (CallId, &Arc<Meta>),
+        call: CallId,
+        tool: &Arc<Meta>,
         cancel: &CancellationToken,
     ) -> Self {
         let (executor, offer) = (executor.clone(), offer.clone());

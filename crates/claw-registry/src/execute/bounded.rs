@@ -109,7 +109,8 @@ pub(super) type Caught = Result<Result<Output, ToolError>, Box<dyn Any + Send>>;
 /// moment to clean up; then it is dropped.
 pub(super) async fn bounded(
     work: impl Future<Output = Caught>,
-    (time, grace): (&TimeLimit, Duration),
+    time: &TimeLimit,
+    grace: Duration,
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
     let mut work = std::pin::pin!(work);

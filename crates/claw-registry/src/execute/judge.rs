@@ -82,7 +82,7 @@ impl Trip<'_> {
         let programs = self.programs(&plan).await?;
         let analysis = self.analyse(&plan, &programs);
         self.find_directories(&analysis, &place).await?;
-        let mut sights = self.look((&plan, &analysis), left, &place).await?;
+        let mut sights = self.look(&plan, &analysis, left, &place).await?;
         sights.extend(self.asked.iter().map(|root| Sight::outside(root.path.display().to_string())));
         let digest = Digest::of(&Identity {
             definition: self.built.definition(),
@@ -120,7 +120,7 @@ impl Trip<'_> {
 
     /// Applies the current rules to the commands of a plan.
     fn analyse(&self, plan: &Plan, programs: &Registered) -> Analysis {
-        let commands = self.executor.0.commands.load().of(self.offer.caller());
+        let commands = self.executor.0.commands.of(self.offer.caller());
         let (processes, owner) = (&self.executor.0.processes, guard::owner(self.offer.caller()));
         let typed = |input: &Input, rules: &Rules| processes.judge(&owner, input, rules);
         Analysis::of(plan, &commands.rules, commands.network, programs, typed)
@@ -149,7 +149,7 @@ impl Trip<'_> {
     /// applied, only a layer will do.
     pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
         let is_looked_at = || {
-            let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
+            let mode = self.executor.0.commands.of(self.offer.caller()).apply;
             let of_writing =
                 self.with_approvals(|rules| rules.of_effect(Effect::Write).map(|(rule, _)| rule));
             mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny))
@@ -223,7 +223,8 @@ impl Trip<'_> {
     /// Has the ports look at the targets of the plan, so that the approval covers what will really run.
     async fn look(
         &self,
-        (plan, analysis): (&Plan, &Analysis),
+        plan: &Plan,
+        analysis: &Analysis,
         effects: Effects,
         place: &CallPlace,
     ) -> Result<Vec<Sight>, Refusal> {

@@ -13,7 +13,8 @@ use crate::{Executor, Offer};
 
 /// The call's progress, and its end: text that the stream holds back is sent when the call is over.
 pub(super) fn scrubbed(
-    (executor, settings): (&Executor, bool),
+    executor: &Executor,
+    settings: bool,
     offer: &Offer,
     request: &Request,
     secrets: &Secrets,

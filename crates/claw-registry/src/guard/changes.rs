@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use claw_core::port::{
     Access, ApplyMode, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange,
-    PendingChanges, Ran, shown_path,
+    PendingChanges, shown_path,
 };
 use claw_core::store::{ChangeRecord, NewApproval};
 use claw_core::text;
@@ -47,6 +47,16 @@ pub(super) struct ChangeSite {
     tool: ToolName,
 }
 
+/// A command that ran on a layer.
+pub(super) struct RanCommand<'a> {
+    /// The exit code; `None` if a signal ended it.
+    pub(super) exit: Option<i32>,
+    /// The command as the undo journal names it.
+    pub(super) command: &'a str,
+    /// The changes are reported and not applied.
+    pub(super) dry_run: bool,
+}
+
 /// Changes that are not applied, and the text that a person reads about those that need approval.
 #[derive(Default)]
 struct Held {
@@ -70,17 +80,16 @@ impl ChangeSite {
         &self,
         grant: &Arc<Grant>,
         mut pending: Box<dyn PendingChanges>,
-        (ran, command): (&Ran, &str),
-        dry_run: bool,
+        RanCommand { exit, command, dry_run }: RanCommand<'_>,
     ) -> Result<CommandChanges, ToolError> {
-        let scrubber = self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets);
+        let scrubber = self.scrubber(grant);
         let mut changes = CommandChanges::default();
         (changes.lines, changes.diff) = compare(&*pending, &scrubber).await;
         let Held { changes: refused, asked } = self.check(grant, &*pending).await;
         changes.held = refused;
         if !dry_run {
-            let mode = self.executor.0.commands.load().of(self.offer.caller()).apply;
-            let failed = mode == ApplyMode::OnSuccess && ran.exit != Some(0);
+            let mode = self.executor.0.commands.of(self.offer.caller()).apply;
+            let failed = mode == ApplyMode::OnSuccess && exit != Some(0);
             let unasked = |why: &str, agreed: bool| match agreed {
                 true => None,
                 false => Some(format!("{why}, and nobody has agreed to it")),
@@ -92,13 +101,13 @@ impl ChangeSite {
                 let all: Vec<_> =
                     pending.list().iter().map(|change| (change.path.clone(), "changed")).collect();
                 let denied = !grant.writes && self.rule_of_writing(grant) == Some(EffectRule::Deny);
-                let agreed = !denied && self.let_pass(grant, &*pending, (&all, reason), &scrubber).await?;
+                let agreed = !denied && self.let_pass(grant, &*pending, &all, reason).await?;
                 if let Some(reason) = unasked(reason, agreed) {
                     self.hold_all(&*pending, &mut changes, &reason);
                 }
             } else if !asked.is_empty() {
                 let reason = "the command changed files that make other programs run something";
-                let agreed = self.let_pass(grant, &*pending, (&asked, reason), &scrubber).await?;
+                let agreed = self.let_pass(grant, &*pending, &asked, reason).await?;
                 for (path, why) in asked {
                     let held = unasked(why, agreed).map(|reason| HeldChange { path, reason });
                     changes.held.extend(held);
@@ -118,9 +127,12 @@ impl ChangeSite {
             return Ok(changes);
         }
         grant.live()?;
-        let held: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
-        self.apply(grant, &mut *pending, &mut changes, (command, &held)).await?;
+        self.apply(grant, &mut *pending, &mut changes, command).await?;
         Ok(changes)
+    }
+
+    fn scrubber(&self, grant: &Grant) -> CallScrubber {
+        self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets)
     }
 
     /// The reason why a person has to approve all changes; `None` if nobody has to.
@@ -157,7 +169,7 @@ impl ChangeSite {
         grant: &Grant,
         pending: &mut dyn PendingChanges,
         changes: &mut CommandChanges,
-        (command, held): (&str, &[PathBuf]),
+        command: &str,
     ) -> Result<(), ToolError> {
         let journal = self.executor.registry().world().undo.clone();
         let recorded = journal.filter(|_| !changes.applied.is_empty());
@@ -178,7 +190,8 @@ impl ChangeSite {
             journal.record_command(&change).await?;
             changes.undo = Some(change.id);
         }
-        match pending.apply(held).await {
+        let held: BTreeSet<PathBuf> = changes.held.iter().map(|held| held.path.clone()).collect();
+        match pending.apply(&held.into_iter().collect::<Vec<_>>()).await {
             Ok(conflicts) => {
                 changes
                     .applied
@@ -204,7 +217,7 @@ impl ChangeSite {
     /// Stores the list of changes for the ledger.
     fn note(&self, grant: &Grant, changes: &CommandChanges) {
         let Some(undo) = changes.undo else { return };
-        let scrubber = self.executor.scrubbers().for_call(&self.offer.caller().tenant, &grant.secrets);
+        let scrubber = self.scrubber(grant);
         let paths = changes.applied.iter().take(RECORDED);
         let record = ChangeRecord {
             undo,
@@ -254,13 +267,14 @@ impl ChangeSite {
         &self,
         grant: &Grant,
         pending: &dyn PendingChanges,
-        (asked, reason): (&[(PathBuf, &'static str)], &str),
-        scrubber: &CallScrubber,
+        asked: &[(PathBuf, &'static str)],
+        reason: &str,
     ) -> Result<bool, ToolError> {
         // A running call cannot be parked: unless somebody watches, the changes are held back.
         if matches!(grant.asking, Asking::Impossible | Asking::Unwatched) {
             return Ok(false);
         }
+        let scrubber = self.scrubber(grant);
         let mut lines = vec!["the command ran on a layer, and would change these files now:".to_owned()];
         let mut bound = Vec::new();
         for (path, why) in asked.iter().take(SHOWN_FILES) {
@@ -269,7 +283,7 @@ impl ChangeSite {
             let path = shown_path(path);
             lines.push(format!("{path}: {why}{}", change.map(described).unwrap_or_default()));
             let shown = diff(&path, before.as_deref(), after.as_deref(), DIFF_LINES);
-            lines.push(summary::block(&shown, scrubber));
+            lines.push(summary::block(&shown, &scrubber));
             bound.push((path, after.map(|bytes| Digest::of_bytes(&bytes))));
         }
         if asked.len() > SHOWN_FILES {

@@ -74,7 +74,7 @@ impl Inputs for OwnInputs {
             }
         };
         let waited =
-            approval::put_and_wait(&self.executor, &self.offer, asking, (&self.grant.cancel, &tell)).await;
+            approval::put_and_wait(&self.executor, &self.offer, asking, &self.grant.cancel, &tell).await;
         let row = waited.map_err(ToolError::internal)?;
         if self.grant.cancel.is_cancelled() {
             return Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled"));

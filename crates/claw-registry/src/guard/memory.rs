@@ -11,12 +11,7 @@ use super::{Grant, Site};
 
 pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Memory>> {
     let caller = site.caller();
-    let reader = MemoryReader {
-        tenant: caller.tenant.clone(),
-        agent: caller.agent.clone(),
-        user: caller.user.clone(),
-    };
-    let (trace, grant) = (caller.trace.clone(), site.grant());
+    let (reader, trace, grant) = (MemoryReader::of(caller), caller.trace.clone(), site.grant());
     Some(Arc::new(OwnMemory { host: site.world().memory.clone()?, reader, trace, grant }))
 }
 

@@ -13,7 +13,7 @@ use claw_core::port::{
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::changes::ChangeSite;
+use super::changes::{ChangeSite, RanCommand};
 use super::printed::{without_edges, without_escapes};
 use super::{Grant, Site};
 use crate::Executor;
@@ -134,8 +134,8 @@ impl GuardedShell {
     ) -> Result<Ran, ToolError> {
         let HostRan { mut ran, pending } = done?;
         if let Some(pending) = pending {
-            let site = &self.site;
-            ran.changes = Some(site.settle(&self.grant, pending, (&ran, shown), dry_run).await?);
+            let command = RanCommand { exit: ran.exit, command: shown, dry_run };
+            ran.changes = Some(self.site.settle(&self.grant, pending, command).await?);
         }
         Ok(ran)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::SessionKey;
-use claw_core::port::{Posted, Talk, TalkHost, TalkLine, TalkPage, Talks};
+use claw_core::port::{Posted, Talk, TalkHost, TalkLine, TalkLines, TalkPage, Talks};
 use claw_core::store::Circle;
 use claw_core::tool::{Ask, Caller, Effect, Effects, ErrorKind, Sight, Target, ToolError};
 
@@ -92,7 +92,7 @@ impl Talks for OwnTalks {
         self.grant.live()?;
         self.planned(session, false).await?;
         let circle = Circle::of(&self.caller);
-        self.host.history((&self.caller.tenant, &circle), session, before, limit).await
+        self.host.history(&self.caller.tenant, &circle, session, TalkLines { before, limit }).await
     }
 
     async fn send(&self, session: &SessionKey, text: &str) -> Result<Posted, ToolError> {

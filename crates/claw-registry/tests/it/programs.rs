@@ -114,7 +114,7 @@ impl Tool for Keep {
     }
 }
 
-struct Place {
+struct ProgramBench {
     executor: Executor,
     programs: Arc<FakePrograms>,
     shell: Arc<FakeShell>,
@@ -123,7 +123,7 @@ struct Place {
     heard: Arc<Recorder>,
 }
 
-impl Place {
+impl ProgramBench {
     async fn new(ask: AskMode, policy: serde_json::Value) -> Self {
         let processes = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
         let worker = Worker { node: NodeId::local(), boot: BootId::new() };
@@ -186,7 +186,7 @@ impl Place {
 
 #[tokio::test]
 async fn both_ways_lead_to_the_program_and_are_scrubbed() {
-    let place = Place::open().await;
+    let place = ProgramBench::open().await;
     assert_eq!(done(&place.login(&["gh", "pr"]).await), "the token is [REDACTED]\n");
     assert_eq!(done(&place.sh("gh pr").await), "the token is [REDACTED]\n");
     assert_eq!(place.programs.runs(), [["gh", "pr"], ["gh", "pr"]]);
@@ -197,7 +197,7 @@ async fn both_ways_lead_to_the_program_and_are_scrubbed() {
 
 #[tokio::test]
 async fn refuses_to_tell_the_value_while_it_runs() {
-    let place = Place::open().await;
+    let place = ProgramBench::open().await;
     let told = Arc::new(std::sync::Mutex::new(String::new()));
     let hears = Arc::clone(&told);
     let progress = Progress::to(move |text| hears.lock().unwrap().push_str(text));
@@ -212,7 +212,7 @@ async fn refuses_to_tell_the_value_while_it_runs() {
 
 #[tokio::test]
 async fn refuses_what_the_plan_did_not_name() {
-    let place = Place::open().await;
+    let place = ProgramBench::open().await;
     let reply = place.call("login", json!({ "words": ["gh", "pr"], "instead": ["gh", "auth"] })).await;
     assert!(reply.model_text().contains("is not in the plan"), "{}", reply.model_text());
     assert!(place.programs.runs().is_empty());
@@ -221,7 +221,7 @@ async fn refuses_what_the_plan_did_not_name() {
 #[tokio::test]
 async fn refuses_who_may_not_use_the_tool_for_it() {
     let denied = json!({ "tools": { "deny": ["login"] } });
-    let place = Place::new(AskMode::OnMiss, denied).await;
+    let place = ProgramBench::new(AskMode::OnMiss, denied).await;
     assert_eq!(refused(&place.login(&["gh"]).await).0, "authorise");
     assert_eq!(
         done(&place.sh("gh pr").await),
@@ -230,14 +230,14 @@ async fn refuses_who_may_not_use_the_tool_for_it() {
     );
     assert!(place.programs.runs().is_empty());
     // Allowed when the offer was made, but no longer.
-    let place = Place::open().await;
+    let place = ProgramBench::open().await;
     let offer = place.executor.offer(caller()).await;
     let policy: PolicyConfig = serde_json::from_value(json!({ "tools": { "deny": ["login"] } })).unwrap();
     place.executor.set_policy(Policy::compile(&policy).unwrap());
     let reply = place.executor.execute(&offer, Request::new("sh", json!({ "command": "gh pr" }))).await;
     assert_eq!(done(&reply), "plain\n");
     // Another agent, another tenant.
-    let place = Place::open().await;
+    let place = ProgramBench::open().await;
     for change in [
         |caller: &mut claw_core::tool::Caller| caller.agent = "other".parse().unwrap(),
         |caller: &mut claw_core::tool::Caller| caller.tenant = "other".parse().unwrap(),
@@ -253,7 +253,7 @@ async fn refuses_who_may_not_use_the_tool_for_it() {
 
 #[tokio::test]
 async fn refuses_a_program_that_changed_while_the_question_waited() {
-    let place = Place::new(AskMode::Always, json!({})).await;
+    let place = ProgramBench::new(AskMode::Always, json!({})).await;
     let answered = async |change: &dyn Fn()| {
         let mut changes = place.store.changes(Topic::Approvals);
         let row = loop {
@@ -282,7 +282,7 @@ async fn refuses_a_program_that_changed_while_the_question_waited() {
 
 /// Runs one script of a mixed plan; only that script decides whether it gets credentials.
 #[track_caller]
-fn check_mixed(place: &Place, reply: &Reply, script: &str, asks: &[&str]) {
+fn check_mixed(place: &ProgramBench, reply: &Reply, script: &str, asks: &[&str]) {
     let (printed, runs): (_, &[&[&str]]) = match script {
         "gh pr" => ("the token is [REDACTED]\n", &[&["gh", "pr"]]),
         _ => ("plain\n", &[]),
@@ -302,7 +302,7 @@ async fn refuses_credentials_of_another_script_in_a_plan_that_also_types() {
         ["gh pr", "opaque", "ls", "input"],
     ] {
         for script in ["gh pr", "ls"] {
-            let place = Place::new(AskMode::Always, json!({})).await;
+            let place = ProgramBench::new(AskMode::Always, json!({})).await;
             let (kept, _) = tokio::join!(place.call("keep", json!({})), place.approve());
             let args = json!({ "asks": asks, "run": script, "process": done(&kept) });
             let (reply, summary) = tokio::join!(place.call("mixed", args), place.approve());

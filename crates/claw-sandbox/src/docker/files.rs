@@ -9,12 +9,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::port::{
     Confinement, Expect, FilePlace, FsBridge, Hits, Root, RunContext, Scope, Search, Searched, Stat, Walk,
-    Walked, WorkspaceAccess,
+    Walked,
 };
 use claw_core::redact::Redactor;
-use claw_core::tool::{Caller, Effects, Progress, Secrets, Sight, Target, ToolError};
+use claw_core::tool::{Caller, Sight, Target, ToolError};
 use tokio::io::AsyncWriteExt as _;
-use tokio_util::sync::CancellationToken;
 
 use super::call::Heard;
 use super::mounts::WORKSPACE;
@@ -247,7 +246,7 @@ impl FsBridge for DockerFiles {
         let mut collected = Collected::new(search.limit);
         for (path, bytes) in done.fetched {
             let named = if path.is_empty() { search.within.path.clone() } else { path.clone() };
-            match bytes.map(|bytes| search_prepared((&named, &bytes), &prepared, &**redactor)) {
+            match bytes.map(|bytes| search_prepared(&named, &bytes, &prepared, &**redactor)) {
                 None => searched.failed += 1,
                 Some(None) => searched.binary += 1,
                 Some(Some(hits)) => {
@@ -265,23 +264,7 @@ impl FsBridge for DockerFiles {
 
 /// Returns the context of the container that commands without a network share.
 fn context(caller: &Caller) -> RunContext {
-    RunContext {
-        workspace: caller.workspace.clone(),
-        sandbox_key: caller.sandbox_key.clone(),
-        sandboxed: true,
-        effects: Effects::ALL,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        readable: Vec::new(),
-        granted: Vec::new(),
-        home: None,
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
+    RunContext::new(&caller.workspace, caller.sandbox_key.clone())
 }
 
 /// Returns the path inside the container for a path of the workspace.

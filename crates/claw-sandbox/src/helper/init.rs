@@ -87,9 +87,8 @@ impl<'a> Init<'a> {
         let Some(held) = &self.spec.confined else {
             return Ok(Rules { landlock: None, ports: None, seccomp: None, hands_over: false });
         };
-        let landlock = held
-            .landlock
-            .map(|version| landlock::rules(version, &held.reach, (&self.temporary, self.home())));
+        let landlock =
+            held.landlock.map(|version| landlock::rules(version, &held.reach, &self.temporary, self.home()));
         let landlock = landlock.transpose().during("make the rules about files")?;
         let closed = &held.reach.closed_ports;
         let ports = landlock::closing(closed).during(CLOSE_PORTS)?;

@@ -44,7 +44,8 @@ const fn known(version: u32) -> u64 {
 pub(crate) fn rules(
     version: u32,
     reach: &Reach,
-    (temporary, home): (&Path, Option<&Path>),
+    temporary: &Path,
+    home: Option<&Path>,
 ) -> io::Result<OwnedFd> {
     let known = known(version);
     let tcp = if reach.network == Network::None { TCP } else { 0 };

@@ -6,25 +6,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Allowed, Child, CommandHome, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start,
-    WorkspaceAccess,
+    Allowed, Child, FileChange, HostRan, Program, Ran, RunContext, ShellHost, Size, Start, WorkspaceAccess,
 };
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 use tokio::sync::OnceCell;
 
+use super::confine::writes;
 use super::pending::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::search_path::SearchPath;
-use super::{OutputLimits, child, environment, generated, scratch, sight};
-use crate::{
-    Confinement, Execute, Grant, HOME, Launcher, LayerName, Limits, Network, Reach, SandboxError,
-    WorkspaceLayer,
-};
-use claw_host::secret_files::secret_files;
+use super::{OutputLimits, child, environment, generated, sight};
+use crate::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer};
 use claw_host::transaction::Transactions;
-
-/// The directory in a data directory that holds workspaces.
-const WORKSPACES: &str = "workspaces";
 
 /// Names of directories that tools fill with generated files.
 pub const GENERATED: [&str; 6] = ["target", "node_modules", ".venv", "venv", "build", "dist"];
@@ -133,87 +126,9 @@ impl LocalShell {
         self.command(context, argv, &script.directory, &script.env).await
     }
 
-    /// The directories that commands of agents can write to, as they are inside of the sandbox.
-    pub(super) fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
-        let grants = self.options.grants.iter().filter(|grant| grant.write);
-        let grants = grants.map(|grant| grant.path.canonicalize().unwrap_or_else(|_| grant.path.clone()));
-        let given = context.paths.iter().chain(&context.granted).filter(|path| path.write);
-        let given = given.map(|path| path.path.canonicalize().unwrap_or_else(|_| path.path.clone()));
-        let temporary = sight::TEMPORARY.iter().map(PathBuf::from);
-        let home = self.options.homes.as_ref().filter(|_| context.home.is_some());
-        let homes = home.into_iter().flat_map(|homes| [PathBuf::from(HOME), homes.clone()]);
-        let own = std::iter::once(context.workspace.clone()).chain(homes);
-        own.chain(temporary).chain(grants).chain(given).collect()
-    }
-
     /// The options of every command.
     pub(crate) const fn options(&self) -> &ShellOptions {
         &self.options
-    }
-
-    /// The network that a command of this context has.
-    fn network(&self, context: &RunContext) -> Network {
-        match (context.effects.has(Effect::Network), context.network) {
-            (false, _) => Network::None,
-            (true, true) => Network::Host,
-            (true, false) => self.options.network,
-        }
-    }
-
-    pub(crate) async fn confinement(&self, context: &RunContext) -> Confinement {
-        let write = writes(context);
-        let grant = |grant: &Grant| Grant { path: grant.path.clone(), write: grant.write && write };
-        let given =
-            context.paths.iter().map(|path| Grant { path: path.path.clone(), write: path.write && write });
-        let reach = Reach {
-            workspace: context.workspace.clone(),
-            write,
-            layer: None,
-            temporary: self.temporary(context).await,
-            home: self.home(context).await,
-            grants: self
-                .options
-                .grants
-                .iter()
-                .map(grant)
-                .chain(given)
-                .chain(self.readable(context).await)
-                .chain(granted(context).await)
-                .collect(),
-            hidden: self.hidden(context).await,
-            network: self.network(context),
-            closed_ports: closed_ports(self.network(context)),
-            processes: true,
-            execute: Execute::Any,
-        };
-        Confinement { reach, required: self.options.required.clone() }
-    }
-
-    /// Returns the existing directories beside the workspace that a command can read.
-    async fn readable(&self, context: &RunContext) -> Vec<Grant> {
-        if context.readable.is_empty() {
-            return Vec::new();
-        }
-        let there = sight::existing(context.readable.clone()).await;
-        there.into_iter().map(|path| Grant { path, write: false }).collect()
-    }
-
-    /// The paths that a command never reaches. A data directory with the workspace in it is not shown as it is: nothing but
-    /// that workspace is.
-    async fn hidden(&self, context: &RunContext) -> Vec<PathBuf> {
-        let granted = |path: &Path| self.options.grants.iter().any(|grant| path.starts_with(&grant.path));
-        let shown = |path: &&PathBuf| {
-            let workspaces = path.join(WORKSPACES);
-            let inside = context.workspace.starts_with(&workspaces) && context.workspace != workspaces;
-            !inside || granted(path)
-        };
-        let mut hidden: Vec<PathBuf> = self.options.hidden.iter().filter(shown).cloned().collect();
-        // A missing path cannot be read; paths that must not be created either are in the options.
-        let is_granted = |path: &Path| context.granted.iter().any(|granted| path.starts_with(&granted.path));
-        let is_shown = |path: &&PathBuf| path.starts_with(&context.workspace) || is_granted(path);
-        let inside = context.hidden.iter().filter(is_shown).cloned();
-        hidden.extend(sight::existing(inside.chain(secrets(context).await).collect()).await);
-        hidden
     }
 
     /// Directories of the workspace that the command writes to directly.
@@ -226,34 +141,6 @@ impl LocalShell {
         found.await.unwrap_or_default()
     }
 
-    /// Returns the `/tmp` of the context's session. If it cannot be made, the command runs with one of its
-    /// own.
-    async fn temporary(&self, context: &RunContext) -> Option<PathBuf> {
-        let (root, key) = (self.options.temporary.clone()?, context.sandbox_key.clone());
-        let made = tokio::task::spawn_blocking(move || scratch::directory(&root, &key)).await;
-        match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
-            Ok(directory) => Some(directory),
-            Err(error) => {
-                tracing::warn!(%error, "the `/tmp` of a session cannot be made");
-                None
-            }
-        }
-    }
-
-    /// The home directory of the context's commands. Without it the workspace is their home.
-    async fn home(&self, context: &RunContext) -> Option<Grant> {
-        let (root, CommandHome { key, write }) = (self.options.homes.clone()?, context.home.clone()?);
-        let knows_user = self.options.knows_user;
-        let made = tokio::task::spawn_blocking(move || scratch::home(&root, &key, knows_user)).await;
-        match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
-            Ok(path) => Some(Grant { path, write: write && writes(context) }),
-            Err(error) => {
-                tracing::warn!(%error, "the home of commands cannot be made");
-                None
-            }
-        }
-    }
-
     /// Runs a command on a layer that is discarded, within this shell's timeout; returns the changes it would
     /// have made.
     pub async fn finish_discarding(
@@ -263,7 +150,7 @@ impl LocalShell {
     ) -> Result<(Finished, Vec<FileChange>), SandboxError> {
         let none = || SandboxError::NoLayer("there is no data directory".to_owned());
         let transactions = self.options.transactions.as_ref().ok_or_else(none)?;
-        let pending = Pending::create(transactions, context, (&self.options.hidden, Vec::new())).await;
+        let pending = Pending::create(transactions, context, &self.options.hidden, Vec::new()).await;
         let pending = pending.map_err(|error| SandboxError::NoLayer(error.to_string()))?;
         if let Some(confinement) = &mut command.confinement {
             let layer = pending.discarding(&confinement.reach).await;
@@ -321,7 +208,7 @@ impl LocalShell {
         let transactions = self.options.transactions.as_ref();
         let reads = context.sandboxed && !writes(context) && hides;
         if let Some(transactions) = transactions.filter(|_| reads)
-            && let Ok(mask) = Pending::create(transactions, context, (&self.options.hidden, Vec::new())).await
+            && let Ok(mask) = Pending::create(transactions, context, &self.options.hidden, Vec::new()).await
         {
             self.compare(context).await?;
             let mut masked = command.clone();
@@ -342,7 +229,8 @@ impl LocalShell {
         &self,
         context: &RunContext,
         command: Command,
-        (time, dry_run): (Option<Duration>, bool),
+        time: Option<Duration>,
+        dry_run: bool,
     ) -> Result<HostRan, ToolError> {
         let only = context.access == WorkspaceAccess::OnlyLayer;
         let asked = writes(context) && (only || context.access == WorkspaceAccess::Layer);
@@ -361,7 +249,7 @@ impl LocalShell {
         let direct = if dry_run || only { Vec::new() } else { self.generated(context, &command).await };
         let unlayered = match self.no_mounts().await {
             Some(reason) => Err(reason),
-            None => Pending::create(transactions, context, (&self.options.hidden, direct))
+            None => Pending::create(transactions, context, &self.options.hidden, direct)
                 .await
                 .map_err(|error| error.to_string()),
         };
@@ -469,15 +357,6 @@ impl LocalShell {
     }
 }
 
-/// The ports that a command with this network must not reach: those on which this program listens.
-pub(crate) fn closed_ports(network: Network) -> Vec<u16> {
-    match network {
-        // Nobody listens on a network of its own.
-        Network::None | Network::Loopback => Vec::new(),
-        Network::Host => claw_core::listeners::own_ports(),
-    }
-}
-
 #[async_trait]
 impl ShellHost for LocalShell {
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
@@ -515,12 +394,12 @@ impl ShellHost for LocalShell {
             (false, false) => Streams::Together,
         };
         let time = script.timeout_secs.map(|seconds| Duration::from_secs(seconds.into()));
-        self.ran_on_layer(context, command, (time, script.dry_run)).await
+        self.ran_on_layer(context, command, time, script.dry_run).await
     }
 
     async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError> {
         let command = self.command(context, argv.argv.clone(), &argv.directory, &argv.env).await;
-        self.ran_on_layer(context, command, (None, false)).await
+        self.ran_on_layer(context, command, None, false).await
     }
 
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
@@ -558,40 +437,6 @@ fn search(context: &RunContext) -> impl FnOnce() -> SearchPath + Send + 'static 
     }
 }
 
-/// Returns the existing directories that the deployment grants.
-async fn granted(context: &RunContext) -> Vec<Grant> {
-    let there = sight::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
-    let granted = context.granted.iter().filter(|granted| there.contains(&granted.path));
-    granted
-        .map(|granted| {
-            // Changes there cannot be taken back, so where changes are looked at first it can only be read.
-            let write = granted.write && writes(context) && context.access != WorkspaceAccess::OnlyLayer;
-            Grant { path: granted.path.clone(), write }
-        })
-        .collect()
-}
-
-/// Returns the files with secrets in those directories. A directory that cannot be searched is hidden as a
-/// whole.
-async fn secrets(context: &RunContext) -> Vec<PathBuf> {
-    if context.granted.is_empty() {
-        return Vec::new();
-    }
-    let (granted, workspace) = (context.granted.clone(), context.workspace.clone());
-    let all: Vec<PathBuf> = granted.iter().map(|granted| granted.path.clone()).collect();
-    let found = tokio::task::spawn_blocking(move || {
-        let of = |granted: &Allowed| match secret_files(&granted.path) {
-            Ok(files) => files.iter().filter(|file| !file.starts_with(&workspace)).cloned().collect(),
-            Err(error) => {
-                tracing::warn!(%error, path = %granted.path.display(), "a granted directory is not shown");
-                vec![granted.path.clone()]
-            }
-        };
-        granted.iter().flat_map(of).collect()
-    });
-    found.await.unwrap_or(all)
-}
-
 /// Returns the error for a dry run whose changes could not be discarded; the command is not run.
 pub(crate) fn no_dry_run(reason: &str) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, format!("a dry run is not possible: {reason}"))
@@ -603,11 +448,6 @@ fn no_layer(reason: &str) -> ToolError {
     let message = format!("changes of commands are to be held back here, and no layer can be made: {reason}");
     ToolError::new(ErrorKind::Unavailable, message)
         .try_instead("use the file tools; a person can set `shell.apply`")
-}
-
-/// Returns whether a command may change the workspace.
-fn writes(context: &RunContext) -> bool {
-    context.effects.has(Effect::Write) && context.access != WorkspaceAccess::ReadOnly
 }
 
 /// Returns the place where a command runs, for display.

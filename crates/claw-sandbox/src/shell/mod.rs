@@ -1,6 +1,7 @@
 //! Running commands: on the host, or in the kernel sandbox.
 
 mod child;
+mod confine;
 mod environment;
 mod generated;
 mod local;
@@ -13,9 +14,10 @@ mod search_path;
 mod sight;
 mod terminal;
 
+pub(crate) use confine::closed_ports;
 pub(crate) use environment::environment;
+pub(crate) use local::no_dry_run;
 pub use local::{GENERATED, LocalShell, ShellOptions};
-pub(crate) use local::{closed_ports, no_dry_run};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};

@@ -39,7 +39,8 @@ impl Pending {
     pub(super) async fn create(
         transactions: &Transactions,
         context: &RunContext,
-        (hidden, direct): (&[PathBuf], Vec<PathBuf>),
+        hidden: &[PathBuf],
+        direct: Vec<PathBuf>,
     ) -> io::Result<Self> {
         let (transactions, workspace) = (transactions.clone(), context.workspace.clone());
         let mut hidden: Vec<PathBuf> = hidden.iter().chain(&context.hidden).cloned().collect();

@@ -226,6 +226,12 @@ fn registered(
     Ok((path, identity))
 }
 
+/// The workspace of a call, and the directories that agents can write to.
+struct Surroundings<'a> {
+    workspace: &'a Path,
+    writable: &'a [PathBuf],
+}
+
 /// A program that is about to run, with its credentials.
 struct Opened {
     binary: String,
@@ -240,8 +246,9 @@ impl Opened {
     fn new(
         binary: String,
         run: &ProgramRun,
-        (workspace, writable): (&Path, &[PathBuf]),
-        (variables, harmless): (Vec<(String, String)>, Harmless),
+        Surroundings { workspace, writable }: Surroundings<'_>,
+        variables: Vec<(String, String)>,
+        harmless: Harmless,
     ) -> Result<Self, ToolError> {
         let helpers = &run.program.settings.helpers;
         let executables = executables::of(Path::new(&binary), helpers, writable)
@@ -365,8 +372,8 @@ impl ProgramHost for CredentialedPrograms {
         let writable = self.writable(context);
         let (secrets, opened) = on_thread(move || {
             let secrets = secrets_of(&variables, rules.open);
-            let places = (workspace.as_path(), writable.as_slice());
-            (secrets, Opened::new(file, &meant, places, (variables, rules.harmless)))
+            let places = Surroundings { workspace: &workspace, writable: &writable };
+            (secrets, Opened::new(file, &meant, places, variables, rules.harmless))
         })
         .await?;
         for secret in secrets {
@@ -379,7 +386,7 @@ impl ProgramHost for CredentialedPrograms {
         let context = RunContext { sights: Vec::new(), ..in_its_sandbox(context, run) };
         let command = self.command(&context, run, &opened).await;
         let time = Duration::from_secs(run.timeout_secs.into());
-        let ran = self.shell.ran_on_layer(&context, command, (Some(time), false)).await;
+        let ran = self.shell.ran_on_layer(&context, command, Some(time), false).await;
         // Nothing of it goes before the program has ended.
         drop(opened);
         ran

@@ -18,7 +18,7 @@ const HOME_KEPT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// Returns the `/tmp` of the sandbox of this name, below `root`, making it if missing. Removes those that
 /// were not used for long.
 pub(super) fn directory(root: &Path, sandbox: &str) -> io::Result<PathBuf> {
-    let (temporary, is_new) = lasting(root, (sandbox, "tmp"), KEPT)?;
+    let (temporary, is_new) = lasting(root, sandbox, "tmp", KEPT)?;
     if is_new {
         fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777))?;
     }
@@ -28,7 +28,7 @@ pub(super) fn directory(root: &Path, sandbox: &str) -> io::Result<PathBuf> {
 /// Returns the home directory of this key, below `root`, making it if missing. With `knows_user`, a new one
 /// tells git the name and address of this program's user. Removes those that were not used for long.
 pub(super) fn home(root: &Path, key: &str, knows_user: bool) -> io::Result<PathBuf> {
-    let (home, is_new) = lasting(root, (key, "home"), HOME_KEPT)?;
+    let (home, is_new) = lasting(root, key, "home", HOME_KEPT)?;
     if is_new && knows_user {
         let settings = ["name", "email"].into_iter().filter_map(|name| {
             let value = git_setting(&format!("user.{name}"))?;
@@ -53,7 +53,7 @@ fn git_setting(name: &str) -> Option<String> {
 }
 
 /// Returns the directory of this key and name, and whether it was just made.
-fn lasting(root: &Path, (key, name): (&str, &str), kept: Duration) -> io::Result<(PathBuf, bool)> {
+fn lasting(root: &Path, key: &str, name: &str, kept: Duration) -> io::Result<(PathBuf, bool)> {
     let digest = Digest::of_bytes(key.as_bytes()).to_string();
     let own = root.join(digest.trim_start_matches("sha256:"));
     let directory = own.join(name);

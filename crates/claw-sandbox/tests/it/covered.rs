@@ -10,6 +10,7 @@ use claw_host::transaction::Transactions;
 
 use super::kit::Kit;
 use super::transactions::Layered;
+use crate::sandboxes::Sandbox as _;
 
 /// A shell whose commands can read a directory beside the workspace.
 fn granting(path: &Path) -> Kit {

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::{RunContext, WorkspaceAccess};
-use claw_core::tool::{Effects, Progress, Secrets};
+use claw_core::port::{RunContext, ShellHost};
 use claw_sandbox::shell::{Finished, LocalShell, ShellOptions};
 use claw_sandbox::{Grant, Launcher};
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
+
+use crate::sandboxes::Sandbox;
 
 pub(crate) struct Kit {
     pub(crate) workspace: TempDir,
@@ -46,52 +46,41 @@ impl Kit {
         let command = shell.command(&self.context, argv, "", &[]).await;
         shell.finish(&self.context, command).await.unwrap()
     }
+}
 
-    pub(crate) async fn script(&self, text: &str) -> Finished {
+impl Sandbox for Kit {
+    fn host(&self) -> Arc<dyn ShellHost> {
+        Arc::new(self.shell())
+    }
+
+    fn workspace(&self) -> &Path {
+        self.workspace.path()
+    }
+
+    fn context(&self) -> &RunContext {
+        &self.context
+    }
+
+    fn context_mut(&mut self) -> &mut RunContext {
+        &mut self.context
+    }
+
+    fn options_mut(&mut self) -> &mut ShellOptions {
+        &mut self.options
+    }
+
+    async fn script(&self, text: &str) -> Finished {
         self.finish(&["/bin/sh", "-c", text]).await
     }
 
-    /// Runs an attack of this binary inside, with one argument.
-    pub(crate) async fn attack(&self, name: &str, word: &str) -> Finished {
+    async fn attack(&self, name: &str, word: &str) -> Finished {
         let exe = std::env::current_exe().unwrap();
         self.finish(&[exe.to_str().unwrap(), "attack", name, word]).await
-    }
-
-    /// An attack that must be refused, and how.
-    #[track_caller]
-    pub(crate) fn refuses<'a>(
-        &'a self,
-        name: &'a str,
-        word: &'a str,
-        errors: &'a [i32],
-    ) -> impl Future<Output = ()> + 'a {
-        let at = std::panic::Location::caller();
-        async move {
-            let finished = self.attack(name, word).await;
-            let expected = errors.iter().any(|error| finished.output == format!("refused {error}\n"));
-            assert!(expected, "{at}: {finished:?}");
-        }
     }
 }
 
 pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
-    RunContext {
-        workspace: workspace.canonicalize().unwrap(),
-        sandbox_key: "test".into(),
-        sandboxed,
-        effects: Effects::ALL,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        readable: Vec::new(),
-        granted: Vec::new(),
-        home: None,
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights: Vec::new(),
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
+    RunContext { sandboxed, ..RunContext::new(workspace.canonicalize().unwrap(), "test") }
 }
 
 /// Returns the processes that have this word among their arguments or in their environment.

@@ -1,13 +1,13 @@
 //! Nothing is left behind: no process, mount or control group, however a command or its program ended.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use claw_core::port::{Program, ShellHost as _, Size, Start};
 use claw_core::tool::{ErrorKind, Script};
 
 use crate::kit::{Kit, context, processes_with};
+use crate::sandboxes::{Sandbox as _, kill_owner};
 
 /// Returns a word that marks the processes of one test.
 fn word(name: &str) -> String {
@@ -148,18 +148,7 @@ pub(crate) fn own_if_asked() {
 async fn after_the_death_of_the_owning_program() {
     for place in ["sandbox", "host", "started"] {
         let (word, workspace) = (word(&format!("death-{place}")), tempfile::tempdir().unwrap());
-        let mut owner = Command::new(std::env::current_exe().unwrap())
-            .args(["own-a-command", place, &word])
-            .arg(workspace.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        assert!(!processes_with(&word).is_empty());
-        owner.kill().unwrap();
-        owner.wait().unwrap();
+        kill_owner(&["own-a-command", place, &word], &word, workspace.path());
         until_nothing_is_left(&word, workspace.path()).await;
     }
 }

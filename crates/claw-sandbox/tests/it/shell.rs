@@ -1,15 +1,12 @@
 //! Commands in ordinary use.
 
-use claw_core::port::{ShellHost as _, Stopped};
-use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
+use claw_core::port::ShellHost as _;
+use claw_core::tool::{Script, Target};
 
 use claw_sandbox::Grant;
 
 use crate::kit::Kit;
-
-fn script(text: &str) -> Script {
-    Script { text: text.to_owned(), directory: String::new(), ..Script::default() }
-}
+use crate::sandboxes::{self, script};
 
 #[tokio::test]
 async fn exit_code_and_signal_are_always_reported() {
@@ -53,15 +50,7 @@ async fn refuses_to_take_a_program_that_an_agent_can_swap_for_a_fixed_one() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     for kit in [Kit::new(), Kit::on_the_host()] {
-        let argv = Argv {
-            argv: vec!["no-such-program".into()],
-            directory: String::new(),
-            env: Vec::new(),
-            credentials: false,
-        };
-        let error = kit.shell().spawn(&kit.context, &argv).await.unwrap_err();
-        assert!(error.message.contains("no-such-program"), "{error:?}");
-        assert_eq!(error.kind, ErrorKind::Failed);
+        sandboxes::names_a_missing_program(&kit).await;
     }
 }
 
@@ -93,31 +82,12 @@ async fn input_streams_and_time_are_those_of_the_script() {
 
 #[tokio::test]
 async fn output_streams_while_it_runs() {
-    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let mut kit = Kit::new();
-    kit.context.progress = Progress::to(move |text| sender.send(text.to_owned()).unwrap());
-    let (shell, fifo) = (kit.shell(), kit.workspace.path().join("go"));
-    // It goes on only when what it said before was heard.
-    let waiting = script("mkfifo go; echo first; cat go; echo last");
-    let run = shell.run(&kit.context, &waiting);
-    let hear = async {
-        assert_eq!(heard.recv().await.unwrap(), "first\n");
-        tokio::task::spawn_blocking(move || std::fs::write(fifo, "")).await.unwrap().unwrap();
-    };
-    let (ran, ()) = tokio::join!(run, hear);
-    assert_eq!(ran.unwrap().output, "first\nlast\n");
+    sandboxes::streams_output_while_it_runs(Kit::new()).await;
 }
 
 #[tokio::test]
 async fn a_long_output_keeps_its_ends() {
-    let kit = Kit::new();
-    let ran = kit
-        .shell()
-        .run(&kit.context, &script("echo begin; head -c 3m /dev/zero | tr '\\0' x; echo end"))
-        .await;
-    let ran = ran.unwrap();
-    assert!(ran.output.starts_with("begin\nxxx") && ran.output.ends_with("xxxend\n"));
-    assert_eq!(ran.dropped, (3 << 20) + 10 - (1 << 20));
+    sandboxes::keeps_the_ends_of_a_long_output(&Kit::new()).await;
 }
 
 #[tokio::test]
@@ -125,25 +95,14 @@ async fn time_runs_out_for_the_whole_tree() {
     for mut kit in [Kit::new(), Kit::on_the_host()] {
         kit.options.sandbox_timeout = std::time::Duration::from_millis(200);
         kit.options.host_timeout = kit.options.sandbox_timeout;
-        // One ends when asked; the other must be killed.
-        let ran = kit.shell().run(&kit.context, &script("exec sleep 600")).await.unwrap();
-        assert_eq!((ran.signal, ran.stopped), (Some(15), Some(Stopped::Time)));
-        let stubborn =
-            script("trap '' TERM; (trap '' TERM; sleep 600; sleep 600) & wait; wait; sleep 600; sleep 600");
-        let ran = kit.shell().run(&kit.context, &stubborn).await.unwrap();
-        assert_eq!((ran.signal, ran.stopped), (Some(9), Some(Stopped::Time)));
+        sandboxes::runs_out_of_time(&kit).await;
     }
 }
 
 #[tokio::test]
 async fn stragglers_are_found_and_counted() {
     for kit in [Kit::new(), Kit::on_the_host()] {
-        let ran = kit
-            .shell()
-            .run(&kit.context, &script("setsid sleep 612 & (sleep 612 &) ; exit 3"))
-            .await
-            .unwrap();
-        assert_eq!((ran.exit, ran.stragglers), (Some(3), 2));
+        sandboxes::counts_stragglers(&kit).await;
     }
 }
 
@@ -155,11 +114,7 @@ async fn what_was_judged_must_still_be_there() {
     let target = Target::Program { name: "./tool".into(), directory: String::new() };
     let shell = kit.shell();
     kit.context.sights = shell.look(&kit.context, &[target, Target::Sandbox]).await.unwrap();
-    assert_eq!(shell.run(&kit.context, &script("sh ./tool")).await.unwrap().output, "judged\n");
-    std::fs::write(&program, "#!/bin/sh\necho swapped afterwards\n").unwrap();
-    let error = shell.run(&kit.context, &script("sh ./tool")).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Conflict);
-    assert!(error.message.contains("./tool"), "{error:?}");
+    sandboxes::refuses_a_swapped_tool(&kit).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::extent::{MAX_DEPTH, whole};
 use super::shape::{Shape, Types, WORK};
-use super::show::{Place, Shown};
+use super::show::{ArgumentPath, Shown};
 use super::whole::wants_integer;
 
 /// Repairs that are listed one by one; the rest are summarised.
@@ -22,7 +22,7 @@ pub(super) fn repair(schema: &Value, args: &mut Value, redact: Redact<'_>) -> Ve
     let mut repair = Repair {
         root: schema,
         redact,
-        place: Place::default(),
+        place: ArgumentPath::default(),
         depth: 0,
         work: WORK,
         notes: Vec::new(),
@@ -44,7 +44,7 @@ pub(super) fn repair(schema: &Value, args: &mut Value, redact: Redact<'_>) -> Ve
 struct Repair<'a> {
     root: &'a Value,
     redact: Redact<'a>,
-    place: Place,
+    place: ArgumentPath,
     depth: usize,
     /// Work that may still be spent. After that, nothing is repaired.
     work: usize,

@@ -15,9 +15,9 @@ const MAX_SHOWN: usize = 60;
 
 /// A position in the arguments, as people write it: `edits[0].old_text`.
 #[derive(Debug, Default)]
-pub(super) struct Place(String);
+pub(super) struct ArgumentPath(String);
 
-impl Place {
+impl ArgumentPath {
     /// Enters a field; returns the length to go back to.
     pub(super) fn enter_field(&mut self, name: &str) -> usize {
         let back = self.0.len();
@@ -73,8 +73,8 @@ impl<'a> Shown<'a> {
     }
 
     /// A position below, and its value.
-    pub(super) fn at(self, location: &Location) -> (Place, Self) {
-        let start = (Place::default(), self);
+    pub(super) fn at(self, location: &Location) -> (ArgumentPath, Self) {
+        let start = (ArgumentPath::default(), self);
         location.segments().fold(start, |(mut place, shown), segment| match segment {
             LocationSegment::Property(name) => {
                 let (field, name) = shown.field(&name);

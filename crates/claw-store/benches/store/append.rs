@@ -13,11 +13,11 @@ use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::database::{Server, sqlite_options, sqlite_store};
-use crate::measure::by_turns;
+use crate::measure::{Rounds, by_turns};
 use crate::{bare, fill};
 
 /// Turns, and appends in each.
-const ROUNDS: (usize, usize) = (20, 40);
+const ROUNDS: Rounds = Rounds { turns: 20, each: 40 };
 const TARGET: &str = "under 1.3";
 
 /// A message of about a hundred bytes and the job that answers it.
@@ -104,7 +104,7 @@ async fn sqlite_on(processors: &str) {
             async || {
                 let (message, job) = message(&session);
                 let (content, payload) = texts(&message, &job);
-                bare::sqlite_append(&mut bare, (&message, &content), (&job, &payload)).await;
+                bare::sqlite_append(&mut bare, &message, &content, &job, &payload).await;
             },
         );
         times.await.print(&name, "bare", TARGET);
@@ -115,7 +115,7 @@ async fn sqlite_on(processors: &str) {
                 let (message, job) = message(&session);
                 let (content, payload) = texts(&message, &job);
                 let mut bare = pool.acquire().await.unwrap();
-                bare::sqlite_append(&mut bare, (&message, &content), (&job, &payload)).await;
+                bare::sqlite_append(&mut bare, &message, &content, &job, &payload).await;
             },
         );
         times.await.print(&name, "bare in the driver's pool", TARGET);
@@ -123,7 +123,7 @@ async fn sqlite_on(processors: &str) {
         pool.close().await;
         store.disconnect().await;
     }
-    let messages = (2 * (ROUNDS.0 + 1) * ROUNDS.1) as f64;
+    let messages = (2 * (ROUNDS.turns + 1) * ROUNDS.each) as f64;
     let size = std::fs::metadata(directory.path().join("bare.db")).unwrap().len() as f64 / messages;
     println!("sqlite, file: a message of 100 bytes, its event and its job\t{size:.0}\tbytes");
 }
@@ -146,7 +146,7 @@ pub(crate) async fn postgres(server: &Server) {
         async || {
             let (message, job) = message(&session);
             let (content, payload) = texts(&message, &job);
-            bare::postgres_append(&mut bare, (&message, &content), (&job, &payload)).await;
+            bare::postgres_append(&mut bare, &message, &content, &job, &payload).await;
         },
     );
     times.await.print("postgres: append", "bare", TARGET);
@@ -157,7 +157,7 @@ pub(crate) async fn postgres(server: &Server) {
             let (message, job) = message(&session);
             let (content, payload) = texts(&message, &job);
             let mut bare = pool.acquire().await.unwrap();
-            bare::postgres_append(&mut bare, (&message, &content), (&job, &payload)).await;
+            bare::postgres_append(&mut bare, &message, &content, &job, &payload).await;
         },
     );
     times.await.print("postgres: append", "bare in the driver's pool", TARGET);

@@ -22,8 +22,10 @@ pub(crate) async fn sqlite_schema(from: &mut SqliteConnection, to: &mut SqliteCo
 
 pub(crate) async fn sqlite_append(
     connection: &mut SqliteConnection,
-    (message, content): (&NewMessage, &str),
-    (job, payload): (&NewJob, &str),
+    message: &NewMessage,
+    content: &str,
+    job: &NewJob,
+    payload: &str,
 ) {
     let (tenant, session) = (message.tenant.as_str(), message.session.as_str());
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.unwrap();
@@ -80,8 +82,10 @@ pub(crate) async fn sqlite_append(
 
 pub(crate) async fn postgres_append(
     connection: &mut PgConnection,
-    (message, content): (&NewMessage, &str),
-    (job, payload): (&NewJob, &str),
+    message: &NewMessage,
+    content: &str,
+    job: &NewJob,
+    payload: &str,
 ) {
     let (tenant, session) = (message.tenant.as_str(), message.session.as_str());
     let mut transaction = connection.begin().await.unwrap();

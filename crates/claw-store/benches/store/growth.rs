@@ -18,7 +18,7 @@ use crate::append::{append, session};
 use crate::claim::claim_of;
 use crate::database::{Server, sqlite_options, sqlite_store};
 use crate::fill;
-use crate::measure::{Random, by_turns, time};
+use crate::measure::{Random, Rounds, by_turns, time};
 
 const SIZES: [usize; 2] = [10_000, 1_000_000];
 /// Entries of the ledger in each.
@@ -108,23 +108,24 @@ async fn grow<S: Backend>(name: &str, [small, large]: [&S; 2]) {
     let mut small = Asker::new(small, SIZES[0]);
     let mut large = Asker::new(large, SIZES[1]);
     macro_rules! ask {
-        ($what:ident, $said:literal, $rounds:expr) => {
-            let times = by_turns($rounds, async || large.$what().await, async || small.$what().await).await;
+        ($what:ident, $said:literal, $each:expr) => {
+            let rounds = Rounds { turns: 10, each: $each };
+            let times = by_turns(rounds, async || large.$what().await, async || small.$what().await).await;
             times.print(&format!("{name}, 1,000,000 messages: {}", $said), "10,000", TARGET);
         };
     }
-    ask!(append_long, "append to the long conversation", (10, 30));
-    ask!(append_short, "append to a short one", (10, 30));
-    ask!(get, "get a job", (10, 200));
-    ask!(messages_long, "50 messages from anywhere in the long one", (10, 100));
-    ask!(messages_short, "the last 50 messages of a short one, as it comes", (10, 100));
+    ask!(append_long, "append to the long conversation", 30);
+    ask!(append_short, "append to a short one", 30);
+    ask!(get, "get a job", 200);
+    ask!(messages_long, "50 messages from anywhere in the long one", 100);
+    ask!(messages_short, "the last 50 messages of a short one, as it comes", 100);
     // The small store is in the database's memory by now; so is the large one when all was asked for once.
     large.every_short().await;
     small.every_short().await;
-    ask!(messages_short, "the last 50 messages of a short one", (10, 100));
-    ask!(events_long, "50 events from anywhere in the long one", (10, 100));
-    ask!(events_last, "the last events of the long one", (10, 100));
-    ask!(claim, "claim", (10, 30));
+    ask!(messages_short, "the last 50 messages of a short one", 100);
+    ask!(events_long, "50 events from anywhere in the long one", 100);
+    ask!(events_last, "the last events of the long one", 100);
+    ask!(claim, "claim", 30);
 
     let (mut few, mut many) = (f64::MAX, f64::MAX);
     for _ in 0..3 {

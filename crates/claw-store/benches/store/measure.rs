@@ -70,9 +70,16 @@ impl Pair {
     }
 }
 
-/// Lets two take turns, `each` runs at a time. Both begin with a turn that does not count.
+/// The size of a comparison: so many turns of each side, and so many runs in a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Rounds {
+    pub(crate) turns: usize,
+    pub(crate) each: usize,
+}
+
+/// Lets two take turns. Both begin with a turn that does not count.
 pub(crate) async fn by_turns(
-    (turns, each): (usize, usize),
+    Rounds { turns, each }: Rounds,
     mut ours: impl AsyncFnMut(),
     mut theirs: impl AsyncFnMut(),
 ) -> Pair {

@@ -106,7 +106,7 @@ async fn messages(store: &Arc<SqliteStore>, bare: &Arc<Mutex<SqliteConnection>>,
             async move {
                 let (message, job) = message(&session(caller));
                 let (content, payload) = texts(&message, &job);
-                bare::sqlite_append(&mut *bare.lock().await, (&message, &content), (&job, &payload)).await;
+                bare::sqlite_append(&mut *bare.lock().await, &message, &content, &job, &payload).await;
             }
         }
     };

@@ -35,8 +35,10 @@ async fn work(store: Arc<impl Queue>, mut changes: Receiver<u64>, had: Unbounded
 /// from the acknowledgement until it was woken.
 async fn measure<A: SessionLog, W: Queue + 'static>(
     name: &str,
-    (store, worker): (&A, &Arc<W>),
-    (runs, pause): (usize, u64),
+    store: &A,
+    worker: &Arc<W>,
+    runs: usize,
+    pause: u64,
 ) -> Times {
     let (send, mut had) = unbounded_channel();
     // Listened to from here on: the task may begin after the first message.
@@ -67,10 +69,10 @@ pub(crate) async fn sqlite() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let store = sqlite_store(&path).await;
-    measure("sqlite, one process", (&*store, &store), (300, 1)).await;
+    measure("sqlite, one process", &*store, &store, 300, 1).await;
     // A store of its own looks at the file as another process does.
     let other = sqlite_store(&path).await;
-    measure("sqlite, two on one file (promised: 250)", (&*store, &other), (150, 100)).await;
+    measure("sqlite, two on one file (promised: 250)", &*store, &other, 150, 100).await;
     other.disconnect().await;
     store.disconnect().await;
 }
@@ -78,8 +80,8 @@ pub(crate) async fn sqlite() {
 pub(crate) async fn postgres(server: &Server) {
     let database = server.database().await;
     let (one, two) = (database.store("one").await, database.store("two").await);
-    measure("postgres, one node", (&*one, &one), (300, 1)).await;
-    let ours = measure("postgres, node to node", (&*one, &two), (300, 1)).await;
+    measure("postgres, one node", &*one, &one, 300, 1).await;
+    let ours = measure("postgres, node to node", &*one, &two, 300, 1).await;
 
     let mut bare = database.connect().await;
     let pool = PgPoolOptions::new().max_connections(1).connect_with(database.options.clone()).await.unwrap();

@@ -80,7 +80,7 @@ pub async fn backup(
     let partial = Partial::beside(file)?;
     match place {
         StoreLocation::Memory => return Err(refused(BACK_UP, "a store in memory has no backup".to_owned())),
-        StoreLocation::File(path) => vacuum(path, partial.path(), (BACK_UP, tell)).await?,
+        StoreLocation::File(path) => vacuum(path, partial.path(), BACK_UP, tell).await?,
         StoreLocation::Postgres(_) => {
             let online = Options { online: true, restart: false };
             copy::copy(place, &StoreLocation::File(partial.path().to_owned()), online, tell).await?;
@@ -144,7 +144,7 @@ async fn restore_file(
     }
     file::make_directory(&target)?;
     let partial = Partial::beside(&target)?;
-    vacuum(file, partial.path(), (RESTORE, &mut *tell)).await?;
+    vacuum(file, partial.path(), RESTORE, &mut *tell).await?;
     tell(Progress::Checking);
     let chains = sound(file, inspect::file(partial.path()).await?)?;
     partial.sync()?;
@@ -172,7 +172,7 @@ fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreE
 
 /// Writes the content of a file, as it stands at one moment, to an empty file. Concurrent readers and writers
 /// are not blocked.
-async fn vacuum(path: &Path, into: &Path, (what, tell): (&'static str, Tell<'_>)) -> Result<(), StoreError> {
+async fn vacuum(path: &Path, into: &Path, what: &'static str, tell: Tell<'_>) -> Result<(), StoreError> {
     let name = into.to_str().ok_or_else(|| refused(what, format!("`{}` is no UTF-8", into.display())))?;
     let mut connection = async {
         let options = connect(&StoreOptions::default()).filename(path).create_if_missing(false);

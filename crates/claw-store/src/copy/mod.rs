@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use self::postgres::PostgresSide;
 pub(crate) use self::shape::put_there;
-use self::shape::{Kind, Part, Plan, Table, plan};
+use self::shape::{CountedTable, Kind, Part, Plan, Table, plan};
 use self::side::{Source, Target};
 use self::sqlite::SqliteSide;
 use self::state::{Header, Mark, Reached};
@@ -133,7 +133,8 @@ async fn run(
             Some(state) => row::json("the state of a copy", state)?,
         };
         let of = header.mark.tables.get(name).map_or(0, |(rows, _)| *rows);
-        let end = if start.done { start } else { transfer(source, target, (table, of), start, tell).await? };
+        let counted = CountedTable { table, of };
+        let end = if start.done { start } else { transfer(source, target, counted, start, tell).await? };
         replaced += end.replaced;
         tables.push(TableReport { table: name.to_owned(), rows: end.rows });
     }
@@ -145,7 +146,7 @@ async fn run(
     let mut verified = 0;
     for table in &plan.tables {
         let of = header.mark.tables.get(&table.source.name).map_or(0, |(rows, _)| *rows);
-        verified += verify::table(source, target, (table, of), tell).await?;
+        verified += verify::table(source, target, CountedTable { table, of }, tell).await?;
     }
     tell(Progress::Chains);
     let chains = chains(source, target).await?;
@@ -227,7 +228,7 @@ async fn mark(source: &mut dyn Source, plan: &Plan) -> Result<Mark, StoreError> 
 async fn transfer(
     source: &mut dyn Source,
     target: &mut dyn Target,
-    (table, of): (&Table, u64),
+    CountedTable { table, of }: CountedTable<'_>,
     mut reached: Reached,
     tell: Tell<'_>,
 ) -> Result<Reached, StoreError> {

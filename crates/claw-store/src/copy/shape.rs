@@ -144,6 +144,12 @@ pub(crate) struct Table {
     pub(crate) target: Part,
 }
 
+/// A table, and the number of rows that the source had when the copy began.
+pub(crate) struct CountedTable<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) of: u64,
+}
+
 /// The plan of a copy.
 pub(crate) struct Plan {
     /// The tables, each after those it references.

@@ -3,7 +3,7 @@
 use claw_core::store::StoreError;
 use futures_util::TryStreamExt as _;
 
-use super::shape::Table;
+use super::shape::CountedTable;
 use super::side::{Source, Target};
 use super::value::{Value, show};
 use super::{replace_nul, within};
@@ -17,7 +17,7 @@ const STEP: u64 = 1_000;
 pub(crate) async fn table(
     source: &mut dyn Source,
     target: &mut dyn Target,
-    (table, of): (&Table, u64),
+    CountedTable { table, of }: CountedTable<'_>,
     tell: Tell<'_>,
 ) -> Result<u64, StoreError> {
     let (name, loses_nul) = (table.source.name.as_str(), target.loses_nul());

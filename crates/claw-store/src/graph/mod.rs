@@ -56,6 +56,24 @@ pub(crate) struct Desk {
     pub(crate) at: i64,
 }
 
+/// The entities that a relation connects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) target: &'a str,
+}
+
+/// A mention of a fact, to be stored.
+#[derive(Debug)]
+pub(crate) struct NewMention<'a> {
+    /// The id of the entity or relation.
+    pub(crate) fact: &'a str,
+    pub(crate) is_relation: bool,
+    pub(crate) body: String,
+    /// The lines that state it; `None` for the whole document of the desk.
+    pub(crate) source: Option<&'a GraphSource>,
+}
+
 /// A mention from its row: path, lines and body, the extracting model and the document's run.
 pub(crate) type MentionRow = (String, i64, i64, String, Option<String>, Option<uuid::Uuid>);
 
@@ -185,7 +203,8 @@ fn document_key((tenant, agent, user, path): KeyRow) -> Result<DocumentKey, Stor
 /// Work from its row: the document's key, its version, tries and text.
 pub(crate) fn work(
     key: KeyRow,
-    (version, tries): (i64, i64),
+    version: i64,
+    tries: i64,
     text: Vec<u8>,
 ) -> Result<ExtractionWork, StoreError> {
     Ok(ExtractionWork {
@@ -199,7 +218,8 @@ pub(crate) fn work(
 /// A failure from its row.
 pub(crate) fn failure(
     key: KeyRow,
-    (tries, next): (i64, i64),
+    tries: i64,
+    next: i64,
     error: String,
 ) -> Result<ExtractionFailure, StoreError> {
     Ok(ExtractionFailure {

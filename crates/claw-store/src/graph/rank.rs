@@ -51,7 +51,8 @@ pub(crate) type Posting = (i64, String, String, i64, i64);
 pub(crate) fn best(
     postings: Vec<Posting>,
     counted: &[(String, u64)],
-    (entities, words): (u64, f64),
+    entities: u64,
+    words: f64,
     limit: usize,
 ) -> Vec<(i64, String)> {
     let weights: HashMap<&str, f64> = counted

@@ -77,12 +77,13 @@ macro_rules! graph_store {
                     }
                     // Two names of one thing are no relation.
                     if ends[0] != ends[1] {
-                        let ends = (ends[0], ends[1]);
+                        let [source, target] = &ends.map(|end| end.to_string());
+                        let ends = Ends { source, target };
                         keep_relation(&mut transaction, &desk, ends, &new.said, new.place.as_ref()).await?;
                         kept.relations += 1;
                     }
                 }
-                settle(&mut transaction, (&desk.tenant, owner), &before).await?;
+                settle(&mut transaction, &desk.tenant, owner, &before).await?;
                 transaction.commit().await.map_err($failed(WRITE))?;
                 Ok(kept)
             }
@@ -116,7 +117,7 @@ macro_rules! graph_store {
                         };
                         let owner = hold_owner(&mut transaction, &owner).await?;
                         let facts = unsay(&mut transaction, owner, &path).await?;
-                        settle(&mut transaction, (&tenant, owner), &facts).await?;
+                        settle(&mut transaction, &tenant, owner, &facts).await?;
                         swept += 1;
                     }
                     transaction.commit().await.map_err($failed(WRITE))?;
@@ -168,7 +169,7 @@ macro_rules! graph_store {
                         .await
                         .map_err($failed(READ))?;
                         facts.retain(|fact| seen.insert(fact.clone()));
-                        found.extend(load(&mut looking, (*owner, *whose), &facts, as_of).await?);
+                        found.extend(load(&mut looking, *owner, *whose, &facts, as_of).await?);
                     }
                 }
                 looking.commit().await.map_err($failed(READ))?;
@@ -178,8 +179,8 @@ macro_rules! graph_store {
             async fn walk_graph(&self, asked: &GraphWalk) -> Result<Walked, StoreError> {
                 let mut looking = self.$look(READ).await?;
                 let mut walked = Walked::default();
-                for owner in owners_of(&mut looking, &asked.reader).await? {
-                    walk(&mut looking, owner, asked, &mut walked).await?;
+                for (owner, whose) in owners_of(&mut looking, &asked.reader).await? {
+                    walk(&mut looking, owner, whose, asked, &mut walked).await?;
                 }
                 looking.commit().await.map_err($failed(READ))?;
                 Ok(walked)
@@ -233,8 +234,8 @@ macro_rules! graph_store {
                         .await
                         .map_err($failed(WRITE))?;
                 }
-                unite_relations(&mut transaction, (tenant, owner), &keep).await?;
-                settle_entity(&mut transaction, (tenant, owner), &keep).await?;
+                unite_relations(&mut transaction, tenant, owner, &keep).await?;
+                settle_entity(&mut transaction, tenant, owner, &keep).await?;
                 transaction.commit().await.map_err($failed(WRITE))
             }
 
@@ -266,19 +267,19 @@ macro_rules! graph_store {
             ) -> Result<Vec<EntityPair>, StoreError> {
                 let mut looking = self.$look(READ).await?;
                 let mut pairs = Vec::new();
-                for owner in owners_of(&mut looking, reader).await? {
+                for (owner, whose) in owners_of(&mut looking, reader).await? {
                     let rows: Vec<(String, String, f64)> = query_as(
                         "SELECT one, other, likeness FROM graph_pairs WHERE owner = $1 AND apart = $2
                          ORDER BY likeness DESC, one, other LIMIT $3",
                     )
-                    .bind(owner.0)
+                    .bind(owner)
                     .bind(false)
                     .bind(row::number(limit))
                     .fetch_all(&mut *looking)
                     .await
                     .map_err($failed(READ))?;
                     for (one, other, likeness) in rows {
-                        let mut both = load(&mut looking, owner, &[one, other], None).await?.into_iter();
+                        let mut both = load(&mut looking, owner, whose, &[one, other], None).await?.into_iter();
                         if let (Some(one), Some(other)) = (both.next(), both.next()) {
                             pairs.push(EntityPair { one, other, likeness });
                         }
@@ -309,7 +310,7 @@ macro_rules! graph_store {
                 transaction.commit().await.map_err($failed(WRITE))?;
                 rows.into_iter()
                     .map(|(tenant, agent, user, path, version, tries, text)| {
-                        work((tenant, agent, user, path), (version, tries), text)
+                        work((tenant, agent, user, path), version, tries, text)
                     })
                     .collect()
             }
@@ -382,7 +383,7 @@ macro_rules! graph_store {
                 .map_err($failed(READ))?;
                 looking.commit().await.map_err($failed(READ))?;
                 let failure = |(tenant, agent, user, path, tries, next, error)| {
-                    failure((tenant, agent, user, path), (tries, next), error)
+                    failure((tenant, agent, user, path), tries, next, error)
                 };
                 Ok(GraphState {
                     entities: row::count(entities)?,

@@ -58,12 +58,7 @@ macro_rules! graph_reading {
 
         /// Loads entities of an owner by their ids, in that order; entities that do not exist, or did not at
         /// `as_of`, are left out.
-        async fn load(
-            connection: &mut $connection,
-            (owner, whose): (i64, MemoryOwner),
-            ids: &[String],
-            as_of: Option<UnixMillis>,
-        ) -> Result<Vec<Entity>, StoreError> {
+        async fn load(connection: &mut $connection, owner: i64, whose: MemoryOwner, ids: &[String], as_of: Option<UnixMillis>) -> Result<Vec<Entity>, StoreError> {
             if ids.is_empty() {
                 return Ok(Vec::new());
             }
@@ -180,12 +175,12 @@ macro_rules! graph_reading {
                 .fetch_all(&mut *connection)
                 .await
                 .map_err($failed(READ))?;
-            let best = rank::best(postings, &telling, (entities, length), asked.limit);
+            let best = rank::best(postings, &telling, entities, length, asked.limit);
             let mut found: HashMap<EntityId, Entity> = HashMap::new();
             for (owner, whose) in owners {
                 let ids: Vec<String> =
                     best.iter().filter(|(of, _)| of == owner).map(|(_, id)| id.clone()).collect();
-                let loaded = load(connection, (*owner, *whose), &ids, asked.as_of).await?;
+                let loaded = load(connection, *owner, *whose, &ids, asked.as_of).await?;
                 found.extend(loaded.into_iter().map(|entity| (entity.id, entity)));
             }
             let id = |(_, id): &(i64, String)| row::word::<EntityId>("an entity's id", id);
@@ -194,14 +189,9 @@ macro_rules! graph_reading {
         }
 
         /// Walks from entities of one owner, and collects what it reaches.
-        async fn walk(
-            connection: &mut $connection,
-            (owner, whose): (i64, MemoryOwner),
-            asked: &GraphWalk,
-            walked: &mut Walked,
-        ) -> Result<(), StoreError> {
+        async fn walk(connection: &mut $connection, owner: i64, whose: MemoryOwner, asked: &GraphWalk, walked: &mut Walked) -> Result<(), StoreError> {
             let ids: Vec<String> = asked.from.iter().map(EntityId::to_string).collect();
-            let mut edge = load(connection, (owner, whose), &ids, asked.as_of).await?;
+            let mut edge = load(connection, owner, whose, &ids, asked.as_of).await?;
             let mut seen: HashSet<EntityId> = HashSet::new();
             let mut known: HashSet<RelationId> = HashSet::new();
             edge.retain(|entity| seen.insert(entity.id));
@@ -253,7 +243,7 @@ macro_rules! graph_reading {
                         relations.push(relation);
                     }
                 }
-                edge = load(connection, (owner, whose), &next, asked.as_of).await?;
+                edge = load(connection, owner, whose, &next, asked.as_of).await?;
             }
             // An end that was not there then, or is beyond the bounds, takes its relations along.
             let there: HashSet<EntityId> = walked.entities.iter().map(|entity| entity.id).collect();

@@ -45,8 +45,9 @@ macro_rules! graph_writing {
             let known = resolve(connection, desk, said).await?;
             let is_new = known.is_none();
             let id = known.unwrap_or_else(|| EntityId::new().to_string());
-            mention(connection, desk, (&id, false), (row::text(said)?, source)).await?;
-            settle_entity(connection, (&desk.tenant, desk.owner), &id).await?;
+            let body = row::text(said)?;
+            mention(connection, desk, NewMention { fact: &id, is_relation: false, body, source }).await?;
+            settle_entity(connection, &desk.tenant, desk.owner, &id).await?;
             Ok((row::word("an entity's id", &id)?, is_new))
         }
 
@@ -120,8 +121,9 @@ macro_rules! graph_writing {
                 let known: Known<EntityFacts> = row::json("an entity", &body)?;
                 let said =
                     EntityFacts { confidence: 0.0, ..EntityFacts::new(known.said.name, known.said.kind) };
-                mention(connection, desk, (&id.to_string(), false), (row::text(&said)?, None)).await?;
-                settle_entity(connection, (&desk.tenant, desk.owner), &id.to_string()).await?;
+                let (fact, body) = (&id.to_string(), row::text(&said)?);
+                mention(connection, desk, NewMention { fact, is_relation: false, body, source: None }).await?;
+                settle_entity(connection, &desk.tenant, desk.owner, &id.to_string()).await?;
             }
             Ok(id)
         }
@@ -130,18 +132,17 @@ macro_rules! graph_writing {
         async fn keep_relation(
             connection: &mut $connection,
             desk: &Desk,
-            (source, target): (EntityId, EntityId),
+            ends: Ends<'_>,
             said: &RelationFacts,
             place: Option<&GraphSource>,
         ) -> Result<(), StoreError> {
-            let (source, target) = (source.to_string(), target.to_string());
             let known: Vec<(String, String)> = query_as(
                 "SELECT id, body FROM graph_relations
                  WHERE owner = $1 AND source = $2 AND target = $3 AND kind = $4 ORDER BY id",
             )
             .bind(desk.owner)
-            .bind(&source)
-            .bind(&target)
+            .bind(ends.source)
+            .bind(ends.target)
             .bind(&said.kind)
             .fetch_all(&mut *connection)
             .await
@@ -154,16 +155,16 @@ macro_rules! graph_writing {
                 }
             }
             let id = id.unwrap_or_else(|| RelationId::new().to_string());
-            mention(connection, desk, (&id, true), (row::text(said)?, place)).await?;
-            settle_relation(connection, (&desk.tenant, desk.owner), &id, (&source, &target)).await
+            let body = row::text(said)?;
+            mention(connection, desk, NewMention { fact: &id, is_relation: true, body, source: place }).await?;
+            settle_relation(connection, &desk.tenant, desk.owner, &id, ends).await
         }
 
         /// Stores a mention of a fact, once.
         async fn mention(
             connection: &mut $connection,
             desk: &Desk,
-            (fact, is_relation): (&str, bool),
-            (body, source): (String, Option<&GraphSource>),
+            NewMention { fact, is_relation, body, source }: NewMention<'_>,
         ) -> Result<(), StoreError> {
             let (first, last) = source.map_or((0, 0), |source| (source.start_line, source.end_line));
             let path = source.map_or(desk.path.as_str(), |source| source.path.as_str());
@@ -211,11 +212,7 @@ macro_rules! graph_writing {
         }
 
         /// Recomputes an entity from its mentions; without any it is removed.
-        async fn settle_entity(
-            connection: &mut $connection,
-            (tenant, owner): (&str, i64),
-            id: &str,
-        ) -> Result<(), StoreError> {
+        async fn settle_entity(connection: &mut $connection, tenant: &str, owner: i64, id: &str) -> Result<(), StoreError> {
             let rows = mentions(connection, owner, id).await?;
             let before: Option<String> = query_scalar("SELECT body FROM graph_entities WHERE owner = $1 AND id = $2")
                 .bind(owner)
@@ -290,9 +287,10 @@ macro_rules! graph_writing {
         /// Recomputes a relation from its mentions; without any it is removed.
         async fn settle_relation(
             connection: &mut $connection,
-            (tenant, owner): (&str, i64),
+            tenant: &str,
+            owner: i64,
             id: &str,
-            (source, target): (&str, &str),
+            Ends { source, target }: Ends<'_>,
         ) -> Result<(), StoreError> {
             let rows = mentions(connection, owner, id).await?;
             let Some(known) = folded(&rows, RelationFacts::fold)? else {
@@ -365,14 +363,10 @@ macro_rules! graph_writing {
         }
 
         /// Recomputes facts from their remaining mentions.
-        async fn settle(
-            connection: &mut $connection,
-            (tenant, owner): (&str, i64),
-            facts: &BTreeSet<(bool, String)>,
-        ) -> Result<(), StoreError> {
+        async fn settle(connection: &mut $connection, tenant: &str, owner: i64, facts: &BTreeSet<(bool, String)>) -> Result<(), StoreError> {
             for (is_entity, id) in facts {
                 if *is_entity {
-                    settle_entity(connection, (tenant, owner), id).await?;
+                    settle_entity(connection, tenant, owner, id).await?;
                     continue;
                 }
                 let ends: Option<(String, String)> =
@@ -383,7 +377,8 @@ macro_rules! graph_writing {
                         .await
                         .map_err($failed(WRITE))?;
                 if let Some((source, target)) = ends {
-                    settle_relation(connection, (tenant, owner), id, (&source, &target)).await?;
+                    let ends = Ends { source: &source, target: &target };
+                    settle_relation(connection, tenant, owner, id, ends).await?;
                 }
             }
             Ok(())
@@ -405,11 +400,7 @@ macro_rules! graph_writing {
 
         /// Merges relations that became the same by a merge of entities, and removes those that lead back to
         /// their own entity.
-        async fn unite_relations(
-            connection: &mut $connection,
-            (tenant, owner): (&str, i64),
-            entity: &str,
-        ) -> Result<(), StoreError> {
+        async fn unite_relations(connection: &mut $connection, tenant: &str, owner: i64, entity: &str) -> Result<(), StoreError> {
             let rows: Vec<RelationRow> = query_as(
                 "SELECT id, source, target, body FROM graph_relations
                  WHERE owner = $1 AND (source = $2 OR target = $2) ORDER BY id",
@@ -443,10 +434,9 @@ macro_rules! graph_writing {
                     .execute(&mut *connection)
                     .await
                     .map_err($failed(WRITE))?;
-                for (id, ends) in [(Some(&relation.0), &relation), (into.as_ref(), &relation)] {
-                    if let Some(id) = id {
-                        settle_relation(connection, (tenant, owner), id, (&ends.1, &ends.2)).await?;
-                    }
+                for id in [Some(&relation.0), into.as_ref()].into_iter().flatten() {
+                    let ends = Ends { source: &relation.1, target: &relation.2 };
+                    settle_relation(connection, tenant, owner, id, ends).await?;
                 }
             }
             Ok(())

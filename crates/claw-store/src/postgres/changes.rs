@@ -41,8 +41,8 @@ impl Listener {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(options);
-        let heard = (Arc::clone(&bells), Arc::clone(&sessions));
-        let task = tokio::spawn(listen(pool.clone(), heard, streams)).abort_handle();
+        let listening = listen(pool.clone(), Arc::clone(&bells), Arc::clone(&sessions), streams);
+        let task = tokio::spawn(listening).abort_handle();
         Self { bells, sessions, pool, task }
     }
 
@@ -82,7 +82,7 @@ fn heard(bells: &Bells, sessions: &SessionBells, payload: &str) {
     }
 }
 
-async fn listen(pool: PgPool, (bells, sessions): (Arc<Bells>, Arc<SessionBells>), streams: Arc<Ours>) {
+async fn listen(pool: PgPool, bells: Arc<Bells>, sessions: Arc<SessionBells>, streams: Arc<Ours>) {
     loop {
         if let Err(error) = hear(&pool, &bells, &sessions, &streams).await {
             tracing::warn!(%error, "lost the connection that tells of changes; trying again");

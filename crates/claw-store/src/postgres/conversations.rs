@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Circle, Conversation, ConversationPage, Conversations, Message, NewJob, NewMessage, Party,
-    StoreError, Topic,
+    Accepted, Circle, Conversation, ConversationPage, Conversations, Fork, Message, NewJob, NewMessage,
+    Party, StoreError, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::{query, query_scalar};
@@ -102,7 +102,7 @@ impl Conversations for PostgresStore {
         before: u64,
         limit: usize,
     ) -> Result<Option<Vec<Message>>, StoreError> {
-        let mut asked = shared::said(tenant, circle, session, (before, limit));
+        let mut asked = shared::said(tenant, circle, session, before, limit);
         let rows: Vec<sessions::Row> =
             asked.build_query_as().fetch_all(&self.pool).await.map_err(failed(READ))?;
         if rows.is_empty() && self.conversation(tenant, circle, session).await?.is_none() {
@@ -114,7 +114,8 @@ impl Conversations for PostgresStore {
 
     async fn rename_conversation(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
         title: Option<&str>,
     ) -> Result<bool, StoreError> {
@@ -130,9 +131,10 @@ impl Conversations for PostgresStore {
 
     async fn fork_conversation(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
-        (to, at): (&SessionKey, UnixMillis),
+        Fork { to, at }: Fork<'_>,
     ) -> Result<bool, StoreError> {
         if self.conversation(tenant, circle, session).await?.is_none() {
             return Ok(false);
@@ -164,7 +166,8 @@ impl Conversations for PostgresStore {
 
     async fn remove_conversation(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
     ) -> Result<bool, StoreError> {
         if self.conversation(tenant, circle, session).await?.is_none() {

@@ -7,7 +7,7 @@ pub(super) use uuid::Uuid as Id;
 
 pub(super) use super::PostgresStore as Store;
 use super::connections::{Connections, Link, Transaction};
-pub(super) use super::failure::failed;
+pub(super) use super::failure::{failed, is_unreferenced};
 pub(super) use super::{get as column, uuid as stored_id, without_nul as free_text};
 
 /// A connection in a transaction.
@@ -28,6 +28,15 @@ macro_rules! locking {
 }
 
 pub(super) use locking;
+
+/// Sorts by the bytes of a column, regardless of the database's collation.
+macro_rules! by_bytes {
+    ($column:literal) => {
+        concat!($column, " COLLATE \"C\"")
+    };
+}
+
+pub(super) use by_bytes;
 
 /// The bytes of a stored id.
 pub(super) fn id_bytes(id: &Id) -> &[u8] {

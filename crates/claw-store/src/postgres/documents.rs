@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
-    StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery,
+    Shelf, StoreError, Topic,
 };
 use claw_core::{AgentId, TenantId, UserId};
 use sqlx::postgres::PgRow;
@@ -186,14 +186,14 @@ impl Documents for PostgresStore {
         Ok(true)
     }
 
-    async fn search_passages(&self, asked: &PassageQuery) -> Result<Vec<Found>, StoreError> {
+    async fn search_passages(&self, asked: &PassageQuery) -> Result<Vec<FoundPassage>, StoreError> {
         let written = words::asked_as_written(&asked.text);
         let words: Vec<String> = written.iter().map(|(word, _)| word.clone()).collect();
         if words.is_empty() || asked.limit == 0 {
             return Ok(Vec::new());
         }
         let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
-        let owners = owners(&mut connection, (&asked.tenant, &asked.agent, asked.user.as_ref())).await?;
+        let owners = owners(&mut connection, &asked.tenant, &asked.agent, asked.user.as_ref()).await?;
         let passages: u64 = owners.iter().map(|(_, passages)| passages).sum();
         if passages == 0 {
             return Ok(Vec::new());
@@ -364,7 +364,9 @@ async fn insert(
 /// Returns the owners whose documents are searched, each with its number of passages.
 pub(super) async fn owners(
     connection: &mut Link<'_>,
-    (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
+    tenant: &TenantId,
+    agent: &AgentId,
+    for_user: Option<&UserId>,
 ) -> Result<Vec<(i64, u64)>, StoreError> {
     let rows: Vec<(i64, i64)> = query_as(
         "SELECT id, passages FROM document_owners
@@ -466,7 +468,7 @@ fn card(row: &PgRow) -> Result<DocumentCard, StoreError> {
     })
 }
 
-pub(super) fn found(row: &PgRow, asked: &[(String, String)]) -> Result<Found, StoreError> {
+pub(super) fn found(row: &PgRow, asked: &[(String, String)]) -> Result<FoundPassage, StoreError> {
     let passage = Passage {
         first_line: row::count(get(row, "first_line")?)?,
         last_line: row::count(get(row, "last_line")?)?,
@@ -476,5 +478,5 @@ pub(super) fn found(row: &PgRow, asked: &[(String, String)]) -> Result<Found, St
     let key = key(row)?;
     let words = words::matched(asked, &document::indexed(&key.path, &passage));
     let version = row::count(get(row, "version")?)?;
-    Ok(Found { key, words, version, provenance: provenance(row)?, passage })
+    Ok(FoundPassage { key, words, version, provenance: provenance(row)?, passage })
 }

@@ -196,7 +196,7 @@ impl Memories for PostgresStore {
             return Ok(Vec::new());
         }
         let mut transaction = self.begin(SEARCH).await?;
-        let owners = owners(&mut transaction, (&query.tenant, &query.agent, query.user.as_ref())).await?;
+        let owners = owners(&mut transaction, &query.tenant, &query.agent, query.user.as_ref()).await?;
         let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
         let candidates = match self.pgvector.nearest(&mut transaction, &owners, query).await? {
             Some(nearest) => nearest,

@@ -4,6 +4,7 @@
 //! chain, a session's counters) and skipped if it does not (the queue); unique indexes have the last word.
 //! Times come from the caller: the server's clock is never used.
 
+#[path = "../sql/access.rs"]
 mod access;
 #[path = "../sql/agents.rs"]
 mod agents;

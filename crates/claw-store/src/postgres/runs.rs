@@ -36,9 +36,9 @@ impl Runs for PostgresStore {
         approvals::cancel_of_runs(&mut *transaction, tenant, &open).await?;
         let mut notes = Vec::new();
         for (run, session) in shared::endings(&tree) {
-            let (note, event) = shared::ending(tenant, (run, session), &cancel);
+            let (note, event) = shared::ending(tenant, run, session, &cancel);
             sessions::say(&mut transaction, &note, run).await?;
-            sessions::tell(&mut *transaction, (tenant, session), cancel.at, &event).await?;
+            sessions::tell(&mut *transaction, tenant, session, cancel.at, &event).await?;
             notes.push(note);
         }
         transaction.commit().await.map_err(failed(CANCEL))?;

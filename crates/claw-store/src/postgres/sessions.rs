@@ -77,7 +77,7 @@ impl SessionLog for PostgresStore {
     async fn summarise(
         &self,
         lease: &Lease,
-        (tenant, session): (&TenantId, &SessionKey),
+        Owner { tenant, session }: &Owner,
         summary: Summary,
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin(SUMMARISE).await?;
@@ -135,7 +135,7 @@ impl SessionLog for PostgresStore {
         let told = match event {
             Some(EndEvent { session, at, body }) => {
                 let owner = Owner { tenant: row::word("a run's tenant", &tenant)?, session };
-                tell(&mut *transaction, (&owner.tenant, &owner.session), at, &body).await?;
+                tell(&mut *transaction, &owner.tenant, &owner.session, at, &body).await?;
                 Some(owner)
             }
             None => None,
@@ -157,7 +157,7 @@ impl SessionLog for PostgresStore {
         at: UnixMillis,
         event: SessionEventBody,
     ) -> Result<u64, StoreError> {
-        let seq = tell(&self.pool, (tenant, session), at, &event).await?;
+        let seq = tell(&self.pool, tenant, session, at, &event).await?;
         self.listener.bells.ring(Topic::Sessions);
         self.listener.sessions.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
         Ok(seq)
@@ -332,7 +332,8 @@ async fn announce(
 /// Adds an event; returns its number.
 pub(super) async fn tell(
     executor: impl PgExecutor<'_>,
-    (tenant, session): (&TenantId, &SessionKey),
+    tenant: &TenantId,
+    session: &SessionKey,
     at: UnixMillis,
     event: &SessionEventBody,
 ) -> Result<u64, StoreError> {

@@ -31,16 +31,16 @@ const MOST_TEXT: usize = 1200;
 
 /// A message from one node to the others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Told {
+struct NodeMessage {
     /// The id of the sending program.
     from: Uuid,
     #[serde(flatten)]
-    what: What,
+    what: StreamMessage,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "lowercase")]
-enum What {
+enum StreamMessage {
     /// A piece of a message or of a call's output.
     Piece {
         tenant: TenantId,
@@ -62,7 +62,7 @@ enum What {
 /// An order to the sending task.
 #[derive(Debug)]
 enum Task {
-    Tell(What),
+    Tell(StreamMessage),
     /// Sends all open streams of this node.
     TellAll,
 }
@@ -106,24 +106,26 @@ impl Drop for Wire {
 impl Ours {
     /// Asks for all streams again, because this node begins to listen and may have missed something.
     pub(super) fn joined(&self) {
-        self.push(Task::Tell(What::Again));
+        self.push(Task::Tell(StreamMessage::Again));
     }
 
     pub(super) fn heard(&self, payload: &str) {
-        let told = match serde_json::from_str::<Told>(payload) {
+        let told = match serde_json::from_str::<NodeMessage>(payload) {
             Ok(told) if told.from == self.from => return,
             Ok(told) => told,
             // From a newer node, perhaps.
             Err(error) => return tracing::debug!(%error, "a piece of a message that does not read"),
         };
         match told.what {
-            What::Piece { tenant, session, delta } => {
+            StreamMessage::Piece { tenant, session, delta } => {
                 if !self.hub.hear(&Owner { tenant, session }, delta) {
-                    self.push(Task::Tell(What::Again));
+                    self.push(Task::Tell(StreamMessage::Again));
                 }
             }
-            What::Said { tenant, session, source } => self.hub.said(&Owner { tenant, session }, source),
-            What::Again => self.push(Task::TellAll),
+            StreamMessage::Said { tenant, session, source } => {
+                self.hub.said(&Owner { tenant, session }, source)
+            }
+            StreamMessage::Again => self.push(Task::TellAll),
         }
     }
 
@@ -153,7 +155,7 @@ async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) 
         let mut batch = gather(batch);
         if all {
             let own = ours.hub.own().into_iter();
-            batch.extend(own.map(|(Owner { tenant, session }, delta)| What::Piece {
+            batch.extend(own.map(|(Owner { tenant, session }, delta)| StreamMessage::Piece {
                 tenant,
                 session,
                 delta,
@@ -167,12 +169,12 @@ async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) 
 }
 
 /// Puts pieces that follow each other together.
-fn gather(batch: Vec<What>) -> Vec<What> {
-    let mut gathered: Vec<What> = Vec::with_capacity(batch.len());
+fn gather(batch: Vec<StreamMessage>) -> Vec<StreamMessage> {
+    let mut gathered: Vec<StreamMessage> = Vec::with_capacity(batch.len());
     for what in batch {
-        if let What::Piece { tenant, session, delta } = &what {
+        if let StreamMessage::Piece { tenant, session, delta } = &what {
             let before = gathered.iter_mut().rev().find_map(|before| match before {
-                What::Piece { tenant: t, session: s, delta: d }
+                StreamMessage::Piece { tenant: t, session: s, delta: d }
                     if (&*t, &*s, d.source, d.voice) == (tenant, session, delta.source, delta.voice) =>
                 {
                     Some(d)
@@ -191,10 +193,10 @@ fn gather(batch: Vec<What>) -> Vec<What> {
     gathered
 }
 
-async fn send(pool: &PgPool, ours: &Ours, batch: &[What]) -> Result<(), sqlx::Error> {
+async fn send(pool: &PgPool, ours: &Ours, batch: &[StreamMessage]) -> Result<(), sqlx::Error> {
     let mut payloads = Vec::new();
     for what in batch.iter().flat_map(split) {
-        let told = Told { from: ours.from, what };
+        let told = NodeMessage { from: ours.from, what };
         // These types always serialise; what would not is left out.
         payloads.extend(serde_json::to_string(&told).ok());
     }
@@ -206,8 +208,8 @@ async fn send(pool: &PgPool, ours: &Ours, batch: &[What]) -> Result<(), sqlx::Er
 }
 
 /// Cuts a piece so that each part fits a notification.
-fn split(what: &What) -> Vec<What> {
-    let What::Piece { tenant, session, delta } = what else { return vec![what.clone()] };
+fn split(what: &StreamMessage) -> Vec<StreamMessage> {
+    let StreamMessage::Piece { tenant, session, delta } = what else { return vec![what.clone()] };
     let mut parts = Vec::new();
     let mut rest = delta.text.as_str();
     let mut offset = delta.offset;
@@ -218,7 +220,7 @@ fn split(what: &What) -> Vec<What> {
         }
         let (text, more) = rest.split_at(most);
         let delta = Delta { offset, text: text.to_owned(), ..*delta };
-        parts.push(What::Piece { tenant: tenant.clone(), session: session.clone(), delta });
+        parts.push(StreamMessage::Piece { tenant: tenant.clone(), session: session.clone(), delta });
         offset += text.len() as u64;
         rest = more;
     }
@@ -235,13 +237,13 @@ impl Streams for PostgresStore {
         }
         let delta = Delta { source, voice, offset, text: text.to_owned() };
         let Owner { tenant, session } = within.clone();
-        ours.push(Task::Tell(What::Piece { tenant, session, delta }));
+        ours.push(Task::Tell(StreamMessage::Piece { tenant, session, delta }));
     }
 
     fn said(&self, within: &Owner, source: Source) {
         self.wire.ours.hub.said(within, source);
         let Owner { tenant, session } = within.clone();
-        self.wire.ours.push(Task::Tell(What::Said { tenant, session, source }));
+        self.wire.ours.push(Task::Tell(StreamMessage::Said { tenant, session, source }));
     }
 
     fn so_far(&self, within: &Owner) -> Vec<Delta> {

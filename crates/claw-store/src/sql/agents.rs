@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
-use claw_core::store::{Agent, AgentSetup, AgentStore, StoreError, Topic};
+use claw_core::store::{Agent, AgentStore, AgentWrite, StoreError, Topic};
 use claw_core::{AgentId, TenantId};
 use sqlx::{query_as, query_scalar};
 
@@ -48,9 +48,9 @@ impl AgentStore for Store {
 
     async fn put_agent(
         &self,
-        (tenant, id): (&TenantId, &AgentId),
-        setup: AgentSetup,
-        seen: Option<u64>,
+        tenant: &TenantId,
+        id: &AgentId,
+        AgentWrite { setup, seen }: AgentWrite,
         at: UnixMillis,
     ) -> Result<Agent, StoreError> {
         let mut transaction = self.write(WRITE).await?;

@@ -161,7 +161,7 @@ impl SkillStore for Store {
                 .await
                 .map_err(failed(WRITE))?;
         }
-        end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
+        end_uses(&mut transaction, tenant, name, |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.ring(Topic::Skills);
         self.stored_skill(tenant, name).await
@@ -209,7 +209,7 @@ impl SkillStore for Store {
                 .execute(&mut *transaction)
                 .await
                 .map_err(failed(WRITE))?;
-        end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
+        end_uses(&mut transaction, tenant, name, |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.ring(Topic::Skills);
         Ok(gone.rows_affected() > 0)
@@ -232,7 +232,7 @@ impl SkillStore for Store {
                 .map_err(failed(WRITE))?;
             gone = deleted.rows_affected();
         }
-        end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Store).await?;
+        end_uses(&mut transaction, tenant, name, |tier| tier == SkillTier::Store).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.ring(Topic::Skills);
         Ok(gone > 0)
@@ -276,7 +276,7 @@ impl SkillStore for Store {
             .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
-        end_uses(&mut transaction, (tenant, name), |tier| tier == SkillTier::Workspace).await?;
+        end_uses(&mut transaction, tenant, name, |tier| tier == SkillTier::Workspace).await?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.ring(Topic::Skills);
         Ok(gone.rows_affected())
@@ -417,7 +417,8 @@ fn check_version(name: &SkillName, version: Option<u64>, newest: i64) -> Result<
 /// Ends the uses of a skill that come from some tiers, in every session.
 async fn end_uses(
     transaction: &mut Connection,
-    (tenant, name): (&TenantId, &SkillName),
+    tenant: &TenantId,
+    name: &SkillName,
     ends: impl Fn(SkillTier) -> bool,
 ) -> Result<(), StoreError> {
     let rows: Vec<(String, String)> =

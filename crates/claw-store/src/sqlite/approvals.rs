@@ -273,7 +273,8 @@ pub(super) async fn cancel_of_run(
 /// expired.
 pub(super) async fn spend(
     connection: &mut SqliteConnection,
-    (id, digest): (ApprovalId, Digest),
+    id: ApprovalId,
+    digest: Digest,
     intent: &Record,
 ) -> Result<bool, StoreError> {
     let covers = |asked: &Approval| {

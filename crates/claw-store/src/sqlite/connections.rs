@@ -66,25 +66,26 @@ struct Idle {
 impl Connections {
     /// Creates connections whose commits SQLite syncs, or that need no sync.
     pub(super) fn new(connect: SqliteConnectOptions, most: u32, patience: Duration) -> Self {
-        Self::with(connect, (most, patience), Durable::BySqlite)
+        Self::with(connect, most, patience, Durable::BySqlite)
     }
 
     /// Creates a single writing connection, whose commits share the syncs of `log`.
     pub(super) fn writing(connect: SqliteConnectOptions, patience: Duration, log: Arc<Log>) -> Self {
-        Self::with(connect, (1, patience), Durable::ByLog(log))
+        Self::with(connect, 1, patience, Durable::ByLog(log))
     }
 
     /// Creates connections that read what `writer` writes. A row is returned once it is as durable as the
     /// writer's own.
     pub(super) fn reading(
         connect: SqliteConnectOptions,
-        (most, patience): (u32, Duration),
+        most: u32,
+        patience: Duration,
         writer: &Connections,
     ) -> Self {
-        Self::with(connect, (most, patience), Durable::By(writer.clone()))
+        Self::with(connect, most, patience, Durable::By(writer.clone()))
     }
 
-    fn with(connect: SqliteConnectOptions, (most, patience): (u32, Duration), durable: Durable) -> Self {
+    fn with(connect: SqliteConnectOptions, most: u32, patience: Duration, durable: Durable) -> Self {
         let most = most.max(1);
         let free = Semaphore::new(usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS));
         Self(Arc::new(Shared {

@@ -5,7 +5,7 @@ pub(super) use sqlx::sqlite::{SqliteConnection as Connection, SqliteRow as Row};
 
 pub(super) use super::SqliteStore as Store;
 use super::connections::Connections;
-pub(super) use super::error::{column, failed};
+pub(super) use super::error::{column, failed, is_unreferenced};
 
 /// An id as it is stored.
 pub(super) type Id = Vec<u8>;
@@ -24,6 +24,15 @@ macro_rules! locking {
 }
 
 pub(super) use locking;
+
+/// Sorts by the bytes of a column, as SQLite does.
+macro_rules! by_bytes {
+    ($column:literal) => {
+        $column
+    };
+}
+
+pub(super) use by_bytes;
 
 /// An id as it is stored, from its bytes.
 pub(super) fn stored_id(bytes: &[u8; 16]) -> Id {

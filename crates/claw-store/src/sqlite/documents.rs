@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
-    StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery,
+    Shelf, StoreError, Topic,
 };
 use claw_core::{AgentId, TenantId, UserId};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -180,7 +180,7 @@ impl Documents for SqliteStore {
         Ok(true)
     }
 
-    async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<Found>, StoreError> {
+    async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<FoundPassage>, StoreError> {
         let written = words::asked_as_written(&query.text);
         let asked: Vec<String> = written.iter().map(|(word, _)| word.clone()).collect();
         if asked.is_empty() || query.limit == 0 {
@@ -188,7 +188,7 @@ impl Documents for SqliteStore {
         }
         // One look at the file for all of it.
         let mut transaction = self.readers.begin("BEGIN").await.map_err(failed(SEARCH))?;
-        let owners = owners(&mut transaction, (&query.tenant, &query.agent, query.user.as_ref())).await?;
+        let owners = owners(&mut transaction, &query.tenant, &query.agent, query.user.as_ref()).await?;
         let passages = owners.iter().map(|(_, passages)| passages).sum();
         if passages == 0 {
             return Ok(Vec::new());
@@ -327,7 +327,9 @@ async fn insert(
 /// Returns the owners whose documents are searched, each with its number of passages.
 pub(super) async fn owners(
     connection: &mut SqliteConnection,
-    (tenant, agent, for_user): (&TenantId, &AgentId, Option<&UserId>),
+    tenant: &TenantId,
+    agent: &AgentId,
+    for_user: Option<&UserId>,
 ) -> Result<Vec<(i64, u64)>, StoreError> {
     let rows: Vec<(i64, i64)> = query_as(
         "SELECT id, passages FROM document_owners
@@ -418,7 +420,7 @@ fn card(row: &SqliteRow) -> Result<DocumentCard, StoreError> {
     })
 }
 
-pub(super) fn found(row: &SqliteRow, asked: &[(String, String)]) -> Result<Found, StoreError> {
+pub(super) fn found(row: &SqliteRow, asked: &[(String, String)]) -> Result<FoundPassage, StoreError> {
     let passage = Passage {
         first_line: row::count(column(row, "first_line")?)?,
         last_line: row::count(column(row, "last_line")?)?,
@@ -428,5 +430,5 @@ pub(super) fn found(row: &SqliteRow, asked: &[(String, String)]) -> Result<Found
     let key = key(row)?;
     let words = words::matched(asked, &document::indexed(&key.path, &passage));
     let version = row::count(column(row, "version")?)?;
-    Ok(Found { key, words, version, provenance: provenance(row)?, passage })
+    Ok(FoundPassage { key, words, version, provenance: provenance(row)?, passage })
 }

@@ -14,9 +14,9 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection, query, query_as, query_scalar
 
 use super::SqliteStore;
 use crate::graph::{
-    COMPARED, COUNTED, Desk, Known, MOST_PAIRS, MentionRow, READ, RelationRow, WRITE, checked, desk,
-    distrust, end, entity, failure, folded, graph_reading, graph_store, graph_writing, names, no_entity,
-    ordered, rank, relation, work,
+    COMPARED, COUNTED, Desk, Ends, Known, MOST_PAIRS, MentionRow, NewMention, READ, RelationRow, WRITE,
+    checked, desk, distrust, end, entity, failure, folded, graph_reading, graph_store, graph_writing, names,
+    no_entity, ordered, rank, relation, work,
 };
 use crate::{document, row, search, words};
 

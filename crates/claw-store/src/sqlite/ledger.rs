@@ -35,11 +35,11 @@ impl Ledger for SqliteStore {
             let outcome = fate(&mut transaction, &record.tenant, call).await?;
             return Err(StoreError::AlreadyBegun { call, outcome });
         }
-        if let Some(approval) = approval
-            && !spend(&mut transaction, approval, &record).await?
+        if let Some((id, digest)) = approval
+            && !spend(&mut transaction, id, digest, &record).await?
         {
             transaction.rollback().await.map_err(failed(WRITE))?;
-            return Err(wrong_state(&self.lapse(&record.tenant, approval.0, record.at).await?));
+            return Err(wrong_state(&self.lapse(&record.tenant, id, record.at).await?));
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         if approval.is_some() {

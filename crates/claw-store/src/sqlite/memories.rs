@@ -211,12 +211,12 @@ impl Memories for SqliteStore {
             return Ok(Vec::new());
         }
         let mut transaction = self.readers.begin("BEGIN").await.map_err(failed(SEARCH))?;
-        let owners = owners(&mut transaction, (&query.tenant, &query.agent, query.user.as_ref())).await?;
+        let owners = owners(&mut transaction, &query.tenant, &query.agent, query.user.as_ref()).await?;
         let mut candidates = Vec::new();
         for (owner, _) in owners {
             let held = self.held.of(owner, &query.model);
             let mut loaded = held.lock().await;
-            candidates.extend(loaded.candidates(&mut transaction, (owner, &query.model), query).await?);
+            candidates.extend(loaded.candidates(&mut transaction, owner, &query.model, query).await?);
         }
         let mut nearest = compared(&mut transaction, query, &candidates).await?;
         transaction.commit().await.map_err(failed(SEARCH))?;
@@ -295,7 +295,8 @@ impl Loaded {
     async fn candidates(
         &mut self,
         connection: &mut SqliteConnection,
-        (owner, model): (i64, &str),
+        owner: i64,
+        model: &str,
         query: &SimilarQuery,
     ) -> Result<Vec<i64>, StoreError> {
         let stands: i64 =
@@ -305,11 +306,11 @@ impl Loaded {
                 .fetch_one(&mut *connection)
                 .await
                 .map_err(failed(SEARCH))?;
-        self.read_on(connection, (owner, model)).await?;
+        self.read_on(connection, owner, model).await?;
         let gone = self.index.len().saturating_sub(usize::try_from(stands).unwrap_or(0));
         if gone > self.index.len() / 4 {
             *self = Self::default();
-            self.read_on(connection, (owner, model)).await?;
+            self.read_on(connection, owner, model).await?;
             return Ok(self.index.candidates(&query.vector, query.limit));
         }
         Ok(self.index.candidates(&query.vector, query.limit.saturating_add(gone)))
@@ -318,7 +319,8 @@ impl Loaded {
     async fn read_on(
         &mut self,
         connection: &mut SqliteConnection,
-        (owner, model): (i64, &str),
+        owner: i64,
+        model: &str,
     ) -> Result<(), StoreError> {
         let rows: Vec<(i64, Vec<u8>)> = query_as(
             "SELECT v.id, e.vector FROM passage_vectors AS v JOIN embeddings AS e ON e.id = v.embedding

@@ -4,6 +4,7 @@
 //! connections of their own and wait for no write, only for the sync of the rows they saw. Several processes
 //! may share the file.
 
+#[path = "../sql/access.rs"]
 mod access;
 #[path = "../sql/agents.rs"]
 mod agents;
@@ -135,8 +136,8 @@ impl SqliteStore {
         let writer = opened(writer, options).await.map_err(failed(OPEN))?;
         let (_, installation) = schema::prepare(&writer, options).await?;
         let connect = connect.pragma("query_only", "ON");
-        let readers = (options.readers, options.acquire_timeout);
-        let readers = Connections::reading(connect.clone(), readers, &writer);
+        let readers =
+            Connections::reading(connect.clone(), options.readers, options.acquire_timeout, &writer);
         let (bells, session_bells) = (Arc::<Bells>::default(), Arc::<SessionBells>::default());
         let tail = connections(connect, 1, options);
         let tail = Tail::follow(tail, Arc::clone(&bells), Arc::clone(&session_bells));

@@ -36,9 +36,9 @@ impl Runs for SqliteStore {
         }
         let mut notes = Vec::new();
         for (run, session) in shared::endings(&tree) {
-            let (note, event) = shared::ending(tenant, (run, session), &cancel);
+            let (note, event) = shared::ending(tenant, run, session, &cancel);
             sessions::say(&mut transaction, &note, run).await?;
-            sessions::tell(&mut *transaction, (tenant, session), cancel.at, &event).await?;
+            sessions::tell(&mut *transaction, tenant, session, cancel.at, &event).await?;
             notes.push(note);
         }
         let cancelled = shared::cancelled(&tree);

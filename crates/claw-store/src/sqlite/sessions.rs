@@ -69,7 +69,7 @@ impl SessionLog for SqliteStore {
     async fn summarise(
         &self,
         lease: &Lease,
-        (tenant, session): (&TenantId, &SessionKey),
+        Owner { tenant, session }: &Owner,
         summary: Summary,
     ) -> Result<(), StoreError> {
         let mut transaction = self.write(WRITE).await?;
@@ -117,7 +117,7 @@ impl SessionLog for SqliteStore {
         let told = match event {
             Some(EndEvent { session, at, body }) => {
                 let owner = Owner { tenant: row::word("a run's tenant", &tenant)?, session };
-                tell(&mut *transaction, (&owner.tenant, &owner.session), at, &body).await?;
+                tell(&mut *transaction, &owner.tenant, &owner.session, at, &body).await?;
                 Some(owner)
             }
             None => None,
@@ -139,7 +139,7 @@ impl SessionLog for SqliteStore {
         at: UnixMillis,
         event: SessionEventBody,
     ) -> Result<u64, StoreError> {
-        let seq = tell(&self.writer, (tenant, session), at, &event).await?;
+        let seq = tell(&self.writer, tenant, session, at, &event).await?;
         self.bells.ring(Topic::Sessions);
         self.session_bells.ring(&Owner { tenant: tenant.clone(), session: session.clone() });
         Ok(seq)
@@ -306,7 +306,7 @@ pub(super) async fn say(
     let Some(seq) = place.first() else { return Ok(None) };
     let seq = row::count(*seq)?;
     let event = row::message_event(message, seq, job);
-    tell(connection, (tenant, session), message.at, &event).await?;
+    tell(connection, tenant, session, message.at, &event).await?;
     Ok(Some(seq))
 }
 
@@ -358,7 +358,8 @@ async fn announce(
 /// Adds an event; returns its number.
 pub(super) async fn tell(
     executor: impl SqliteExecutor<'_>,
-    (tenant, session): (&TenantId, &SessionKey),
+    tenant: &TenantId,
+    session: &SessionKey,
     at: UnixMillis,
     event: &SessionEventBody,
 ) -> Result<u64, StoreError> {

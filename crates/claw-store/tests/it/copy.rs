@@ -7,7 +7,7 @@ use claw_core::port::{MemoryReader, UnixMillis};
 use claw_core::provenance::Provenance;
 use claw_core::store::{
     AccessStore as _, Claim, Conversations as _, DocumentKey, Documents, EmbeddingDone, EntityQuery, Failure,
-    Found, GraphStore, GraphWalk, Ledger as _, Memories, PassageQuery, Queue as _, SessionLog as _,
+    FoundPassage, GraphStore, GraphWalk, Ledger as _, Memories, PassageQuery, Queue as _, SessionLog as _,
     SimilarQuery, StoreError, TenantChange,
 };
 use claw_core::{CallId, InstallationId, NodeId, TenantId, UserId};
@@ -437,7 +437,7 @@ async fn a_copy_belongs_to_the_installation_of_its_source() {
 }
 
 /// Searches the documents as the user ann.
-async fn found(store: &impl Documents, text: &str) -> Vec<Found> {
+async fn found(store: &impl Documents, text: &str) -> Vec<FoundPassage> {
     let (tenant, user) = (TenantId::main(), Some(UserId::new("ann").unwrap()));
     let query = PassageQuery { tenant, agent: agent(), user, text: text.to_owned(), limit: 100 };
     let mut found = store.search_passages(&query).await.unwrap();
@@ -461,7 +461,7 @@ async fn index_all(store: &impl Documents) -> Vec<DocumentKey> {
 
 /// Asserts that a copied store finds nothing, has every document pending for indexing, and then finds what
 /// the source found.
-async fn check_documents(store: &impl Documents, before: &[Found], documents: &[DocumentKey]) {
+async fn check_documents(store: &impl Documents, before: &[FoundPassage], documents: &[DocumentKey]) {
     assert_eq!(found(store, "heron kingfishers").await, []);
     assert_eq!(index_all(store).await, documents);
     assert_eq!(found(store, "heron kingfishers").await, before);

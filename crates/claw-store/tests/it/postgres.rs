@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use claw_core::port::{Expect, Owner};
 use claw_core::store::{
-    AccessStore as _, AgentStore as _, ApiKey, Approvals as _, Changes as _, Claim, Delta, DocumentKey,
-    Documents as _, FileChange, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd, Processes as _,
-    Queue as _, Rules as _, RunEvent, SessionEventBody, SessionLog as _, Settings, SettingsStore as _, Shelf,
-    Source, StoreError, Streams as _, TenantChange, Topic, User, Voice, WorkspaceFiles as _,
+    AccessStore as _, AgentStore as _, AgentWrite, ApiKey, Approvals as _, Changes as _, Claim, Delta,
+    DocumentKey, Documents as _, FileChange, Layer, Ledger as _, NewJob, NewKey, Outcome, ProcessEnd,
+    Processes as _, Queue as _, Rules as _, RunEvent, SessionEventBody, SessionLog as _, Settings,
+    SettingsStore as _, Shelf, Source, StoreError, Streams as _, TenantChange, Topic, User, Voice,
+    WorkspaceFiles as _,
 };
 use claw_core::{AgentId, CallId, JobId, MessageId, NodeId, TenantId, ToolName};
 use claw_host::SystemClock;
@@ -376,7 +377,7 @@ async fn nodes_hear_of_access_agents_and_settings() {
     assert!(b.authenticate(&key.hash(), NOW).await.unwrap().is_some());
     // Told in order: what comes after the use is heard, and the use was not.
     let (main, id) = (TenantId::main(), AgentId::new("a").unwrap());
-    b.put_agent((&main, &id), agent_setup("a"), None, NOW).await.unwrap();
+    b.put_agent(&main, &id, AgentWrite { setup: agent_setup("a"), seen: None }, NOW).await.unwrap();
     woken(&mut agents, "an agent was added").await;
     assert!(!access.has_changed().unwrap(), "that a key is used is no change");
     b.revoke_key(&main, new.id, NOW).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Agent, AgentKind, AgentSetup, AgentStore, StoreError, Topic};
+use claw_core::store::{Agent, AgentKind, AgentSetup, AgentStore, AgentWrite, StoreError, Topic};
 use claw_core::{AgentId, TenantId};
 use serde_json::json;
 
@@ -42,7 +42,10 @@ async fn writes_and_lists(store: impl AgentStore) {
         updated: NOW,
     };
     assert_eq!((first, store.agent(&main, &id("a")).await.unwrap().as_ref()), (&expected, Some(&expected)));
-    let changed = store.put_agent((&main, &id("a")), agent_setup("b"), Some(1), later(1)).await.unwrap();
+    let changed = store
+        .put_agent(&main, &id("a"), AgentWrite { setup: agent_setup("b"), seen: Some(1) }, later(1))
+        .await
+        .unwrap();
     let expected = Agent { setup: agent_setup("b"), version: 2, updated: later(1), ..expected };
     assert_eq!((&changed, store.agent(&main, &id("a")).await.unwrap()), (&expected, Some(expected.clone())));
     store.remove_agent(&main, &id("a"), 2, later(2)).await.unwrap();
@@ -59,8 +62,15 @@ async fn keeps_all_that_an_agent_is(store: impl AgentStore) {
         policy: json!({ "allow": ["group:fs"], "deny": ["exec"], "n": [1.5, i64::MIN, u64::MAX, null] }),
         other_config: object(json!({ "": {}, "\0": "\0", "max_delegation_load": 5 })),
     };
-    let put =
-        store.put_agent((&TenantId::main(), &id("a")), setup.clone(), None, UnixMillis(-1)).await.unwrap();
+    let put = store
+        .put_agent(
+            &TenantId::main(),
+            &id("a"),
+            AgentWrite { setup: setup.clone(), seen: None },
+            UnixMillis(-1),
+        )
+        .await
+        .unwrap();
     assert_eq!((&put.setup, put.created), (&setup, UnixMillis(-1)));
     assert_eq!(store.agent(&TenantId::main(), &id("a")).await.unwrap(), Some(put.clone()));
     assert_eq!(store.agents(&TenantId::main()).await.unwrap(), [put]);
@@ -68,13 +78,16 @@ async fn keeps_all_that_an_agent_is(store: impl AgentStore) {
 
 async fn refuses_who_saw_another_version(store: impl AgentStore) {
     let (main, a) = (TenantId::main(), id("a"));
-    let put = async |seen| store.put_agent((&main, &a), agent_setup("late"), seen, later(5)).await;
+    let put = async |seen| {
+        store.put_agent(&main, &a, AgentWrite { setup: agent_setup("late"), seen }, later(5)).await
+    };
     for seen in [Some(0), Some(1), Some(u64::MAX)] {
         check_stale(put(seen).await, None);
     }
     check_stale(store.remove_agent(&main, &a, 1, NOW).await, None);
     add(&store, "a").await;
-    let now = store.put_agent((&main, &a), agent_setup("a"), Some(1), NOW).await.unwrap();
+    let now =
+        store.put_agent(&main, &a, AgentWrite { setup: agent_setup("a"), seen: Some(1) }, NOW).await.unwrap();
     for seen in [None, Some(0), Some(1), Some(3), Some(u64::MAX)] {
         check_stale(put(seen).await, Some(2));
     }
@@ -91,12 +104,23 @@ async fn never_lets_a_version_fall(store: impl AgentStore) {
     check_stale(store.remove_agent(&main, &a, 1, NOW).await, None);
     check_stale(store.remove_agent(&main, &a, 2, NOW).await, None);
     for seen in [1, 2] {
-        check_stale(store.put_agent((&main, &a), agent_setup("late"), Some(seen), NOW).await, None);
+        check_stale(
+            store
+                .put_agent(&main, &a, AgentWrite { setup: agent_setup("late"), seen: Some(seen) }, NOW)
+                .await,
+            None,
+        );
     }
-    let again = store.put_agent((&main, &a), agent_setup("again"), None, later(2)).await.unwrap();
+    let again = store
+        .put_agent(&main, &a, AgentWrite { setup: agent_setup("again"), seen: None }, later(2))
+        .await
+        .unwrap();
     assert_eq!((again.version, again.created, again.updated), (3, later(2), later(2)));
     assert_eq!(store.agent(&main, &a).await.unwrap(), Some(again));
-    check_stale(store.put_agent((&main, &a), agent_setup("late"), Some(1), NOW).await, Some(3));
+    check_stale(
+        store.put_agent(&main, &a, AgentWrite { setup: agent_setup("late"), seen: Some(1) }, NOW).await,
+        Some(3),
+    );
 }
 
 async fn lets_one_of_many_writers_win(store: impl AgentStore + 'static) {
@@ -107,7 +131,9 @@ async fn lets_one_of_many_writers_win(store: impl AgentStore + 'static) {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let setup = agent_setup(&n.to_string());
-                store.put_agent((&TenantId::main(), &id("a")), setup, Some(round), NOW).await
+                store
+                    .put_agent(&TenantId::main(), &id("a"), AgentWrite { setup, seen: Some(round) }, NOW)
+                    .await
             })
         };
         let mut won = Vec::new();
@@ -128,7 +154,7 @@ async fn lets_one_of_many_add(store: impl AgentStore + 'static) {
         let store = Arc::clone(&store);
         tokio::spawn(async move {
             let setup = agent_setup(&n.to_string());
-            store.put_agent((&TenantId::main(), &id("a")), setup, None, NOW).await
+            store.put_agent(&TenantId::main(), &id("a"), AgentWrite { setup, seen: None }, NOW).await
         })
     };
     let mut won = Vec::new();
@@ -147,10 +173,19 @@ async fn keeps_tenants_apart(store: impl AgentStore) {
     let ours = add(&store, "a").await;
     assert_eq!(store.agent(&other, &a).await.unwrap(), None);
     assert_eq!(store.agents(&other).await.unwrap(), []);
-    check_stale(store.put_agent((&other, &a), agent_setup("evil"), Some(1), NOW).await, None);
+    check_stale(
+        store.put_agent(&other, &a, AgentWrite { setup: agent_setup("evil"), seen: Some(1) }, NOW).await,
+        None,
+    );
     check_stale(store.remove_agent(&other, &a, 1, NOW).await, None);
-    let theirs = store.put_agent((&other, &a), agent_setup("theirs"), None, NOW).await.unwrap();
-    store.put_agent((&other, &a), agent_setup("theirs"), Some(theirs.version), NOW).await.unwrap();
+    let theirs = store
+        .put_agent(&other, &a, AgentWrite { setup: agent_setup("theirs"), seen: None }, NOW)
+        .await
+        .unwrap();
+    store
+        .put_agent(&other, &a, AgentWrite { setup: agent_setup("theirs"), seen: Some(theirs.version) }, NOW)
+        .await
+        .unwrap();
     store.remove_agent(&other, &a, 2, NOW).await.unwrap();
     assert_eq!(store.agent(&main, &a).await.unwrap(), Some(ours));
 }
@@ -166,7 +201,10 @@ async fn wakes_those_who_wait(store: impl AgentStore) {
 }
 
 async fn add(store: &impl AgentStore, name: &str) -> Agent {
-    store.put_agent((&TenantId::main(), &id(name)), agent_setup(name), None, NOW).await.unwrap()
+    store
+        .put_agent(&TenantId::main(), &id(name), AgentWrite { setup: agent_setup(name), seen: None }, NOW)
+        .await
+        .unwrap()
 }
 
 #[track_caller]

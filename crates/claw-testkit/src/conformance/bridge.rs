@@ -9,7 +9,7 @@ use std::sync::Arc;
 use claw_core::port::{Access, Confinement, Expect, FilePlace, FsBridge, Quota, Root, Scope, Version};
 use claw_core::tool::{Caller, ErrorKind, Target, ToolError};
 
-use crate::fixture::caller;
+use crate::fixture::{self, caller};
 
 /// Runs the suite; `make` creates a bridge, and returns an absolute path where nothing exists yet. The suite
 /// uses that path, and paths that begin with it.
@@ -17,7 +17,10 @@ use crate::fixture::caller;
 /// A bridge that is not [`Confinement::Enforced`] is not asked to keep to its scope, and one that cannot list
 /// is not asked to walk and search.
 pub async fn bridge<B: FsBridge + 'static>(make: impl AsyncFn() -> (B, PathBuf)) {
-    let world = async || World::new(make().await);
+    let world = async || {
+        let (files, root) = make().await;
+        World::new(files, root)
+    };
     reads_what_was_written(world().await).await;
     makes_directories(world().await).await;
     says_what_is_missing(world().await).await;
@@ -57,7 +60,7 @@ struct World<B> {
 }
 
 impl<B: FsBridge> World<B> {
-    fn new((files, root): (B, PathBuf)) -> Self {
+    fn new(files: B, root: PathBuf) -> Self {
         let scope = Scope::workspace(&root);
         Self { files: Arc::new(files), caller: caller(), root, scope }
     }

@@ -2,7 +2,7 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Circle, Claim, Conversation, ConversationPage, Conversations, Finish, Message, NewJob,
+    Accepted, Circle, Claim, Conversation, ConversationPage, Conversations, Finish, Fork, Message, NewJob,
     NewMessage, Party, Queue, StoreError,
 };
 use claw_core::tool::PeerKind;
@@ -47,9 +47,11 @@ async fn a_session_that_read_untrusted_text_is_marked_for_good(store: impl Conve
         !store.is_untrusted(&other, &from).await.unwrap()
             && !store.is_untrusted(&main, &third).await.unwrap()
     );
-    assert!(store.fork_conversation((&main, &circle_of("ann")), &from, (&to, NOW)).await.unwrap());
+    assert!(
+        store.fork_conversation(&main, &circle_of("ann"), &from, Fork { to: &to, at: NOW }).await.unwrap()
+    );
     assert!(store.is_untrusted(&main, &to).await.unwrap(), "a fork has read what it was forked from");
-    assert!(store.remove_conversation((&main, &circle_of("ann")), &to).await.unwrap());
+    assert!(store.remove_conversation(&main, &circle_of("ann"), &to).await.unwrap());
     assert!(!store.is_untrusted(&main, &to).await.unwrap(), "its key is free");
 }
 
@@ -57,7 +59,7 @@ async fn renames_its_own_and_nobody_elses(store: impl Conversations + Queue) {
     say(&store, &ann(), "cli:a").await.unwrap();
     let (main, key) = (TenantId::main(), session("cli:a"));
     let rename = async |user: &str, title| {
-        store.rename_conversation((&main, &circle_of(user)), &key, title).await.unwrap()
+        store.rename_conversation(&main, &circle_of(user), &key, title).await.unwrap()
     };
     assert!(!rename("ben", Some("mine")).await);
     assert!(rename("ann", Some("the plan")).await);
@@ -74,7 +76,7 @@ async fn forks_what_was_said_under_a_new_key(store: impl Conversations + Queue) 
     say(&store, &ann(), "cli:a").await.unwrap();
     let (main, from, to) = (TenantId::main(), session("cli:a"), session("cli:b"));
     let fork = async |user: &str, to: &SessionKey| {
-        store.fork_conversation((&main, &circle_of(user)), &from, (to, NOW)).await
+        store.fork_conversation(&main, &circle_of(user), &from, Fork { to, at: NOW }).await
     };
     assert!(!fork("ben", &to).await.unwrap());
     assert!(fork("ann", &to).await.unwrap());
@@ -96,7 +98,7 @@ async fn forks_what_was_said_under_a_new_key(store: impl Conversations + Queue) 
 async fn removes_what_no_run_needs(store: impl Conversations + Queue) {
     say(&store, &ann(), "cli:a").await.unwrap();
     let (main, key) = (TenantId::main(), session("cli:a"));
-    let remove = async |user: &str| store.remove_conversation((&main, &circle_of(user)), &key).await;
+    let remove = async |user: &str| store.remove_conversation(&main, &circle_of(user), &key).await;
     assert!(!remove("ben").await.unwrap());
     assert!(matches!(remove("ann").await, Err(StoreError::Refused { .. })), "a run of it waits");
     let until = UnixMillis(NOW.0 + 1_000);

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use claw_core::port::UnixMillis;
 use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, Found, Passage, PassageQuery, Shelf,
-    StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery,
+    Shelf, StoreError, Topic,
 };
 use claw_core::{AgentId, JobId, TenantId, UserId};
 
@@ -220,7 +220,8 @@ async fn indexes_what_stands_and_nothing_else(store: impl Documents) {
     assert_eq!(find(&store, "ghost").await, []);
     store.put_document(&at, "# Birds\n\na heron\n", None, NOW).await.unwrap();
     let found = find(&store, "which bird is a heron").await;
-    let passage_of = |found: &[Found]| found.iter().map(|found| found.passage.clone()).collect::<Vec<_>>();
+    let passage_of =
+        |found: &[FoundPassage]| found.iter().map(|found| found.passage.clone()).collect::<Vec<_>>();
     let written = Passage {
         first_line: 1,
         last_line: 3,
@@ -237,7 +238,7 @@ async fn indexes_what_stands_and_nothing_else(store: impl Documents) {
     }
     assert_eq!(store.unindexed(ALL).await.unwrap(), [], "what is written is indexed");
     assert!(store.index_document(&at, 1, vec![passage(3, "a heron"), passage(9, "a stork")]).await.unwrap());
-    let heron = Found {
+    let heron = FoundPassage {
         provenance: Provenance::default(),
         key: at.clone(),
         version: 1,
@@ -378,9 +379,9 @@ async fn one_of_many_writers_wins_each_version(store: impl Documents + 'static) 
 }
 
 /// The hits of a search for a heron.
-fn heron(key: &DocumentKey, text: &str) -> Found {
+fn heron(key: &DocumentKey, text: &str) -> FoundPassage {
     let (provenance, words) = (Provenance::default(), vec!["heron".to_owned()]);
-    Found { key: key.clone(), version: 1, provenance, passage: passage(1, text), words }
+    FoundPassage { key: key.clone(), version: 1, provenance, passage: passage(1, text), words }
 }
 
 fn agent(name: &str) -> AgentId {
@@ -407,7 +408,7 @@ fn question(text: &str) -> PassageQuery {
     PassageQuery { tenant, agent, user, text: text.to_owned(), limit: 100 }
 }
 
-async fn find(store: &impl Documents, text: &str) -> Vec<Found> {
+async fn find(store: &impl Documents, text: &str) -> Vec<FoundPassage> {
     store.search_passages(&question(text)).await.unwrap()
 }
 

@@ -33,16 +33,7 @@ fn server(text: &str) -> McpServer {
         private: false,
         oauth: None,
     };
-    McpServer {
-        name: name(text),
-        transport: McpTransport::Http(endpoint),
-        timeout_secs: 60,
-        prefix: None,
-        accept_new: true,
-        resources: false,
-        prompts: false,
-        enabled: true,
-    }
+    McpServer::new(name(text), McpTransport::Http(endpoint))
 }
 
 fn agent(text: &str) -> McpSubject {

@@ -209,12 +209,13 @@ async fn takes_what_waits_into_a_run(store: impl SessionLog + Queue) {
 
 async fn keeps_the_summary_that_reaches_furthest(store: impl SessionLog + Queue) {
     let (main, key) = (TenantId::main(), session("cli:me"));
+    let of = owner();
     store.accept_message(message("cli:me", "hello"), job_of("cli:me")).await.unwrap();
     let lease = run(&store, &worker("a")).await;
     assert_eq!(store.summary(&main, &key).await.unwrap(), None);
     let keep = async |upto: u64, text: &str| {
         let summary = Summary { upto, text: text.to_owned(), at: NOW };
-        store.summarise(&lease, (&main, &key), summary.clone()).await.unwrap();
+        store.summarise(&lease, &of, summary.clone()).await.unwrap();
         summary
     };
     let far = keep(40, "naïve \u{0} \u{1f980}").await;
@@ -227,7 +228,7 @@ async fn keeps_the_summary_that_reaches_furthest(store: impl SessionLog + Queue)
     assert_eq!(store.summary(&tenant("other"), &key).await.unwrap(), None);
     let stranger = Lease { worker: worker("b"), ..lease.clone() };
     let late = Summary { upto: 99, ..better.clone() };
-    check_lost(store.summarise(&stranger, (&main, &key), late).await, &stranger);
+    check_lost(store.summarise(&stranger, &of, late).await, &stranger);
     assert_eq!(store.summary(&main, &key).await.unwrap(), Some(better));
 }
 

@@ -304,13 +304,8 @@ impl SessionLog for Liar {
     async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError> {
         self.work.take_waiting(lease, priority).await
     }
-    async fn summarise(
-        &self,
-        lease: &Lease,
-        owner: (&TenantId, &SessionKey),
-        summary: Summary,
-    ) -> Result<(), StoreError> {
-        self.work.summarise(lease, owner, summary).await
+    async fn summarise(&self, lease: &Lease, of: &Owner, summary: Summary) -> Result<(), StoreError> {
+        self.work.summarise(lease, of, summary).await
     }
     async fn summary(&self, tenant: &TenantId, session: &SessionKey) -> Result<Option<Summary>, StoreError> {
         self.work.summary(tenant, session).await

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use claw_core::CallId;
-use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Question, Stop};
 use claw_core::store::Role;
 use claw_core::tool::Block;
@@ -280,6 +280,6 @@ impl Reader {
             block["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
         let content = texts.map(|text| Block::Text { text: text.to_owned() }).collect();
         let failed = block["is_error"] == true;
-        Ok(Part::Result(Told { call, model_id: id.into(), tool, content, failed }))
+        Ok(Part::Result(ToolResult { call, model_id: id.into(), tool, content, failed }))
     }
 }

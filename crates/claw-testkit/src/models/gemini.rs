@@ -1,7 +1,7 @@
 //! Generated content, from the server's side.
 
 use claw_core::CallId;
-use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Question, Stop};
 use claw_core::store::Role;
 use claw_core::tool::Block;
@@ -170,5 +170,5 @@ fn result(response: &Value, open: &mut Vec<(CallId, String)>) -> Result<Part, St
     let failed = response.get("error").is_some();
     let text = response["output"].as_str().or(response["error"].as_str()).ok_or("a result without text")?;
     let content = vec![Block::Text { text: text.to_owned() }];
-    Ok(Part::Result(Told { call, model_id: "".into(), tool, content, failed }))
+    Ok(Part::Result(ToolResult { call, model_id: "".into(), tool, content, failed }))
 }

@@ -58,14 +58,15 @@ impl Connection {
         headers: &[(&str, String)],
         body: &str,
     ) -> io::Result<()> {
-        self.answer(status, ("application/json", headers), body).await
+        self.answer(status, "application/json", headers, body).await
     }
 
     /// A whole answer of any type.
     pub(super) async fn answer(
         &mut self,
         status: u16,
-        (kind, headers): (&str, &[(&str, String)]),
+        kind: &str,
+        headers: &[(&str, String)],
         body: &str,
     ) -> io::Result<()> {
         let mut head = format!(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use claw_core::CallId;
-use claw_core::message::{Args, Part, Told, Turn, Wanted};
+use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Question, Stop};
 use claw_core::store::Role;
 use claw_core::tool::{Block, Spec};
@@ -73,7 +73,7 @@ impl Wire for OpenAi {
                     let (call, tool) = names[id].clone();
                     let text = message["content"].as_str().ok_or("a result that is no text")?.to_owned();
                     let content = vec![Block::Text { text }];
-                    let told = Told { call, model_id: id.into(), tool, content, failed: false };
+                    let told = ToolResult { call, model_id: id.into(), tool, content, failed: false };
                     question.turns.push(Turn { role: Role::Tool, parts: vec![Part::Result(told)] });
                 }
                 other => return Err(format!("no role `{other}`")),

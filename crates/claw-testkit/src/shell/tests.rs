@@ -1,28 +1,7 @@
-use claw_core::tool::{Progress, Secrets};
-use tokio_util::sync::CancellationToken;
-
-use claw_core::port::WorkspaceAccess;
-
 use super::*;
 
 fn context(sights: Vec<Sight>) -> RunContext {
-    RunContext {
-        workspace: "/ws".into(),
-        sandbox_key: "cli:me".into(),
-        sandboxed: true,
-        effects: Effects::ALL,
-        access: WorkspaceAccess::Direct,
-        network: false,
-        readable: Vec::new(),
-        granted: Vec::new(),
-        home: None,
-        hidden: Vec::new(),
-        paths: Vec::new(),
-        sights,
-        cancel: CancellationToken::new(),
-        progress: Progress::silent(),
-        secrets: Secrets::default(),
-    }
+    RunContext { sights, ..RunContext::new("/ws", "cli:me") }
 }
 
 fn script(text: &str) -> Script {

@@ -98,7 +98,7 @@ impl SessionLog for MemoryWork {
     async fn summarise(
         &self,
         lease: &Lease,
-        (tenant, session): (&TenantId, &SessionKey),
+        Owner { tenant, session }: &Owner,
         summary: Summary,
     ) -> Result<(), StoreError> {
         let mut state = self.state();

@@ -3,7 +3,8 @@
 use dom_query::{Document, NodeRef};
 
 use super::colour::Rgb;
-use super::style::{Look, Sheet, Variables};
+use super::sheet::{SelectedElement, Sheet};
+use super::style::{Look, Variables};
 
 /// Marks text that a page hides until a reader opens it.
 const FOLDED: &str = "(folded on the page)";
@@ -147,7 +148,7 @@ fn verdict(node: &NodeRef<'_>, sheet: &Sheet, complex: &[usize], variables: &mut
     }
     let is_root = matches!(name, "html" | "body");
     let mut look = Look::of_colours(color, background.map(Some));
-    sheet.apply(&mut look, variables, (name, id, class), complex);
+    sheet.apply(&mut look, variables, SelectedElement { name, id, class }, complex);
     if is_root {
         // Some pages hide everything until a script has run; what they show then is the page.
         look = Look::of_colours(look.color, look.background);

@@ -11,6 +11,7 @@ mod nesting;
 mod plain;
 mod region;
 mod shapes;
+mod sheet;
 mod style;
 mod survey;
 

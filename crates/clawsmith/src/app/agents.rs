@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use claw_core::nearest::nearest;
 use claw_core::port::{AgentDirectory as _, AgentEntry, AgentSource, Clock as _, ResolvedAgent};
-use claw_core::store::{Agent, AgentKind, AgentSetup, StoreError};
+use claw_core::store::{Agent, AgentKind, AgentSetup, AgentWrite, StoreError};
 use claw_core::{AgentId, TenantId};
 use claw_host::{AgentResolver, SystemClock};
 use claw_policy::config::{ANY_AGENT, AgentTools, PolicyConfig, TenantTools};
@@ -280,7 +280,10 @@ impl App {
         self.must_be_storable(id)?;
         self.must_hold_no_secret("the agent's name", id.as_str()).await?;
         let doubts = self.check_agent(id, &setup)?;
-        let put = self.store.put_agent((self.tenant(), id), setup, None, SystemClock.now()).await;
+        let put = self
+            .store
+            .put_agent(self.tenant(), id, AgentWrite { setup, seen: None }, SystemClock.now())
+            .await;
         put.map_err(|error| match error {
             StoreError::Stale { .. } => Error::conflict(format!("there is an agent `{id}` already"))
                 .hint(format!("clawsmith agent edit {id}")),
@@ -302,7 +305,7 @@ impl App {
         let setup = change(agent.setup)?;
         let doubts = self.check_agent(id, &setup)?;
         let seen = Some(seen.unwrap_or(agent.version));
-        self.store.put_agent((self.tenant(), id), setup, seen, SystemClock.now()).await?;
+        self.store.put_agent(self.tenant(), id, AgentWrite { setup, seen }, SystemClock.now()).await?;
         Ok(doubts)
     }
 

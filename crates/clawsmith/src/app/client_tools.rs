@@ -107,8 +107,8 @@ impl Sessions {
         if !latest.first().is_some_and(is_latest) {
             return Err(went_on(run));
         }
-        let owner = (&caller.tenant, &caller.session);
-        let open = History::read(&*deployment.store, owner, run).await?.open_calls();
+        let (tenant, session) = (&caller.tenant, &caller.session);
+        let open = History::read(&*deployment.store, tenant, session, run).await?.open_calls();
         let scrubber = deployment.executor.scrubbers().for_tenant(&caller.tenant);
         let mut results = Vec::with_capacity(given.len());
         let mut told = HashSet::new();

@@ -218,7 +218,7 @@ impl App {
             ContextFiles::Managed => Routing::Below(self.setup.workspaces()?),
             ContextFiles::Store => Routing::All,
         };
-        let documents = (Arc::clone(&self.store) as _, self.agent_resolver() as _);
-        Ok(Arc::new(RoutedFiles::with(self.setup.files(), documents, Arc::new(SystemClock), routing)))
+        let (documents, agents) = (Arc::clone(&self.store) as _, self.agent_resolver() as _);
+        Ok(Arc::new(RoutedFiles::with(self.setup.files(), documents, agents, Arc::new(SystemClock), routing)))
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use claw_core::port::{Clock as _, ProgramHost as _, ProgramRun, RunContext, WorkspaceAccess};
+use claw_core::port::{Clock as _, ProgramHost as _, ProgramRun, RunContext};
 use claw_core::store::{ProgramCard, ProgramPlace, ProgramSettings};
-use claw_core::tool::{Argv, Digest, Effects, Progress, Secrets, ToolError};
+use claw_core::tool::{Argv, Digest, ToolError};
 use claw_core::{AgentId, InvalidId, ProgramName};
 use claw_host::SystemClock;
 use claw_policy::program::{ArgumentRules, OPEN_VARIABLES, Route, preset};
@@ -16,7 +16,6 @@ use claw_sandbox::shell::{CredentialedPrograms, check_program, digest_program};
 use claw_store::vault::ProgramEnv;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use super::access::{Permission, Visitor};
 use super::{App, Error, Setup};
@@ -300,21 +299,9 @@ impl Setup {
             Error::invalid(format!("`{}` cannot be used", directory.display())).because(error)
         })?;
         Ok(RunContext {
-            workspace,
-            sandbox_key: "cli".into(),
             sandboxed: self.config().sandbox.mode != SandboxMode::Off,
-            effects: Effects::ALL,
-            access: WorkspaceAccess::Direct,
             network: true,
-            readable: Vec::new(),
-            granted: Vec::new(),
-            home: None,
-            hidden: Vec::new(),
-            paths: Vec::new(),
-            sights: Vec::new(),
-            cancel: CancellationToken::new(),
-            progress: Progress::silent(),
-            secrets: Secrets::default(),
+            ..RunContext::new(workspace, "cli")
         })
     }
 

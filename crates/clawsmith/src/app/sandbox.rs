@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use claw_core::port::{CommandHome, FileChange, RunContext, WorkspaceAccess};
-use claw_core::tool::{Effect, Effects, Progress, Secrets};
+use claw_core::port::{CommandHome, FileChange, RunContext};
+use claw_core::tool::{Effect, Effects, Progress};
 use claw_policy::sandbox::SandboxMode;
 use claw_sandbox::docker::{DockerCommand, DockerShell};
 use claw_sandbox::shell::{Finished, LocalShell, Reason, ShellOptions};
@@ -133,24 +133,13 @@ impl Setup {
             reach.workspace.canonicalize().map_err(|error| Error::invalid(unusable).because(error))?;
         let options = ShellOptions { grants: reach.grants, network: reach.network, ..self.shell_options() };
         let context = RunContext {
-            workspace,
-            sandbox_key: "cli".into(),
-            sandboxed: true,
             effects: match reach.read_only {
                 true => Effects::ALL.without(Effects::of(&[Effect::Write])),
                 false => Effects::ALL,
             },
-            access: WorkspaceAccess::Direct,
-            network: false,
-            readable: Vec::new(),
             granted: self.granted_to_commands()?,
             home: Some(CommandHome { key: "cli".into(), write: true }),
-            hidden: Vec::new(),
-            paths: Vec::new(),
-            sights: Vec::new(),
-            cancel: CancellationToken::new(),
-            progress: Progress::silent(),
-            secrets: Secrets::default(),
+            ..RunContext::new(workspace, "cli")
         };
         let launcher = Arc::<Launcher>::default();
         let docker = (self.config().sandbox.backend == SandboxBackend::Docker).then(|| {

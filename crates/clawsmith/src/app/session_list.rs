@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Circle, Conversation, ConversationPage, Role};
+use claw_core::store::{Circle, Conversation, ConversationPage, Fork, Role};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{MessageId, SessionKey, TenantId};
 use claw_host::SystemClock;
@@ -204,13 +204,14 @@ impl App {
         session: &SessionKey,
         title: &str,
     ) -> Result<(), Error> {
-        self.rename_session_of((&caller.tenant, &Circle::of(caller)), session, title).await
+        self.rename_session_of(&caller.tenant, &Circle::of(caller), session, title).await
     }
 
     /// Sets the title of a session of a circle; an empty one removes it.
     pub async fn rename_session_of(
         &self,
-        owner: (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
         title: &str,
     ) -> Result<(), Error> {
@@ -221,19 +222,20 @@ impl App {
         }
         self.must_hold_no_secret("the title", title).await?;
         let title = Some(title).filter(|title| !title.is_empty());
-        let found = self.store.rename_conversation(owner, session, title).await?;
+        let found = self.store.rename_conversation(tenant, circle, session, title).await?;
         found.then_some(()).ok_or_else(|| gone(session))
     }
 
     /// Copies the messages of a session to a new one of the same owner and workspace; returns the new key.
     pub async fn fork_session(&self, caller: &Caller, session: &SessionKey) -> Result<SessionKey, Error> {
-        self.fork_session_of((&caller.tenant, &Circle::of(caller)), session).await
+        self.fork_session_of(&caller.tenant, &Circle::of(caller), session).await
     }
 
     /// Copies the messages of a circle's session to a new one; returns the new key.
     pub async fn fork_session_of(
         &self,
-        owner: (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
     ) -> Result<SessionKey, Error> {
         let new = &MessageId::new().to_string()[24..];
@@ -243,7 +245,7 @@ impl App {
         let fork = if ends_with_user { format!("{session}:fork-{new}") } else { format!("{session}-{new}") };
         let fork = SessionKey::new(fork).map_err(|error| Error::invalid(error.to_string()))?;
         let at = SystemClock.now();
-        match self.store.fork_conversation(owner, session, (&fork, at)).await? {
+        match self.store.fork_conversation(tenant, circle, session, Fork { to: &fork, at }).await? {
             true => Ok(fork),
             false => Err(gone(session)),
         }
@@ -251,20 +253,21 @@ impl App {
 
     /// Removes a caller's session and its messages. The ledger and file changes stay.
     pub async fn remove_session(&self, caller: &Caller, session: &SessionView) -> Result<(), Error> {
-        self.remove_session_of((&caller.tenant, &Circle::of(caller)), &session.session).await
+        self.remove_session_of(&caller.tenant, &Circle::of(caller), &session.session).await
     }
 
     /// Removes a session of a circle and its messages. The ledger and file changes stay.
     pub async fn remove_session_of(
         &self,
-        owner: (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
     ) -> Result<(), Error> {
         if self.held(session).is_some_and(|path| is_locked(&path)) {
             let message = format!("session `{}` is open in another terminal", short_id(session));
             return Err(Error::invalid(message).hint("leave it there first"));
         }
-        let found = self.store.remove_conversation(owner, session).await?;
+        let found = self.store.remove_conversation(tenant, circle, session).await?;
         found.then_some(()).ok_or_else(|| gone(session))
     }
 

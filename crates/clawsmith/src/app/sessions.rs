@@ -272,8 +272,8 @@ impl Sessions {
         };
         let parts = parts.into_iter().map(scrubbed).collect::<Result<Vec<Part>, Error>>()?;
         let place = Acceptance { lane, at: deployment.clock.now(), lineage: None, priority, after };
-        let owner = (&caller.tenant, &caller.session);
-        let accepted = order.accept(&*deployment.store, owner, &parts, place).await;
+        let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
+        let accepted = order.accept(&*deployment.store, &owner, &parts, place).await;
         let accepted = accepted.map_err(|error| match (error, after) {
             (StoreError::Refused { .. }, Some(run)) => client_tools::went_on(run),
             (error, _) => Error::failed("the message could not be stored").because(error),

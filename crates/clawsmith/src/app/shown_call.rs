@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use claw_core::message::{Args, Told, is_mark};
+use claw_core::message::{Args, ToolResult, is_mark};
 use claw_core::tool::Block;
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ fn main_argument(tool: &str, args: &Value) -> Option<String> {
 }
 
 /// Converts a result for display: how a file changed, what a command printed. `args` are those of the call.
-pub fn result(told: &Told, args: Option<&Args>) -> ShownResult {
+pub fn result(told: &ToolResult, args: Option<&Args>) -> ShownResult {
     let lines = told.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.lines().filter(|line| !is_mark(line))),
         _ => None,
@@ -201,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    fn told(tool: &str, text: &str) -> Told {
-        Told {
+    fn told(tool: &str, text: &str) -> ToolResult {
+        ToolResult {
             call: CallId::new(),
             model_id: "m".into(),
             tool: tool.into(),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use claw_core::port::{
     ActiveSkills, GraphFound, GraphHost, GraphQuery, MemoryFound, MemoryHost, MemoryPart, MemoryQuery,
     MemoryReader, MemoryText, OpenedSkill, Owner, Posted, PublishedSkill, SkillHost, Talk, TalkFigures,
-    TalkHost, TalkLine, TalkPage,
+    TalkHost, TalkLine, TalkLines, TalkPage,
 };
 use claw_core::skill::{SkillCard, SkillPackage};
 use claw_core::store::{Circle, SkillVisibility, StoreError};
@@ -31,10 +31,10 @@ impl TalkHost for Unopened {
 
     async fn history(
         &self,
-        _: (&TenantId, &Circle),
+        _: &TenantId,
+        _: &Circle,
         _: &SessionKey,
-        _: Option<u64>,
-        _: usize,
+        _: TalkLines,
     ) -> Result<Option<Vec<TalkLine>>, ToolError> {
         Err(unopened())
     }

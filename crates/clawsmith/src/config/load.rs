@@ -49,7 +49,7 @@ impl Loaded {
         let found = Found { path: path.to_owned(), by: FoundBy::Flag };
         let document = Document::parse(path, text);
         document
-            .and_then(|document| Self::of(Some(found), (document, None), around))
+            .and_then(|document| Self::of(Some(found), document, None, around))
             .map_err(Problems::without_passwords)
     }
 
@@ -62,12 +62,13 @@ impl Loaded {
         let is_project = found.as_ref().is_some_and(|found| found.by == FoundBy::Project);
         let user = of_user(around).filter(|path| is_project && path.is_file());
         let user = user.map(|path| Document::read(&path)).transpose()?;
-        Self::of(found, (document, user), around)
+        Self::of(found, document, user, around)
     }
 
     fn of(
         found: Option<Found>,
-        (document, user): (Document, Option<Document>),
+        document: Document,
+        user: Option<Document>,
         around: &Surroundings,
     ) -> Result<Self, Problems> {
         let mut loaded = Self { config: Config::default(), found, document, user, overrides: Vec::new() };

@@ -43,11 +43,11 @@ fn a_wrapper_may_hand_on_but_do_no_more() {
 
 #[test]
 fn the_road_runs_a_tool_in_one_place() {
-    check_files(&[(ROAD, "fn f() {}")], &["crates/claw-registry/src/execute.rs:1: the road never calls"]);
+    check_files(&[(ROAD, "fn f() {}")], &["crates/claw-registry/src/execute/run.rs:1: the road never calls"]);
     let twice = format!("{EXECUTE}{EXECUTE}");
     check_files(
         &[(ROAD, &twice)],
-        &["crates/claw-registry/src/execute.rs:5: `run_erased` is called on line 2"],
+        &["crates/claw-registry/src/execute/run.rs:5: `run_erased` is called on line 2"],
     );
 }
 

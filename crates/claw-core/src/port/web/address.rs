@@ -69,14 +69,6 @@ impl WebAddress {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Path and query.
-    pub fn path_and_query(&self) -> String {
-        match self.url.query() {
-            Some(query) => format!("{}?{query}", self.url.path()),
-            None => self.url.path().to_owned(),
-        }
-    }
-
     /// Scheme, host and port.
     pub fn origin(&self) -> Origin {
         Origin {

@@ -88,13 +88,14 @@ impl RoutedFiles {
         routing: Routing,
     ) -> Self {
         let agents = Arc::new(AgentResolver::default().over(Arc::clone(&store) as _));
-        Self::with(files, (store, agents), clock, routing)
+        Self::with(files, store, agents, clock, routing)
     }
 
     /// Like `new`, with a store behind trait objects and the kinds of agents from a directory.
     pub fn with(
         files: Arc<dyn FsBridge>,
-        (documents, agents): (Arc<dyn Documents>, Arc<dyn AgentDirectory>),
+        documents: Arc<dyn Documents>,
+        agents: Arc<dyn AgentDirectory>,
         clock: Arc<dyn Clock>,
         routing: Routing,
     ) -> Self {

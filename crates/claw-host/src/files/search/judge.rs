@@ -117,7 +117,7 @@ impl<'a> Judge<'a> {
             return;
         }
         let mut secrets = Vec::new();
-        find((self.redactor, &self.path), chunk.bytes, 0..chunk.bytes.len(), &mut secrets);
+        find(self.redactor, &self.path, chunk.bytes, 0..chunk.bytes.len(), &mut secrets);
         let masked = Masked::of(chunk.bytes, chunk.core.clone(), &secrets);
         let mut spans = Vec::new();
         let _ = self.pattern.matcher.find_iter(&masked.text, |found| {
@@ -164,13 +164,13 @@ impl<'a> Judge<'a> {
                 Some(window) if start <= window.end => window.end = window.end.max(end),
                 _ => {
                     if let Some(before) = window.replace(start..end) {
-                        find((self.redactor, &self.path), chunk.bytes, before, &mut secrets);
+                        find(self.redactor, &self.path, chunk.bytes, before, &mut secrets);
                     }
                 }
             }
         }
         if let Some(window) = window {
-            find((self.redactor, &self.path), chunk.bytes, window, &mut secrets);
+            find(self.redactor, &self.path, chunk.bytes, window, &mut secrets);
         }
         secrets
     }
@@ -328,7 +328,8 @@ impl Masked {
 
 /// Adds the secrets of a part of a text.
 fn find(
-    (redactor, path): (&dyn Redactor, &str),
+    redactor: &dyn Redactor,
+    path: &str,
     bytes: &[u8],
     part: Range<usize>,
     secrets: &mut Vec<Range<usize>>,

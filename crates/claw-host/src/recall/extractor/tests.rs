@@ -17,14 +17,14 @@ use super::{Extracted, Extractor, ExtractorOptions, LONGEST_PIECE, MOST_PIECES, 
 type Answering = Box<dyn Fn(&str) -> Result<String, Fault> + Send + Sync>;
 
 /// A model that answers what it was made with, and counts the lines it was asked about.
-struct Told {
+struct FakeModel {
     card: ModelCard,
     answer: Answering,
     asked: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl Model for Told {
+impl Model for FakeModel {
     fn card(&self) -> &ModelCard {
         &self.card
     }
@@ -47,7 +47,7 @@ impl Model for Told {
     }
 }
 
-struct One(Arc<Told>);
+struct One(Arc<FakeModel>);
 
 #[async_trait]
 impl Models for One {
@@ -61,7 +61,7 @@ impl Models for One {
     }
 }
 
-fn told(answer: impl Fn(&str) -> Result<String, Fault> + Send + Sync + 'static) -> Arc<Told> {
+fn told(answer: impl Fn(&str) -> Result<String, Fault> + Send + Sync + 'static) -> Arc<FakeModel> {
     let card = ModelCard {
         provider: "test".into(),
         model: "told".into(),
@@ -71,7 +71,7 @@ fn told(answer: impl Fn(&str) -> Result<String, Fault> + Send + Sync + 'static) 
         prices: Prices::default(),
         demo: false,
     };
-    Arc::new(Told { card, answer: Box::new(answer), asked: Mutex::default() })
+    Arc::new(FakeModel { card, answer: Box::new(answer), asked: Mutex::default() })
 }
 
 async fn store(text: &str) -> Arc<SqliteStore> {
@@ -85,7 +85,7 @@ fn document() -> DocumentKey {
     DocumentKey { tenant, agent, user: None, shelf: Shelf::Memory, path: "memory/a.md".to_owned() }
 }
 
-fn extractor(store: &Arc<SqliteStore>, model: &Arc<Told>) -> Extractor {
+fn extractor(store: &Arc<SqliteStore>, model: &Arc<FakeModel>) -> Extractor {
     let options =
         ExtractorOptions { provider: None, model: None, min_confidence: 0.5, quiet: Duration::ZERO };
     Extractor::new(Arc::clone(store) as _, Arc::new(One(Arc::clone(model))), options)

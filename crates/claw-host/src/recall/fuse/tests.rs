@@ -1,17 +1,17 @@
 use claw_core::port::{MemoryMode, MemoryOwner};
-use claw_core::store::{DocumentKey, Found, Passage, Shelf, SimilarPassage};
+use claw_core::store::{DocumentKey, FoundPassage, Passage, Shelf, SimilarPassage};
 use claw_core::{AgentId, TenantId, UserId};
 
 use super::hits;
 
-fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> Found {
+fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> FoundPassage {
     let agent = (owner != MemoryOwner::Tenant).then(|| AgentId::new("main").unwrap());
     let user = (owner == MemoryOwner::User).then(|| UserId::new("ann").unwrap());
     let key =
         DocumentKey { tenant: TenantId::main(), agent, user, shelf: Shelf::Memory, path: path.to_owned() };
     let last_line = line + text.lines().count() as u64 - 1;
     let passage = Passage { first_line: line, last_line, heading: "Birds".to_owned(), text: text.to_owned() };
-    Found {
+    FoundPassage {
         key,
         version: 1,
         provenance: claw_core::provenance::Provenance::default(),
@@ -20,8 +20,8 @@ fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> Found {
     }
 }
 
-fn similar(found: Found, similarity: f32) -> SimilarPassage {
-    SimilarPassage { found: Found { words: Vec::new(), ..found }, similarity }
+fn similar(found: FoundPassage, similarity: f32) -> SimilarPassage {
+    SimilarPassage { found: FoundPassage { words: Vec::new(), ..found }, similarity }
 }
 
 fn paths(hits: &[claw_core::port::MemoryHit]) -> Vec<&str> {
@@ -81,7 +81,7 @@ fn neighbours_of_one_section_are_joined_with_exact_lines() {
 #[test]
 fn a_joined_hit_stays_short_and_a_limit_holds() {
     let long = "word ".repeat(200);
-    let all: Vec<Found> = (0..10)
+    let all: Vec<FoundPassage> = (0..10)
         .map(|n| found("a.md", MemoryOwner::Agent, n + 1, &format!("{n} {long} {n} end {}", n * 7)))
         .collect();
     let fused = hits(all.clone(), Vec::new(), MemoryMode::Words, 3);

@@ -153,6 +153,25 @@ const OPTIONS: &[(&str, &str)] = &[
 const VIEWERS: &[&str] =
     &["PAGER", "EDITOR", "VISUAL", "GIT_PAGER", "GIT_EDITOR", "MANPAGER", "BROWSER", "GIT_SEQUENCE_EDITOR"];
 
+/// Values of these that run no command.
+const HARMLESS_VIEWERS: &[&str] = &[
+    "",
+    "cat",
+    "less",
+    "more",
+    "true",
+    ":",
+    "vi",
+    "vim",
+    "nano",
+    "emacs",
+    "code --wait",
+    "less -R",
+    "cat -",
+    "/bin/cat",
+    "/bin/true",
+];
+
 pub(crate) fn judge_assignments(walker: &mut Walker<'_>, place: &Place) {
     for (name, value) in &place.assigned {
         judge_assignment(walker, name, value);
@@ -182,24 +201,7 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
         _ => {}
     }
     if VIEWERS.contains(&name) {
-        let harmless = [
-            "",
-            "cat",
-            "less",
-            "more",
-            "true",
-            ":",
-            "vi",
-            "vim",
-            "nano",
-            "emacs",
-            "code --wait",
-            "less -R",
-            "cat -",
-            "/bin/cat",
-            "/bin/true",
-        ];
-        if !value.known().is_some_and(|value| harmless.contains(&value)) {
+        if !value.known().is_some_and(|value| HARMLESS_VIEWERS.contains(&value)) {
             walker.hit("environment.injection", Some(name));
         }
         return;
@@ -214,7 +216,19 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
         let place = Place::nowhere();
         super::options::judge(walker, &super::Seen { name: program, argv: &argv, place: &place });
     }
-    let known_harmless = match name {
+    if (INJECTING.contains(&name) || name.starts_with("BASH_FUNC_") || name.starts_with("GIT_CONFIG_KEY"))
+        && !is_known_harmless(name, value)
+    {
+        walker.hit("environment.injection", Some(name));
+    }
+    if name == "PATH" {
+        judge_path(walker, value);
+    }
+}
+
+/// Returns whether a variable that can make programs run something has a value that does not.
+fn is_known_harmless(name: &str, value: &Argument) -> bool {
+    match name {
         "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" | "PSQLRC" | "WGETRC" | "INPUTRC" => {
             value.known().is_some_and(|value| matches!(value, "" | "/dev/null"))
         }
@@ -241,23 +255,19 @@ pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argu
         "PS1" | "PS4" => value.known().is_some_and(|value| !value.contains(['`', '$'])),
         "RUSTC_WRAPPER" => value.known().is_some_and(|value| matches!(value, "" | "sccache")),
         _ => false,
-    };
-    if (INJECTING.contains(&name) || name.starts_with("BASH_FUNC_") || name.starts_with("GIT_CONFIG_KEY"))
-        && !known_harmless
-    {
-        walker.hit("environment.injection", Some(name));
     }
+}
+
+fn judge_path(walker: &mut Walker<'_>, value: &Argument) {
     // The old value is unknown, so a value that contains it has an unknown part.
-    if name == "PATH" && !value.text().contains(UNKNOWN) {
+    if !value.text().contains(UNKNOWN) {
         walker.hit("environment.path", None);
     }
-    if name == "PATH" {
-        let first = value.text().split(':').next().unwrap_or("");
-        if matches!(first, "." | "" | "/tmp" | "/dev/shm" | "/var/tmp")
-            || first.starts_with("/tmp/")
-            || first.starts_with("/dev/shm/")
-        {
-            walker.hit("environment.path", None);
-        }
+    let first = value.text().split(':').next().unwrap_or("");
+    if matches!(first, "." | "" | "/tmp" | "/dev/shm" | "/var/tmp")
+        || first.starts_with("/tmp/")
+        || first.starts_with("/dev/shm/")
+    {
+        walker.hit("environment.path", None);
     }
 }

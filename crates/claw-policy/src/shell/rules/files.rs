@@ -36,80 +36,98 @@ fn judge_file(walker: &mut Walker<'_>, path: &str) {
     judge_written(walker, path);
 }
 
+/// Settings of shells and programs in a home directory; the first twelve count in every directory.
+const PROFILES: &[&str] = &[
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".zprofile",
+    ".zshenv",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".login",
+    ".cshrc",
+    ".kshrc",
+    ".xinitrc",
+    ".xprofile",
+    ".xsessionrc",
+    ".inputrc",
+    ".vimrc",
+    ".gitconfig",
+    ".pam_environment",
+    "config.fish",
+    ".netrc",
+    ".pythonrc",
+    ".curlrc",
+    ".wgetrc",
+    ".npmrc",
+    ".pypirc",
+    ".tmux.conf",
+    ".screenrc",
+    ".emacs",
+    ".gdbinit",
+    ".lldbinit",
+    ".lesskey",
+    ".lessfilter",
+    ".psqlrc",
+    ".sqliterc",
+    ".Rprofile",
+    ".irbrc",
+    ".pryrc",
+    ".perldb",
+    ".xsession",
+    ".Xclients",
+    ".bash_completion",
+    ".direnvrc",
+    "direnvrc",
+    "pip.conf",
+];
+
+/// Programs and settings below a home directory, known only at run time, that everything there uses.
+const BELOW_HOME: &[&str] = &[
+    "/bin/",
+    "/.local/bin/",
+    "/.config/fish/",
+    "/.config/git/",
+    "/.config/nvim/",
+    "/.config/environment.d/",
+    "/.local/share/applications/",
+    "/.vim/",
+    "/.emacs.d/",
+    "/.cargo/",
+    "/.docker/",
+    "/.kube/",
+    "/.aws/",
+    "/.gnupg/",
+];
+
+/// Parts of paths whose files run at a time or an event.
+const SCHEDULED: &[&str] = &[
+    "/.config/systemd/",
+    "/.config/autostart/",
+    "/LaunchAgents/",
+    "/LaunchDaemons/",
+    "/etc/cron",
+    "/var/spool/cron",
+    ".git/hooks/",
+    ".git/config",
+    ".git/info/attributes",
+    "/etc/rc.local",
+    "/etc/profile",
+];
+
 /// Judges a written file, if it is one that other programs read.
 fn judge_written(walker: &mut Walker<'_>, path: &str) {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let profiles = [
-        ".bashrc",
-        ".bash_profile",
-        ".profile",
-        ".zshrc",
-        ".zprofile",
-        ".zshenv",
-        ".bash_login",
-        ".bash_logout",
-        ".bash_aliases",
-        ".login",
-        ".cshrc",
-        ".kshrc",
-        ".xinitrc",
-        ".xprofile",
-        ".xsessionrc",
-        ".inputrc",
-        ".vimrc",
-        ".gitconfig",
-        ".pam_environment",
-        "config.fish",
-        ".netrc",
-        ".pythonrc",
-        ".curlrc",
-        ".wgetrc",
-        ".npmrc",
-        ".pypirc",
-        ".tmux.conf",
-        ".screenrc",
-        ".emacs",
-        ".gdbinit",
-        ".lldbinit",
-        ".lesskey",
-        ".lessfilter",
-        ".psqlrc",
-        ".sqliterc",
-        ".Rprofile",
-        ".irbrc",
-        ".pryrc",
-        ".perldb",
-        ".xsession",
-        ".Xclients",
-        ".bash_completion",
-        ".direnvrc",
-        "direnvrc",
-        "pip.conf",
-    ];
-    // Below a home directory, known only at run time: programs and settings used by everything there.
-    let below_home = [
-        "/bin/",
-        "/.local/bin/",
-        "/.config/fish/",
-        "/.config/git/",
-        "/.config/nvim/",
-        "/.config/environment.d/",
-        "/.local/share/applications/",
-        "/.vim/",
-        "/.emacs.d/",
-        "/.cargo/",
-        "/.docker/",
-        "/.kube/",
-        "/.aws/",
-        "/.gnupg/",
-    ];
     if let Some(rest) = path.strip_prefix('\0')
-        && below_home.iter().any(|place| rest.starts_with(place))
+        && BELOW_HOME.iter().any(|place| rest.starts_with(place))
     {
         walker.hit("persistence.profile", None);
     }
-    let inside = path.contains('/') || profiles[..12].contains(&name);
-    if profiles.contains(&name) && inside {
+    let inside = path.contains('/') || PROFILES[..12].contains(&name);
+    if PROFILES.contains(&name) && inside {
         walker.hit("persistence.profile", None);
     }
     if path.contains(".ssh/")
@@ -119,20 +137,7 @@ fn judge_written(walker: &mut Walker<'_>, path: &str) {
     {
         walker.hit("persistence.keys", None);
     }
-    let scheduled = [
-        "/.config/systemd/",
-        "/.config/autostart/",
-        "/LaunchAgents/",
-        "/LaunchDaemons/",
-        "/etc/cron",
-        "/var/spool/cron",
-        ".git/hooks/",
-        ".git/config",
-        ".git/info/attributes",
-        "/etc/rc.local",
-        "/etc/profile",
-    ];
-    if scheduled.iter().any(|part| path.contains(part)) && !path.ends_with(".sample") {
+    if SCHEDULED.iter().any(|part| path.contains(part)) && !path.ends_with(".sample") {
         walker.hit("persistence.schedule", None);
     }
 }

@@ -41,10 +41,12 @@ fn has_unclear_option(seen: &Seen<'_>) -> bool {
 
 /// Returns whether the options of a program make it run another one; `None` if no such option is known.
 fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
+    viewer(seen).or_else(|| carrier(seen)).or_else(|| builder(seen)).or_else(|| other(seen))
+}
+
+/// Editors, pagers, and programs with a language of their own for text.
+fn viewer(seen: &Seen<'_>) -> Option<bool> {
     let runs = match seen.name {
-        "sort" | "gsort" => seen.long("compress-program", 3),
-        "git" => git(seen),
-        "tar" | "gtar" | "bsdtar" => tar(seen),
         "vi" | "vim" | "nvim" | "ex" | "view" | "vimdiff" | "rvim" | "gvim" => vim(seen),
         "emacs" => {
             seen.long("eval", 4)
@@ -53,6 +55,32 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
                     matches!(a, "-f" | "--funcall" | "-batch" | "--batch" | "-l" | "--load" | "--script")
                 })
         }
+        "less" | "more" | "most" => seen.any(|a| a.starts_with("+!") || a.starts_with("+|")),
+        "man" => {
+            let plain = |pager: &str| matches!(pager, "" | "cat" | "less" | "more");
+            after(seen, &["-P", "--pager", "--html"]).is_some_and(|pager| !plain(pager))
+                || seen.any(|a| {
+                    let joined =
+                        ["--pager=", "--html=", "-P", "-H"].iter().find_map(|option| a.strip_prefix(option));
+                    joined.is_some_and(|pager| !plain(pager))
+                })
+        }
+        "awk" | "gawk" | "mawk" | "nawk" => seen.any(|a| a == "-l" || is_long(a, "--load")),
+        "sed" | "gsed" => super::sed::scripts(seen).iter().any(|script| script.runs),
+        "ed" | "red" => true,
+        "nano" | "pico" => seen.short('s') || seen.long("speller", 2),
+        "w3m" | "lynx" | "links" => seen.any(|a| a.contains("browser=") || a.contains("-editor=")),
+        "fzf" => seen.any(|a| is_long(a, "--bind") || is_long(a, "--preview")),
+        _ => return None,
+    };
+    Some(runs)
+}
+
+/// Programs that carry files between machines, archives and repositories.
+fn carrier(seen: &Seen<'_>) -> Option<bool> {
+    let runs = match seen.name {
+        "git" => git(seen),
+        "tar" | "gtar" | "bsdtar" => tar(seen),
         "sftp" => ssh(seen) || typed(seen),
         "ssh" | "scp" => ssh(seen),
         "rsync" => {
@@ -67,23 +95,25 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
                 })
         }
         "zip" => seen.any(|a| a == "-TT" || is_long(a, "--unzip-command")),
-        "less" | "more" | "most" => seen.any(|a| a.starts_with("+!") || a.starts_with("+|")),
-        "man" => {
-            let plain = |pager: &str| matches!(pager, "" | "cat" | "less" | "more");
-            after(seen, &["-P", "--pager", "--html"]).is_some_and(|pager| !plain(pager))
-                || seen.any(|a| {
-                    let joined =
-                        ["--pager=", "--html=", "-P", "-H"].iter().find_map(|option| a.strip_prefix(option));
-                    joined.is_some_and(|pager| !plain(pager))
-                })
-        }
-        "awk" | "gawk" | "mawk" | "nawk" => seen.any(|a| a == "-l" || is_long(a, "--load")),
-        "sed" | "gsed" => super::sed::scripts(seen).iter().any(|script| script.runs),
-        "ed" | "red" => true,
-        "nmap" => {
-            seen.any(|a| a == "--interactive" || a.starts_with("--script=/") || a.starts_with("--script=./"))
-        }
-        "tcpdump" => seen.short('z'),
+        "ftp" | "lftp" | "ncftp" | "mail" | "mailx" | "mutt" | "dc" | "bc" => typed(seen),
+        "ssh-keygen" => seen.short('D'),
+        "ssh-add" => seen.short('s'),
+        "mosh" => seen.any(|a| is_long(a, "--ssh") || is_long(a, "--server")),
+        "split" => seen.long("filter", 3),
+        "hg" => seen
+            .any(|a| a.contains("alias.") && a.contains('!') || a.contains("hooks.") || a.contains("ui.ssh")),
+        "svn" => seen
+            .any(|a| a.contains("config:tunnels") || a.contains("--editor-cmd") || a.contains("--diff-cmd")),
+        "cpio" => seen.any(|a| is_long(a, "--rsh-command")),
+        "wget" => seen.any(|a| is_long(a, "--use-askpass")),
+        _ => return None,
+    };
+    Some(runs)
+}
+
+/// Compilers, build tools and package managers.
+fn builder(seen: &Seen<'_>) -> Option<bool> {
+    let runs = match seen.name {
         "make" | "gmake" => {
             let input = |file: &str| matches!(file, "-" | "/dev/stdin") || file.starts_with("/dev/fd/");
             let joined = ["--file=", "--makefile=", "-f"];
@@ -115,46 +145,6 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
         }),
         "mvn" => seen.any(|a| a.starts_with("-Dexec.executable") || a.starts_with("exec:exec")),
         "gradle" => seen.any(|a| a == "-I" || is_long(a, "--init-script")),
-        "ftp" | "lftp" | "ncftp" | "mail" | "mailx" | "mutt" | "dc" | "bc" => typed(seen),
-        "ssh-keygen" => seen.short('D'),
-        "ssh-add" => seen.short('s'),
-        "mosh" => seen.any(|a| is_long(a, "--ssh") || is_long(a, "--server")),
-        "emacsclient" => seen.short('e') || seen.long("eval", 2),
-        "nano" | "pico" => seen.short('s') || seen.long("speller", 2),
-        "w3m" | "lynx" | "links" => seen.any(|a| a.contains("browser=") || a.contains("-editor=")),
-
-        "gdb" | "lldb" => {
-            seen.any(|a| {
-                matches!(a, "-ex" | "-iex" | "--eval-command" | "-o" | "--one-line" | "-x" | "--batch-silent")
-                    || is_long(a, "--eval-command")
-                    || a.starts_with("-ex=")
-            }) || matches!(&seen.place.input, Input::Text(text) if text.contains("shell") || text.contains('!') || text.contains("python"))
-        }
-        "rpm" => seen.long("eval", 3) || seen.long("pipe", 3),
-        "dpkg" => seen.long("pre-invoke", 3) || seen.long("post-invoke", 3),
-        "apt" | "apt-get" => {
-            seen.any(|a| a.contains("Pre-Invoke") || a.contains("Post-Invoke") || a.contains("Dir::Bin"))
-        }
-        "tmux" | "screen" => seen.any(|a| {
-            matches!(a, "send-keys" | "send" | "-X" | "run-shell" | "run" | "if-shell" | "pipe-pane" | "-c")
-        }),
-        "fzf" => seen.any(|a| is_long(a, "--bind") || is_long(a, "--preview")),
-        "mysql" | "mariadb" => seen.any(|a| {
-            let statement = a.trim_start();
-            is_long(a, "--pager")
-                || statement.starts_with("system ")
-                || a.contains("\\!")
-                || a.contains("; system ")
-        }),
-        "rg" => {
-            let joined = ["--pre=", "--hostname-bin="];
-            after(seen, &["--pre", "--hostname-bin"]).is_some_and(|program| program.contains('/'))
-                || seen
-                    .any(|a| joined.iter().any(|name| a.strip_prefix(name).is_some_and(|a| a.contains('/'))))
-        }
-        "coreutils" => seen.long("coreutils-prog", 10) || seen.long("coreutils-prog-shebang", 10),
-        "psql" => seen.any(|a| a.contains("\\!")),
-        "php" => seen.any(|a| a.contains("auto_prepend_file") || a.contains("allow_url_include")),
         "npm" | "pnpm" | "yarn" => seen.any(|a| {
             let option = a.trim_start_matches("--").split('=').next().unwrap_or(a);
             let runs = matches!(
@@ -176,19 +166,57 @@ fn runs_by_option(seen: &Seen<'_>) -> Option<bool> {
             seen.any(|a| a.starts_with("--index-url=http://") || is_long(a, "--trusted-host"))
                 || shell_after(seen, &["--trusted-host"])
         }
-        "split" => seen.long("filter", 3),
-        "zsh" => seen.any(|a| a == "zmodload zsh/net/tcp"),
-        "hg" => seen
-            .any(|a| a.contains("alias.") && a.contains('!') || a.contains("hooks.") || a.contains("ui.ssh")),
-        "svn" => seen
-            .any(|a| a.contains("config:tunnels") || a.contains("--editor-cmd") || a.contains("--diff-cmd")),
-        "cpio" => seen.any(|a| is_long(a, "--rsh-command")),
         "dvips" => seen.short('R'),
         "latex" | "pdflatex" | "xelatex" | "lualatex" => {
             seen.any(|a| a.contains("shell-escape") || a.contains("write18"))
         }
+        _ => return None,
+    };
+    Some(runs)
+}
+
+/// Other programs.
+fn other(seen: &Seen<'_>) -> Option<bool> {
+    let runs = match seen.name {
+        "sort" | "gsort" => seen.long("compress-program", 3),
+        "nmap" => {
+            seen.any(|a| a == "--interactive" || a.starts_with("--script=/") || a.starts_with("--script=./"))
+        }
+        "tcpdump" => seen.short('z'),
+        "emacsclient" => seen.short('e') || seen.long("eval", 2),
+        "gdb" | "lldb" => {
+            seen.any(|a| {
+                matches!(a, "-ex" | "-iex" | "--eval-command" | "-o" | "--one-line" | "-x" | "--batch-silent")
+                    || is_long(a, "--eval-command")
+                    || a.starts_with("-ex=")
+            }) || matches!(&seen.place.input, Input::Text(text) if text.contains("shell") || text.contains('!') || text.contains("python"))
+        }
+        "rpm" => seen.long("eval", 3) || seen.long("pipe", 3),
+        "dpkg" => seen.long("pre-invoke", 3) || seen.long("post-invoke", 3),
+        "apt" | "apt-get" => {
+            seen.any(|a| a.contains("Pre-Invoke") || a.contains("Post-Invoke") || a.contains("Dir::Bin"))
+        }
+        "tmux" | "screen" => seen.any(|a| {
+            matches!(a, "send-keys" | "send" | "-X" | "run-shell" | "run" | "if-shell" | "pipe-pane" | "-c")
+        }),
+        "mysql" | "mariadb" => seen.any(|a| {
+            let statement = a.trim_start();
+            is_long(a, "--pager")
+                || statement.starts_with("system ")
+                || a.contains("\\!")
+                || a.contains("; system ")
+        }),
+        "rg" => {
+            let joined = ["--pre=", "--hostname-bin="];
+            after(seen, &["--pre", "--hostname-bin"]).is_some_and(|program| program.contains('/'))
+                || seen
+                    .any(|a| joined.iter().any(|name| a.strip_prefix(name).is_some_and(|a| a.contains('/'))))
+        }
+        "coreutils" => seen.long("coreutils-prog", 10) || seen.long("coreutils-prog-shebang", 10),
+        "psql" => seen.any(|a| a.contains("\\!")),
+        "php" => seen.any(|a| a.contains("auto_prepend_file") || a.contains("allow_url_include")),
+        "zsh" => seen.any(|a| a == "zmodload zsh/net/tcp"),
         "ip" => seen.has("netns") && seen.has("exec"),
-        "wget" => seen.any(|a| is_long(a, "--use-askpass")),
         "ltrace" | "strace" => seen.short('p'),
         "logrotate" => true,
         "run-parts" | "start-stop-daemon" => true,

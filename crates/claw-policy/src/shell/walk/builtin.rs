@@ -302,9 +302,6 @@ impl Walker<'_> {
     }
 
     fn declare(&mut self, builtin: &str, arguments: &[Argument], environment: &mut Environment) {
-        let named = |text: &str| {
-            text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
-        };
         let flags: String =
             arguments.iter().map(Argument::text).filter(|text| text.starts_with(['-', '+'])).collect();
         if arguments.iter().any(Argument::may_be_option) {
@@ -331,7 +328,7 @@ impl Walker<'_> {
         self.arithmetic.used |= flags.contains('i');
         let local = !self.calls.is_empty() && matches!(builtin, "local" | "declare" | "typeset");
         for text in arguments.iter().map(Argument::text).filter(|text| !text.starts_with(['-', '+'])) {
-            let name = named(text);
+            let name = variable_of(text);
             if text.split('=').next().is_some_and(|name| name.contains(UNKNOWN)) {
                 self.hit("unknown.shell-state", None);
             }
@@ -382,35 +379,8 @@ impl Walker<'_> {
         {
             environment.forget_all();
         }
-        let named = |text: &str| {
-            text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
-        };
         match name {
-            "printf" => {
-                let variable = match arguments {
-                    [first, second, ..] if first.known() == Some("-v") => second.text().to_owned(),
-                    [first, ..] if first.text().starts_with("-v") => first.text()[2..].to_owned(),
-                    [first, ..] if first.may_be_option() => {
-                        // It may be `-v`, which sets any variable.
-                        let option = first.text().trim_start_matches(UNKNOWN).starts_with('-');
-                        if option || (first.is_many() && arguments.len() > 1) {
-                            self.hit("unknown.shell-state", None);
-                        }
-                        environment.forget_all();
-                        return None;
-                    }
-                    _ => return None,
-                };
-                self.arithmetic.used = true;
-                if variable.contains(UNKNOWN) {
-                    self.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
-                    environment.forget_all();
-                }
-                let variable = named(&variable);
-                self.fill(&variable);
-                environment.forget(&variable);
-                return Some(text::output("true", &[], &Input::Inherited));
-            }
+            "printf" => return self.prints_into(arguments, environment),
             "mapfile" | "readarray"
                 if arguments.iter().any(|argument| {
                     let option = argument.text().starts_with('-') || argument.may_be_option();
@@ -442,7 +412,7 @@ impl Walker<'_> {
             environment.functions.values_mut().for_each(|function| function.certain = false);
         }
         for (i, argument) in arguments.iter().enumerate() {
-            let variable = named(argument.text());
+            let variable = variable_of(argument.text());
             if !variable.is_empty() {
                 environment.forget(&variable);
             }
@@ -466,6 +436,33 @@ impl Walker<'_> {
             }
         }
         Some(None)
+    }
+
+    /// Follows `printf -v`, which sets a variable; `None` if it prints.
+    fn prints_into(&mut self, arguments: &[Argument], environment: &mut Environment) -> Option<Output> {
+        let variable = match arguments {
+            [first, second, ..] if first.known() == Some("-v") => second.text().to_owned(),
+            [first, ..] if first.text().starts_with("-v") => first.text()[2..].to_owned(),
+            [first, ..] if first.may_be_option() => {
+                // It may be `-v`, which sets any variable.
+                let option = first.text().trim_start_matches(UNKNOWN).starts_with('-');
+                if option || (first.is_many() && arguments.len() > 1) {
+                    self.hit("unknown.shell-state", None);
+                }
+                environment.forget_all();
+                return None;
+            }
+            _ => return None,
+        };
+        self.arithmetic.used = true;
+        if variable.contains(UNKNOWN) {
+            self.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+            environment.forget_all();
+        }
+        let variable = variable_of(&variable);
+        self.fill(&variable);
+        environment.forget(&variable);
+        Some(text::output("true", &[], &Input::Inherited))
     }
 
     /// Notes that a builtin sets a variable.
@@ -505,4 +502,9 @@ fn shift(arguments: &[Argument], environment: &mut Environment) {
         }
         (positional, _) => *positional = None,
     }
+}
+
+/// The name of a variable at the beginning of a text.
+fn variable_of(text: &str) -> String {
+    text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
 }

@@ -53,7 +53,11 @@ impl Walker<'_> {
         if self.takes_script && place.input == Input::Inherited && eaters::reads_input(&name, arguments) {
             self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
         }
-        self.runs_written_file((written, &name), arguments, place, environment);
+        self.runs_written_file(written, arguments, place, environment);
+        if programs::is_interpreter(&name) {
+            self.interprets_written_file(arguments);
+        }
+        self.notes_written_files(&name, arguments, place);
         let is_builtin = !written.contains('/') && builtins::is_builtin(&name);
         self.note_texts(&name, is_builtin, arguments, &place.input);
         if !written.contains('/')
@@ -249,12 +253,8 @@ impl Walker<'_> {
         let outer = std::mem::replace(&mut self.reads_script, matches!(given, peel::Shell::Input));
         let output = match given {
             peel::Shell::Script { script, positional } => {
-                let (zero, rest) = positional.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
                 positional.iter().for_each(|argument| self.arithmetic.keeps(argument.text()));
-                copy.positional = zero.is_none_or(|zero| !zero.is_many()).then(|| rest.to_vec());
-                if let Some(zero) = zero.filter(|zero| !zero.is_many()) {
-                    copy.set("0", Variable::Text(zero.text().to_owned()));
-                }
+                set_positional(&mut copy, &positional);
                 match script.known() {
                     Some(script) => self.nested_script(script, &mut copy, &place.input),
                     None => {
@@ -263,22 +263,7 @@ impl Walker<'_> {
                     }
                 }
             }
-            peel::Shell::Input => match &place.input {
-                Input::Text(script) => {
-                    let outer = std::mem::replace(&mut self.takes_script, true);
-                    let output = self.nested_script(&script.clone(), &mut copy, &Input::Inherited);
-                    self.takes_script = outer;
-                    output
-                }
-                Input::File(path) => {
-                    self.shell_file(path, &mut copy);
-                    None
-                }
-                input => {
-                    rules::judge_piped(self, name, input);
-                    None
-                }
-            },
+            peel::Shell::Input => self.shell_input(name, &place.input, &mut copy),
             peel::Shell::File(path) => {
                 match path.known() {
                     Some("/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0" | "-") => {
@@ -313,6 +298,26 @@ impl Walker<'_> {
         output
     }
 
+    /// Follows a script that a shell reads from its input.
+    fn shell_input(&mut self, name: &str, input: &Input, environment: &mut Environment) -> Output {
+        match input {
+            Input::Text(script) => {
+                let outer = std::mem::replace(&mut self.takes_script, true);
+                let output = self.nested_script(script, environment, &Input::Inherited);
+                self.takes_script = outer;
+                output
+            }
+            Input::File(path) => {
+                self.shell_file(path, environment);
+                None
+            }
+            input => {
+                rules::judge_piped(self, name, input);
+                None
+            }
+        }
+    }
+
     /// Follows a script in a file: left to the sandbox, unless this command wrote the file.
     pub(super) fn shell_file(&mut self, path: &Argument, environment: &mut Environment) {
         let name = path.text().rsplit('/').next().unwrap_or("");
@@ -331,51 +336,58 @@ impl Walker<'_> {
         }
     }
 
-    /// Judges `./x` or `python x` if this command wrote `x`.
+    /// Judges `./x` if this command wrote `x`.
     fn runs_written_file(
         &mut self,
-        (written, name): (&str, &str),
+        written: &str,
         arguments: &[Argument],
         place: &Place,
         environment: &mut Environment,
     ) {
-        if written.contains('/') || (self.path_is_set && self.files.contains_key(written)) {
-            match self.run_file(written) {
-                Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
-                    rules::judge_code(self, &script);
-                }
-                Some(Written::Text(script)) => {
-                    self.nested_script(&script, &mut environment.for_child(), &Input::Inherited);
-                }
-                Some(Written::Program(program)) => self.renamed(&program, arguments, place, environment),
-                Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
-                Some(Written::Unknown) => {
-                    self.hit("unknown.script", None);
-                    for held in self.held(written) {
-                        if let Written::Program(program) = held {
-                            self.attempt(|walker| walker.renamed(&program, arguments, place, environment));
-                        }
+        if !written.contains('/') && !(self.path_is_set && self.files.contains_key(written)) {
+            return;
+        }
+        match self.run_file(written) {
+            Some(Written::Text(script)) if script.starts_with("#!") && !shell_shebang(&script) => {
+                rules::judge_code(self, &script);
+            }
+            Some(Written::Text(script)) => {
+                self.nested_script(&script, &mut environment.for_child(), &Input::Inherited);
+            }
+            Some(Written::Program(program)) => self.renamed(&program, arguments, place, environment),
+            Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
+            Some(Written::Unknown) => {
+                self.hit("unknown.script", None);
+                for held in self.held(written) {
+                    if let Written::Program(program) = held {
+                        self.attempt(|walker| walker.renamed(&program, arguments, place, environment));
                     }
                 }
-                None => {}
+            }
+            None => {}
+        }
+    }
+
+    /// Judges `python x` if this command wrote `x`.
+    fn interprets_written_file(&mut self, arguments: &[Argument]) {
+        // Words after the script's name are its arguments.
+        let operand = arguments.iter().position(|argument| !argument.text().starts_with('-'));
+        let own = arguments.iter().take(operand.map_or(arguments.len(), |at| at + 1));
+        for argument in own.filter_map(Argument::known) {
+            if is_descriptor(argument) {
+                self.hit("unknown.script", None);
+            }
+            match self.written(argument) {
+                Some(Written::Text(code)) => rules::judge_code(self, &code),
+                Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
+                Some(Written::Unknown) => self.hit("unknown.script", None),
+                Some(Written::Program(_)) | None => {}
             }
         }
-        if programs::is_interpreter(name) {
-            // Words after the script's name are its arguments.
-            let operand = arguments.iter().position(|argument| !argument.text().starts_with('-'));
-            let own = arguments.iter().take(operand.map_or(arguments.len(), |at| at + 1));
-            for argument in own.filter_map(Argument::known) {
-                if is_descriptor(argument) {
-                    self.hit("unknown.script", None);
-                }
-                match self.written(argument) {
-                    Some(Written::Text(code)) => rules::judge_code(self, &code),
-                    Some(Written::Fetched) => self.hit("remote-code.fetched-file", None),
-                    Some(Written::Unknown) => self.hit("unknown.script", None),
-                    Some(Written::Program(_)) | None => {}
-                }
-            }
-        }
+    }
+
+    /// Notes the files that a program such as `tee`, `cp` or `mkfifo` writes, and judges `chmod` of a fetched one.
+    fn notes_written_files(&mut self, name: &str, arguments: &[Argument], place: &Place) {
         self.note_reworked(name, arguments);
         match name {
             "tee" => {
@@ -464,4 +476,13 @@ fn shell_shebang(script: &str) -> bool {
         .lines()
         .next()
         .is_some_and(|line| line.trim_start_matches("#!").split([' ', '/']).any(programs::is_shell))
+}
+
+/// Sets `$0` and the positional parameters of `sh -c`, as far as their number is known.
+fn set_positional(environment: &mut Environment, words: &[Argument]) {
+    let (zero, rest) = words.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
+    environment.positional = zero.is_none_or(|zero| !zero.is_many()).then(|| rest.to_vec());
+    if let Some(zero) = zero.filter(|zero| !zero.is_many()) {
+        environment.set("0", Variable::Text(zero.text().to_owned()));
+    }
 }

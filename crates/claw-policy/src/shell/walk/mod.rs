@@ -26,6 +26,7 @@ pub(super) use self::programs::{is_shell, name};
 
 use self::arithmetic::Arithmetic;
 use self::environment::{Environment, Variable};
+use self::simple::SimpleWords;
 use self::skips::Skips;
 use super::parse::{self, parse};
 use super::rules::{self, Rules};
@@ -391,7 +392,7 @@ impl<'r> Walker<'r> {
         }
         self.here = self.nested.unwrap_or(command.span);
         if let Kind::Simple { assignments, words } = &command.kind {
-            return self.simple(command, (assignments, words), environment, input);
+            return self.simple(command, SimpleWords { assignments, words }, environment, input);
         }
         let mut place = self.redirects(&command.redirects, environment, input);
         place.span = self.here;

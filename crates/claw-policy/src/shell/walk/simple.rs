@@ -14,14 +14,29 @@ const SEEING: &[&str] = &[
     "break", "continue", "return", "exit",
 ];
 
+/// The words of a simple command as they are written.
+#[derive(Clone, Copy)]
+pub(super) struct SimpleWords<'a> {
+    pub(super) assignments: &'a [Assignment],
+    pub(super) words: &'a [Word],
+}
+
+/// A simple command with its words expanded, and the input that it would inherit.
+struct Expanded<'a> {
+    simple: SimpleWords<'a>,
+    argv: &'a [Argument],
+    input: &'a Input,
+}
+
 impl Walker<'_> {
     pub(super) fn simple(
         &mut self,
         command: &Command,
-        (assignments, words): (&[Assignment], &[Word]),
+        simple: SimpleWords<'_>,
         environment: &mut Environment,
         input: &Input,
     ) -> Output {
+        let words = simple.words;
         let here = self.here;
         let first = self.commands.len();
         let argv = self.words(words, environment);
@@ -43,7 +58,7 @@ impl Walker<'_> {
         }
         self.here = here;
         let before = place.may_fail().then(|| environment.clone());
-        let output = self.placed((assignments, words), (&argv, place), environment, input);
+        let output = self.placed(Expanded { simple, argv: &argv, input }, place, environment);
         if let Some(before) = before {
             environment.merge(&before);
         }
@@ -53,10 +68,9 @@ impl Walker<'_> {
     /// The same, once its words are expanded and its redirections known.
     fn placed(
         &mut self,
-        (assignments, words): (&[Assignment], &[Word]),
-        (argv, mut place): (&[Argument], Place),
+        Expanded { simple: SimpleWords { assignments, words }, argv, input }: Expanded<'_>,
+        mut place: Place,
         environment: &mut Environment,
-        input: &Input,
     ) -> Output {
         let here = self.here;
         let script = words.iter().skip(1).find(|word| word.plain().is_none_or(|text| !text.starts_with('-')));

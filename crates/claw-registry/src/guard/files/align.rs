@@ -95,13 +95,13 @@ impl<'t> Pairs<'_, 't> {
 
     /// Pairs the remaining placeholders with the same key, if there is one on each side.
     fn match_single<K: Eq + Hash>(&mut self, key: impl Fn(&Side<'t>, Site) -> Option<K>) {
-        let everything = (0..self.old.sites.len(), 0..self.new.sites.len());
-        self.match_single_in(everything, key);
+        self.match_single_in(0..self.old.sites.len(), 0..self.new.sites.len(), key);
     }
 
     fn match_single_in<K: Eq + Hash>(
         &mut self,
-        (old, new): (Range<usize>, Range<usize>),
+        old: Range<usize>,
+        new: Range<usize>,
         key: impl Fn(&Side<'t>, Site) -> Option<K>,
     ) {
         let mut keys: HashMap<K, [Vec<usize>; 2]> = HashMap::new();
@@ -139,7 +139,7 @@ impl<'t> Pairs<'_, 't> {
             }
             let anchors = anchors(&self.old.lines, &old, &self.new.lines, &new);
             if anchors.is_empty() {
-                self.match_single_in(sites, |side, site| Some((side.line(site), site.column)));
+                self.match_single_in(sites.0, sites.1, |side, site| Some((side.line(site), site.column)));
                 continue;
             }
             let (mut old_from, mut new_from) = (old.start, new.start);

@@ -9,7 +9,7 @@ use claw_core::id::{AgentId, SessionKey};
 use claw_core::port::{ArtifactStore, FilePlace, FsBridge, Owner, Stat, WriteMode};
 use claw_core::store::{EntryEvent, Ledger, Outcome, Record, StoreError};
 use claw_core::tool::{
-    AnyTool, Ask, Call, Caller, Cost, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Sight, Spec,
+    AnyTool, Ask, Call, Caller, Cost, Effect, Effects, Group, Meta, Need, Output, Plan, Sight, Spec,
     ToolError,
 };
 use claw_core::{CallId, NodeId, TenantId};
@@ -20,46 +20,20 @@ use claw_policy::pipeline::Policy;
 use claw_policy::rate::RateConfig;
 use claw_registry::{Executor, Registry, Request, limit::Limiter};
 use claw_store::SqliteStore;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::{any_schema, custom};
 use crate::approvals::{approve_one, question};
 use crate::kit::{Bench, Setup, caller, main_agent, refused};
 
 type Ran = futures_util::future::BoxFuture<'static, Result<Output, ToolError>>;
-
-struct Custom {
-    meta: Meta,
-    spec: Spec,
-    plan: Box<dyn Fn() -> Result<Plan, ToolError> + Send + Sync>,
-    run: Box<dyn Fn(Call) -> Ran + Send + Sync>,
-    runs: Arc<AtomicUsize>,
-}
-
-#[async_trait]
-impl AnyTool for Custom {
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
-    fn spec(&self) -> &Spec {
-        &self.spec
-    }
-    fn plan(&self, _: &Facts, _: &Value) -> Result<Plan, ToolError> {
-        (self.plan)()
-    }
-    async fn run_erased(&self, call: &Call, _: Value) -> Result<Output, ToolError> {
-        self.runs.fetch_add(1, Ordering::SeqCst);
-        (self.run)(call.clone()).await
-    }
-}
 
 fn tool(
     meta: Meta,
     plan: impl Fn() -> Result<Plan, ToolError> + Send + Sync + 'static,
     run: impl Fn(Call) -> Ran + Send + Sync + 'static,
 ) -> (Arc<dyn AnyTool>, Arc<AtomicUsize>) {
-    let spec = Spec::with_schema(&meta, json!({ "type": "object" }));
-    let runs = Arc::new(AtomicUsize::new(0));
-    (Arc::new(Custom { meta, spec, plan: Box::new(plan), run: Box::new(run), runs: runs.clone() }), runs)
+    custom(meta, any_schema(), move |_, _| plan(), move |call, _| run(call))
 }
 
 fn meta(name: &str) -> Meta {

@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use claw_core::port::{Allowed, Child, Program, ShellHost as _, Size, Start};
-use claw_core::tool::{Argv, Effect, Effects, ErrorKind, Script, Target};
+use claw_core::port::{Child, Program, ShellHost as _, Start};
+use claw_core::tool::{Effect, ErrorKind, Target};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::kit::DockerKit;
 use super::left_behind::until_nothing_is_left;
-use crate::children::{on_a_terminal, rest, script, until};
 use crate::kit::processes_with;
+use crate::sandboxes::{self, Sandbox as _, argv, on_a_terminal, rest, start, until, without};
 
 impl DockerKit {
-    async fn start(&self, start: Start) -> Child {
+    async fn begin(&self, start: Start) -> Child {
         self.shell().start(&self.context, &start).await.unwrap()
     }
 }
@@ -34,27 +34,20 @@ async fn settled(file: &Path) -> u64 {
 #[tokio::test]
 async fn what_is_written_is_read_and_the_end_of_it_ends_the_command() {
     let Some(kit) = DockerKit::new() else { return };
-    let mut child = kit.start(script("cat; echo over; exit 3")).await;
+    let mut child = kit.begin(start("cat; echo over; exit 3")).await;
     assert!(child.pid > 1 && child.place == "a Docker container", "{child:?}");
-    child.input.write_all(b"first\n").await.unwrap();
-    until(&mut child, "first\n").await;
-    child.input.write_all(b"second\n").await.unwrap();
-    until(&mut child, "second\n").await;
-    child.input = Box::new(tokio::io::sink());
-    assert_eq!(rest(&mut child).await, "over\n");
+    sandboxes::reads_what_is_written(&mut child).await;
     let ended = child.control.ended().await.unwrap();
     assert_eq!((ended.exit, ended.signal, ended.stragglers), (Some(3), None, 0));
     assert_eq!(child.control.ended().await.unwrap(), ended, "it is told again");
-    assert!(child.control.resize(Size::default()).is_err(), "it has no terminal");
     child.control.kill().await;
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let Some(kit) = DockerKit::new() else { return };
-    let argv = vec!["no-such-program".into()];
-    let argv = Argv { argv, directory: String::new(), env: Vec::new(), credentials: false };
-    let error = kit.shell().start(&kit.context, &Start::new(Program::Argv(argv))).await.unwrap_err();
+    let missing = Start::new(Program::Argv(argv(&["no-such-program"])));
+    let error = kit.shell().start(&kit.context, &missing).await.unwrap_err();
     assert!(error.kind == ErrorKind::Failed && error.message.contains("no-such-program"), "{error:?}");
 }
 
@@ -64,27 +57,7 @@ async fn a_child_has_streams_and_paths_of_its_own() {
     kit.script("echo kept > /tmp/kept").await;
     let plain = kit.containers().await;
     let file = kit.outside.path().canonicalize().unwrap().join("granted");
-    std::fs::write(&file, "granted\n").unwrap();
-    let text = format!("echo wrong >&2; cat '{0}'; echo x > '{0}'", file.display());
-    let mut start = Start { apart: true, ..script(&text) };
-    let absent = kit.start(start.clone()).await;
-    let mut errors = String::new();
-    absent.errors.unwrap().read_to_string(&mut errors).await.unwrap();
-    assert!(errors.starts_with("wrong\n") && errors.contains("No such file"), "{errors}");
-
-    start.paths = vec![Allowed { path: file.parent().unwrap().to_owned(), write: false }];
-    let mut child = kit.start(start.clone()).await;
-    assert_eq!(rest(&mut child).await, "granted\n");
-    assert_ne!(child.control.ended().await.unwrap().exit, Some(0), "it may not be written");
-    // Nor where the policy has taken writing away, whatever is granted.
-    start.paths[0].write = true;
-    let mut context = kit.context.clone();
-    context.effects = Effects::ALL.without(Effects::of(&[Effect::Write]));
-    let mut child = kit.shell().start(&context, &start).await.unwrap();
-    assert_ne!(child.control.ended().await.unwrap().exit, Some(0));
-    let mut child = kit.start(start).await;
-    assert_eq!(child.control.ended().await.unwrap().exit, Some(0));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x\n");
+    sandboxes::has_streams_and_paths_of_its_own(&kit, &file).await;
     // The container of those without is another one, and was not told to go.
     assert_eq!(kit.script("cat /tmp/kept").await.output, "kept\n");
     assert!(kit.containers().await.contains(&plain[0]));
@@ -93,42 +66,28 @@ async fn a_child_has_streams_and_paths_of_its_own() {
 #[tokio::test]
 async fn refuses_a_network_that_the_policy_took_away() {
     let Some(kit) = DockerKit::new() else { return };
-    let start = Start { network: true, ..script("ls /sys/class/net") };
-    let mut context = kit.context.clone();
-    context.effects = Effects::ALL.without(Effects::of(&[Effect::Network]));
-    let mut child = kit.shell().start(&context, &start).await.unwrap();
+    let reach = Start { network: true, ..start("ls /sys/class/net") };
+    let context = without(&kit.context, Effect::Network);
+    let mut child = kit.shell().start(&context, &reach).await.unwrap();
     assert_eq!(rest(&mut child).await, "lo\n");
-    let mut child = kit.start(start).await;
+    let mut child = kit.begin(reach).await;
     assert!(rest(&mut child).await.contains("eth0"), "it is granted to this child alone");
-    let mut child = kit.start(script("ls /sys/class/net")).await;
+    let mut child = kit.begin(start("ls /sys/class/net")).await;
     assert_eq!(rest(&mut child).await, "lo\n");
 }
 
 #[tokio::test]
 async fn a_terminal_is_one_and_has_a_size() {
     let Some(kit) = DockerKit::new() else { return };
-    let text = "test -t 0 && test -t 1 && test -t 2 && echo all; stty size; \
-                trap 'echo now; stty size' WINCH; echo ready; while :; do sleep 0.1; done";
-    let mut child = kit.start(on_a_terminal(text)).await;
-    let seen = until(&mut child, "ready\r\n").await;
-    assert_eq!(seen, "all\r\n30 100\r\nready\r\n");
-    child.control.resize(Size { columns: 132, rows: 43 }).unwrap();
-    until(&mut child, "now\r\n43 132\r\n").await;
-    child.control.kill().await;
-    assert_eq!(child.control.ended().await.unwrap().signal, Some(9));
+    sandboxes::gives_a_terminal_with_a_size(&kit).await;
 }
 
 #[tokio::test]
 async fn a_key_interrupts_what_runs_on_a_terminal() {
     let Some(kit) = DockerKit::new() else { return };
-    let text = "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.1; done";
-    let mut child = kit.start(on_a_terminal(text)).await;
-    until(&mut child, "ready").await;
-    child.input.write_all(b"\x03").await.unwrap();
-    until(&mut child, "interrupted").await;
-    assert_eq!(child.control.ended().await.unwrap().exit, Some(5));
+    sandboxes::is_interrupted_by_a_key(&kit).await;
     // Dropping the input of a terminal does not end it; a key does.
-    let mut child = kit.start(on_a_terminal("echo ready; cat; echo over")).await;
+    let mut child = kit.begin(on_a_terminal("echo ready; cat; echo over")).await;
     until(&mut child, "ready").await;
     child.input.write_all(b"typed\n\x04").await.unwrap();
     until(&mut child, "typed\r\ntyped\r\nover\r\n").await;
@@ -138,25 +97,14 @@ async fn a_key_interrupts_what_runs_on_a_terminal() {
 #[tokio::test]
 async fn a_script_that_is_waited_for_can_have_a_terminal() {
     let Some(kit) = DockerKit::new() else { return };
-    let script = Script {
-        text: "test -t 1 && echo yes; cat; echo over".into(),
-        input: Some("typed\n".into()),
-        terminal: true,
-        ..Script::default()
-    };
-    let ran = kit.shell().run(&kit.context, &script).await.unwrap();
-    assert!(ran.output.contains("yes\r\n") && ran.output.ends_with("typed\r\nover\r\n"), "{ran:?}");
-    // Without input it ends instead of waiting for a person.
-    let script = Script { input: None, ..script };
-    let ran = kit.shell().run(&kit.context, &script).await.unwrap();
-    assert!(ran.output.ends_with("over\r\n"), "{ran:?}");
+    sandboxes::gives_a_terminal_to_a_script(&kit).await;
 }
 
 #[tokio::test]
 async fn refuses_to_type_into_its_own_terminal() {
     let Some(kit) = DockerKit::new() else { return };
     let own = "exec $(ls /.clawsmith/lib/ld-*) --library-path /.clawsmith/lib /.clawsmith/program";
-    let mut child = kit.start(on_a_terminal(&format!("{own} attack tiocsti none"))).await;
+    let mut child = kit.begin(on_a_terminal(&format!("{own} attack tiocsti none"))).await;
     assert_eq!(rest(&mut child).await, format!("refused {}\r\n", rustix::io::Errno::PERM.raw_os_error()));
 }
 
@@ -168,7 +116,7 @@ async fn what_nobody_reads_is_not_printed_and_holds_up_nothing_else() {
     let text = "while :; do head -c 65536 /dev/zero; printf x >> count; head -c 1 /dev/zero >&2; done";
     for apart in [false, true] {
         std::fs::write(&count, "").unwrap();
-        let mut child = kit.start(Start { apart, ..script(text) }).await;
+        let mut child = kit.begin(Start { apart, ..start(text) }).await;
         let printed = settled(&count).await * 65536;
         assert!(printed < 1 << 20, "{printed} bytes are somewhere");
         // Its end is told though nobody has read anything.
@@ -183,7 +131,7 @@ async fn what_nobody_reads_is_not_printed_and_holds_up_nothing_else() {
 async fn who_reads_late_reads_all() {
     let Some(kit) = DockerKit::new() else { return };
     let text = "i=0; while [ $i -lt 200 ]; do head -c 65536 /dev/zero; printf x >> count; i=$((i+1)); done; echo over";
-    let mut child = kit.start(script(text)).await;
+    let mut child = kit.begin(start(text)).await;
     assert!(settled(&kit.workspace.path().join("count")).await < 200);
     let (mut total, mut buffer) = (0, vec![0; 100_000]);
     while let Ok(count @ 1..) = child.output.read(&mut buffer).await {
@@ -196,7 +144,7 @@ async fn who_reads_late_reads_all() {
 #[tokio::test]
 async fn what_is_not_read_inside_is_not_taken_outside() {
     let Some(kit) = DockerKit::new() else { return };
-    let mut child = kit.start(script("mkfifo go; echo ready; cat go; wc -c")).await;
+    let mut child = kit.begin(start("mkfifo go; echo ready; cat go; wc -c")).await;
     until(&mut child, "ready\n").await;
     let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let (mut input, counted) =
@@ -223,7 +171,7 @@ async fn what_is_not_read_inside_is_not_taken_outside() {
 #[tokio::test]
 async fn who_reads_nothing_any_more_is_not_written_to() {
     let Some(kit) = DockerKit::new() else { return };
-    let mut child = kit.start(script("exec <&-; echo deaf; sleep 999")).await;
+    let mut child = kit.begin(start("exec <&-; echo deaf; sleep 999")).await;
     until(&mut child, "deaf").await;
     let error = loop {
         match child.input.write_all(b"x").await {
@@ -248,11 +196,11 @@ fn stubborn(word: &str) -> String {
 async fn nothing_is_left_of_one_that_is_killed_or_dropped() {
     let Some(kit) = DockerKit::new() else { return };
     let bystander = format!("docker-child-beside-{}", std::process::id());
-    let mut beside = kit.start(script(&format!("MARK={bystander} sh -c 'echo ready; cat'"))).await;
+    let mut beside = kit.begin(start(&format!("MARK={bystander} sh -c 'echo ready; cat'"))).await;
     until(&mut beside, "ready").await;
     let word = format!("docker-child-ended-{}", std::process::id());
-    for start in [script, on_a_terminal] {
-        let mut child = kit.start(start(&stubborn(&word))).await;
+    for begin in [start, on_a_terminal] {
+        let mut child = kit.begin(begin(&stubborn(&word))).await;
         until(&mut child, "ready").await;
         // A process that is just being replaced by its program shows neither words nor environment.
         for _ in 0..600 {
@@ -265,13 +213,13 @@ async fn nothing_is_left_of_one_that_is_killed_or_dropped() {
         child.control.kill().await;
         assert_eq!(child.control.ended().await.unwrap().signal, Some(9));
         assert_eq!(processes_with(&word), [0; 0]);
-        let mut child = kit.start(start(&stubborn(&word))).await;
+        let mut child = kit.begin(begin(&stubborn(&word))).await;
         until(&mut child, "ready").await;
         drop(child);
         until_nothing_is_left(&word).await;
     }
     // Processes left running after its own end are counted.
-    let mut child = kit.start(script("setsid sleep 999 >/dev/null & (sleep 999 &); exit 3")).await;
+    let mut child = kit.begin(start("setsid sleep 999 >/dev/null & (sleep 999 &); exit 3")).await;
     let ended = child.control.ended().await.unwrap();
     assert_eq!((ended.exit, ended.stragglers), (Some(3), 2));
     // Another command of the same container did not notice.
@@ -289,7 +237,7 @@ async fn one_that_ends_its_keeper_is_ended_with_all_that_it_started() {
          case $(tr '\\0' ' ' < /proc/$p/cmdline) in /.clawsmith/*take-an-order*) all=\"$p $all\";; esac; done; \
          kill -9 $all; sleep 9999"
     );
-    let mut child = kit.start(script(&text)).await;
+    let mut child = kit.begin(start(&text)).await;
     assert_eq!(child.control.ended().await.unwrap().signal, Some(9));
     assert_eq!(processes_with(&word), [0; 0]);
 }
@@ -297,11 +245,11 @@ async fn one_that_ends_its_keeper_is_ended_with_all_that_it_started() {
 #[tokio::test]
 async fn cancelling_holds_until_it_runs_and_no_longer() {
     let Some(kit) = DockerKit::new() else { return };
-    let mut child = kit.start(script("echo ready; cat")).await;
+    let mut child = kit.begin(start("echo ready; cat")).await;
     until(&mut child, "ready").await;
     kit.context.cancel.cancel();
     let made = kit.workspace.path().join("made");
-    let error = kit.shell().start(&kit.context, &script("sleep 1; touch made")).await.unwrap_err();
+    let error = kit.shell().start(&kit.context, &start("sleep 1; touch made")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Cancelled);
     child.input.write_all(b"goes on\n").await.unwrap();
     until(&mut child, "goes on").await;
@@ -312,7 +260,7 @@ async fn cancelling_holds_until_it_runs_and_no_longer() {
 async fn a_container_stays_while_something_runs_in_the_background() {
     let Some(mut kit) = DockerKit::new() else { return };
     (kit.docker.idle, kit.docker.age) = (Duration::from_secs(1), Duration::from_secs(1));
-    let mut child = kit.start(script("sleep 4; echo still here")).await;
+    let mut child = kit.begin(start("sleep 4; echo still here")).await;
     assert_eq!(rest(&mut child).await, "still here\n");
     assert_eq!(child.control.ended().await.unwrap().exit, Some(0));
 }
@@ -325,19 +273,19 @@ async fn refuses_to_start_what_is_not_what_was_judged() {
     let shell = kit.shell();
     let tool = Target::Program { name: "./tool".into(), directory: String::new() };
     kit.context.sights = shell.look(&kit.context, &[Target::Sandbox, tool]).await.unwrap();
-    let start = script("sh ./tool");
-    let mut child = shell.start(&kit.context, &start).await.unwrap();
+    let tool = start("sh ./tool");
+    let mut child = shell.start(&kit.context, &tool).await.unwrap();
     assert_eq!(rest(&mut child).await, "judged\n");
     // An extra grant does not make it another sandbox than the judged one.
-    let granted = Start { network: true, ..start.clone() };
+    let granted = Start { network: true, ..tool.clone() };
     let mut child = shell.start(&kit.context, &granted).await.unwrap();
     assert_eq!(rest(&mut child).await, "judged\n");
     std::fs::write(&program, "#!/bin/sh\necho swapped afterwards\n").unwrap();
-    let error = shell.start(&kit.context, &start).await.unwrap_err();
+    let error = shell.start(&kit.context, &tool).await.unwrap_err();
     assert!(error.kind == ErrorKind::Conflict && error.message.contains("./tool"), "{error:?}");
     kit.context.sights.truncate(1);
     kit.context.network = true;
-    let error = shell.start(&kit.context, &start).await.unwrap_err();
+    let error = shell.start(&kit.context, &tool).await.unwrap_err();
     assert!(error.kind == ErrorKind::Conflict && error.message.contains("sandbox"), "{error:?}");
 }
 
@@ -345,7 +293,7 @@ async fn refuses_to_start_what_is_not_what_was_judged() {
 async fn what_no_sandbox_holds_starts_on_the_host() {
     let Some(mut kit) = DockerKit::new() else { return };
     (kit.context.sandboxed, kit.docker.socket) = (false, "/nonexistent".into());
-    let mut child = kit.start(script("pwd")).await;
+    let mut child = kit.begin(start("pwd")).await;
     assert_eq!(rest(&mut child).await, format!("{}\n", kit.context.workspace.display()));
     assert_eq!(child.place, "the host");
 }

@@ -5,18 +5,11 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 
 use claw_core::tool::{Effect, Effects};
-use claw_sandbox::shell::Finished;
 use claw_sandbox::{Grant, Stopped};
 
 use super::kit::DockerKit;
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};
-
-/// Asserts that a script neither printed what it tried to read, nor succeeded.
-#[track_caller]
-fn check(finished: Finished) {
-    assert_ne!(finished.ended.exit, Some(0), "{finished:?}");
-    assert!(!finished.output.contains("secret-content"), "{finished:?}");
-}
+use crate::sandboxes::{self, Sandbox as _, check_refused, without};
 
 async fn refused(list: &[&str]) {
     let Some(kit) = DockerKit::new() else { return };
@@ -111,14 +104,14 @@ async fn refuses_files_of_the_machine() {
         finished.ended.exit != Some(0) && !finished.output.lines().any(|line| line.starts_with("root:")),
         "{finished:?}"
     );
-    check(kit.script(&format!("cat {path}")).await);
+    check_refused(kit.script(&format!("cat {path}")).await);
     for root in ["/proc/1/root", "/proc/self/root", "/proc/1/cwd", "/.."] {
-        check(kit.script(&format!("cat {root}{path}")).await);
+        check_refused(kit.script(&format!("cat {root}{path}")).await);
     }
     symlink(&secret, kit.workspace.path().join("link")).unwrap();
-    check(kit.script("cat link").await);
-    check(kit.script(&format!("ln -s {path} other && cat other")).await);
-    check(kit.script("echo overwritten > link").await);
+    check_refused(kit.script("cat link").await);
+    check_refused(kit.script(&format!("ln -s {path} other && cat other")).await);
+    check_refused(kit.script("echo overwritten > link").await);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret-content");
 }
 
@@ -189,13 +182,8 @@ async fn refuses_the_environment_of_the_program() {
 async fn refuses_to_write_to_a_workspace_that_is_only_read() {
     let Some(mut kit) = DockerKit::new() else { return };
     kit.script("echo 'read me' > in").await;
-    kit.context.effects = Effects::ALL.without(Effects::of(&[Effect::Write]));
-    let finished = kit
-        .script("cat in; echo x > in; touch new; rm in; chmod 777 in; echo tmp > /tmp/x && cat /tmp/x")
-        .await;
-    assert!(finished.output.starts_with("read me") && finished.output.ends_with("tmp\n"), "{finished:?}");
-    assert_eq!(fs::read_to_string(kit.workspace.path().join("in")).unwrap(), "read me\n");
-    assert!(!kit.workspace.path().join("new").exists());
+    kit.context = without(&kit.context, Effect::Write);
+    sandboxes::only_reads_the_workspace(&kit).await;
     // Two containers: one that writes is never lent to who may not.
     assert_eq!(kit.containers().await.len(), 2);
 }
@@ -203,47 +191,17 @@ async fn refuses_to_write_to_a_workspace_that_is_only_read() {
 #[tokio::test]
 async fn refuses_the_store_and_the_keys_inside_the_workspace() {
     let Some(mut kit) = DockerKit::new() else { return };
-    let data = kit.workspace.path().join("data");
-    fs::create_dir_all(data.join("keys")).unwrap();
-    fs::write(data.join("keys/ring"), "secret-content").unwrap();
-    let store = kit.workspace.path().join("clawsmith.db");
-    fs::write(&store, "secret-content").unwrap();
-    kit.options.hidden = vec![data.clone(), store.clone()];
-    for attack in [
-        "cat data/keys/ring; grep . clawsmith.db",
-        "mv data other && cat other/keys/ring",
-        "mv clawsmith.db other && cat other",
-        "ln clawsmith.db hard && cat hard",
-        "rm -rf data clawsmith.db; cat data/keys/ring",
-        "cp -r data copy && cat copy/keys/ring",
-        "umount data; cat data/keys/ring",
-    ] {
-        check(kit.script(attack).await);
-    }
-    kit.script("echo x > clawsmith.db").await;
-    assert_eq!(fs::read_to_string(&store).unwrap(), "secret-content");
-    assert_eq!(fs::read_to_string(data.join("keys/ring")).unwrap(), "secret-content");
+    let store = sandboxes::hides_the_store_and_the_keys(&mut kit).await;
     // Replaced from outside, as an editor does: what covers the old file does not cover the new one.
     fs::write(kit.workspace.path().join("new"), "secret-content").unwrap();
     fs::rename(kit.workspace.path().join("new"), &store).unwrap();
-    check(kit.script("grep . clawsmith.db").await);
+    check_refused(kit.script("grep . clawsmith.db").await);
 }
 
 #[tokio::test]
 async fn refuses_to_move_the_keys_out_of_hiding_for_the_next_command() {
-    let Some(mut kit) = DockerKit::new() else { return };
-    let data = kit.workspace.path().join(".local/share/clawsmith");
-    fs::create_dir_all(&data).unwrap();
-    fs::write(data.join("ring"), "secret-content").unwrap();
-    kit.options.hidden = vec![data.clone()];
-    let moves = "mv .local moved; mv .local/share .local/moved; mv .local/share/clawsmith .local/share/moved; rm -rf .local";
-    kit.script(moves).await;
-    assert_eq!(fs::read_to_string(data.join("ring")).unwrap(), "secret-content");
-    let finished = kit
-        .script("cat $(find . -name ring) .local/share/clawsmith/ring; echo kept > .local/share/beside")
-        .await;
-    assert!(!finished.output.contains("secret-content"), "{finished:?}");
-    assert_eq!(fs::read_to_string(data.parent().unwrap().join("beside")).unwrap(), "kept\n");
+    let Some(kit) = DockerKit::new() else { return };
+    sandboxes::keeps_hidden_keys_where_they_are(kit).await;
 }
 
 #[tokio::test]
@@ -277,7 +235,7 @@ async fn refuses_a_directory_that_is_swapped_while_it_is_mounted() {
         };
         let (ran, ()) = tokio::join!(kit.try_script("cat inner/secret"), swap);
         match ran {
-            Ok(finished) => check(finished),
+            Ok(finished) => check_refused(finished),
             Err(error) => refused += u32::from(error.to_string().contains("check the mounts")),
         }
         fs::remove_file(&inner).unwrap();

@@ -12,6 +12,7 @@ use claw_testkit::conformance;
 use claw_testkit::fixture::caller;
 
 use super::kit::DockerKit;
+use crate::sandboxes::Sandbox as _;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conforms() {

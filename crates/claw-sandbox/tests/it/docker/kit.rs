@@ -1,16 +1,17 @@
 //! A workspace, a shell over a real engine, and the results of commands in its containers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::RunContext;
+use claw_core::port::{RunContext, ShellHost};
 use claw_sandbox::Launcher;
 use claw_sandbox::docker::{DockerCommand, DockerError, DockerOptions, DockerShell};
 use claw_sandbox::shell::{Finished, LocalShell, ShellOptions};
 use tempfile::TempDir;
 
 use crate::kit::context;
+use crate::sandboxes::Sandbox;
 
 /// The image that `scripts/docker.sh` makes: busybox, and nothing else.
 pub(crate) const IMAGE: &str = "clawsmith-test/busybox:latest";
@@ -68,37 +69,43 @@ impl DockerKit {
         self.shell().finish(&self.context, command).await
     }
 
-    pub(crate) async fn script(&self, text: &str) -> Finished {
-        self.try_script(text).await.unwrap()
-    }
-
-    /// Runs an attack of this binary inside, at the path where it is mounted as keeper.
-    pub(crate) async fn attack(&self, name: &str, word: &str) -> Finished {
-        let own = "/.clawsmith/lib/ld-*";
-        let argv = "--library-path /.clawsmith/lib /.clawsmith/program";
-        self.script(&format!("exec $(ls {own}) {argv} attack '{name}' '{word}'")).await
-    }
-
-    /// An attack that must be refused, and how.
-    #[track_caller]
-    pub(crate) fn refuses<'a>(
-        &'a self,
-        name: &'a str,
-        word: &'a str,
-        errors: &'a [i32],
-    ) -> impl Future<Output = ()> + 'a {
-        let at = std::panic::Location::caller();
-        async move {
-            let finished = self.attack(name, word).await;
-            let expected = errors.iter().any(|error| finished.output == format!("refused {error}\n"));
-            assert!(expected, "{at}: {name}: {finished:?}");
-        }
-    }
-
     /// The names of the containers that this kit's key has now.
     pub(crate) async fn containers(&self) -> Vec<String> {
         let listed = self.shell().containers().await.unwrap();
         let ours = listed.into_iter().filter(|one| one.key == self.context.sandbox_key.as_str());
         ours.map(|one| one.id).collect()
+    }
+}
+
+impl Sandbox for DockerKit {
+    fn host(&self) -> Arc<dyn ShellHost> {
+        Arc::new(self.shell())
+    }
+
+    fn workspace(&self) -> &Path {
+        self.workspace.path()
+    }
+
+    fn context(&self) -> &RunContext {
+        &self.context
+    }
+
+    fn context_mut(&mut self) -> &mut RunContext {
+        &mut self.context
+    }
+
+    fn options_mut(&mut self) -> &mut ShellOptions {
+        &mut self.options
+    }
+
+    async fn script(&self, text: &str) -> Finished {
+        self.try_script(text).await.unwrap()
+    }
+
+    /// This binary is mounted in the container as its keeper.
+    async fn attack(&self, name: &str, word: &str) -> Finished {
+        let own = "/.clawsmith/lib/ld-*";
+        let argv = "--library-path /.clawsmith/lib /.clawsmith/program";
+        self.script(&format!("exec $(ls {own}) {argv} attack '{name}' '{word}'")).await
     }
 }

@@ -1,8 +1,6 @@
 //! Nothing is left behind in a container, however a command or its program ended; and no other command is
 //! killed.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +9,7 @@ use claw_core::tool::{ErrorKind, Progress, Script};
 
 use super::kit::DockerKit;
 use crate::kit::{context, processes_with};
+use crate::sandboxes::{Sandbox as _, kill_owner, until};
 
 fn word(name: &str) -> String {
     format!("docker-left-{name}-{}", std::process::id())
@@ -190,7 +189,7 @@ pub(crate) fn own_if_asked() {
             let terminal = (role == "own-a-terminal").then(Size::default);
             let start = Start { terminal, ..Start::new(Program::Script(busy(word))) };
             let mut child = kit.shell().start(&kit.context, &start).await.unwrap();
-            crate::children::until(&mut child, "ready").await;
+            until(&mut child, "ready").await;
             println!("ready");
             panic!("it was to be killed: {:?}", child.control.ended().await);
         }
@@ -210,18 +209,7 @@ async fn after_the_death_of_the_owning_program() {
 
 async fn after_the_death(mut kit: DockerKit, role: &str) {
     let word = word(role);
-    let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args([role, &word])
-        .arg(&kit.context.workspace)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    assert!(!processes_with(&word).is_empty());
-    owner.kill().unwrap();
-    owner.wait().unwrap();
+    kill_owner(&[role, &word], &word, &kit.context.workspace);
     until_nothing_is_left(&word).await;
     // The container itself is found again by the next program, and used.
     kit.docker.installation = word;

@@ -9,6 +9,7 @@ use claw_core::tool::{ErrorKind, Script, Target};
 use claw_sandbox::docker::WorkspaceAccess;
 
 use super::kit::{DockerKit, socket};
+use crate::sandboxes::Sandbox as _;
 
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..600 {

@@ -1,13 +1,10 @@
 //! Commands in ordinary use.
 
-use claw_core::port::{ShellHost as _, Stopped};
-use claw_core::tool::{Argv, ErrorKind, Progress, Script, Target};
+use claw_core::port::ShellHost as _;
+use claw_core::tool::{ErrorKind, Script, Target};
 
 use super::kit::DockerKit;
-
-fn script(text: &str) -> Script {
-    Script { text: text.to_owned(), ..Script::default() }
-}
+use crate::sandboxes::{self, Sandbox as _, script};
 
 #[tokio::test]
 async fn exit_code_and_signal_are_always_reported() {
@@ -26,15 +23,7 @@ async fn exit_code_and_signal_are_always_reported() {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let Some(kit) = DockerKit::new() else { return };
-    let argv = Argv {
-        argv: vec!["no-such-program".into()],
-        directory: String::new(),
-        env: Vec::new(),
-        credentials: false,
-    };
-    let error = kit.shell().spawn(&kit.context, &argv).await.unwrap_err();
-    assert!(error.message.contains("no-such-program"), "{error:?}");
-    assert_eq!(error.kind, ErrorKind::Failed);
+    sandboxes::names_a_missing_program(&kit).await;
 }
 
 #[tokio::test]
@@ -71,27 +60,14 @@ async fn input_streams_and_time_are_those_of_the_script() {
 
 #[tokio::test]
 async fn output_streams_while_it_runs() {
-    let Some(mut kit) = DockerKit::new() else { return };
-    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    kit.context.progress = Progress::to(move |text| sender.send(text.to_owned()).unwrap());
-    let (shell, fifo) = (kit.shell(), kit.workspace.path().join("go"));
-    let waiting = script("mkfifo go; echo first; cat go; echo last");
-    let run = shell.run(&kit.context, &waiting);
-    let hear = async {
-        assert_eq!(heard.recv().await.unwrap(), "first\n");
-        tokio::task::spawn_blocking(move || std::fs::write(fifo, "")).await.unwrap().unwrap();
-    };
-    let (ran, ()) = tokio::join!(run, hear);
-    assert_eq!(ran.unwrap().output, "first\nlast\n");
+    let Some(kit) = DockerKit::new() else { return };
+    sandboxes::streams_output_while_it_runs(kit).await;
 }
 
 #[tokio::test]
 async fn a_long_output_keeps_its_ends() {
     let Some(kit) = DockerKit::new() else { return };
-    let long = script("echo begin; head -c 3145728 /dev/zero | tr '\\0' x; echo end");
-    let ran = kit.shell().run(&kit.context, &long).await.unwrap();
-    assert!(ran.output.starts_with("begin\nxxx") && ran.output.ends_with("xxxend\n"));
-    assert_eq!(ran.dropped, (3 << 20) + 10 - (1 << 20));
+    sandboxes::keeps_the_ends_of_a_long_output(&kit).await;
 }
 
 #[tokio::test]
@@ -99,12 +75,7 @@ async fn time_runs_out_for_the_whole_tree() {
     let Some(mut kit) = DockerKit::new() else { return };
     kit.script("true").await;
     kit.options.sandbox_timeout = std::time::Duration::from_millis(300);
-    let ran = kit.shell().run(&kit.context, &script("exec sleep 600")).await.unwrap();
-    assert_eq!((ran.signal, ran.stopped), (Some(15), Some(Stopped::Time)));
-    let stubborn =
-        script("trap '' TERM; (trap '' TERM; sleep 600; sleep 600) & wait; wait; sleep 600; sleep 600");
-    let ran = kit.shell().run(&kit.context, &stubborn).await.unwrap();
-    assert_eq!((ran.signal, ran.stopped), (Some(9), Some(Stopped::Time)));
+    sandboxes::runs_out_of_time(&kit).await;
     let patient = Script { timeout_secs: Some(60), ..script("sleep 1; echo done") };
     assert_eq!(kit.shell().run(&kit.context, &patient).await.unwrap().output, "done\n");
 }
@@ -112,9 +83,7 @@ async fn time_runs_out_for_the_whole_tree() {
 #[tokio::test]
 async fn stragglers_are_found_and_counted() {
     let Some(kit) = DockerKit::new() else { return };
-    let ran =
-        kit.shell().run(&kit.context, &script("setsid sleep 612 & (sleep 612 &) ; exit 3")).await.unwrap();
-    assert_eq!((ran.exit, ran.stragglers), (Some(3), 2));
+    sandboxes::counts_stragglers(&kit).await;
 }
 
 #[tokio::test]
@@ -134,11 +103,7 @@ async fn what_was_judged_must_still_be_there() {
     assert!(sights[3].path.as_deref().unwrap().contains(super::kit::IMAGE), "{:?}", sights[3]);
     assert!(sights[3].identity.as_deref().unwrap().contains(&image), "{:?}", sights[3]);
     kit.context.sights = sights;
-    assert_eq!(shell.run(&kit.context, &script("sh ./tool")).await.unwrap().output, "judged\n");
-    std::fs::write(&program, "#!/bin/sh\necho swapped afterwards\n").unwrap();
-    let error = shell.run(&kit.context, &script("sh ./tool")).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Conflict);
-    assert!(error.message.contains("./tool"), "{error:?}");
+    sandboxes::refuses_a_swapped_tool(&kit).await;
     // Another sandbox than the one that was judged is another place.
     kit.context.sights = shell.look(&kit.context, &[Target::Sandbox]).await.unwrap();
     kit.context.network = true;

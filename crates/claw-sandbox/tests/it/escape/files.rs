@@ -3,17 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use claw_core::tool::{Effect, Effects};
+use claw_core::tool::Effect;
 use claw_sandbox::Grant;
 
 use crate::kit::Kit;
-
-/// Asserts that a script neither printed what it tried to read, nor succeeded.
-#[track_caller]
-fn check(finished: claw_sandbox::shell::Finished) {
-    assert_ne!(finished.ended.exit, Some(0), "{finished:?}");
-    assert!(!finished.output.contains("secret-content"), "{finished:?}");
-}
+use crate::sandboxes::{self, Sandbox as _, check_refused, without};
 
 #[tokio::test]
 async fn works_in_its_workspace_and_keeps_owners() {
@@ -44,7 +38,7 @@ async fn refuses_to_read_beside_the_workspace() {
     let kit = Kit::new();
     let secret = kit.outside.path().join("secret");
     fs::write(&secret, "secret-content").unwrap();
-    check(kit.script(&format!("cat {}", secret.display())).await);
+    check_refused(kit.script(&format!("cat {}", secret.display())).await);
 }
 
 #[tokio::test]
@@ -69,7 +63,7 @@ async fn temporary_files_are_its_own() {
     assert_eq!(finished.ended.exit, Some(0), "{finished:?}");
     assert!(!std::path::Path::new("/tmp").join(&name).exists());
     assert!(!std::path::Path::new("/dev/shm").join(&name).exists());
-    check(kit.script(&format!("cat /tmp/{name}")).await);
+    check_refused(kit.script(&format!("cat /tmp/{name}")).await);
 }
 
 #[tokio::test]
@@ -78,9 +72,9 @@ async fn refuses_a_symlink_out() {
     let secret = kit.outside.path().join("secret");
     fs::write(&secret, "secret-content").unwrap();
     symlink(&secret, kit.workspace.path().join("link")).unwrap();
-    check(kit.script("cat link").await);
-    check(kit.script(&format!("ln -s {} other && cat other", secret.display())).await);
-    check(kit.script("echo overwritten > link").await);
+    check_refused(kit.script("cat link").await);
+    check_refused(kit.script(&format!("ln -s {} other && cat other", secret.display())).await);
+    check_refused(kit.script("echo overwritten > link").await);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret-content");
 }
 
@@ -91,63 +85,29 @@ async fn refuses_the_old_root_by_way_of_processes() {
     fs::write(&secret, "secret-content").unwrap();
     let path = secret.display();
     for root in ["/proc/1/root", "/proc/self/root", "/proc/1/cwd", "/.."] {
-        check(kit.script(&format!("cat {root}{path}")).await);
+        check_refused(kit.script(&format!("cat {root}{path}")).await);
     }
 }
 
 #[tokio::test]
 async fn refuses_to_write_to_a_workspace_that_is_only_read() {
     let mut kit = Kit::new();
-    kit.context.effects = Effects::ALL.without(Effects::of(&[Effect::Write]));
+    kit.context = without(&kit.context, Effect::Write);
     fs::write(kit.workspace.path().join("in"), "read me").unwrap();
-    let finished = kit
-        .script("cat in; echo x > in; touch new; rm in; chmod 777 in; echo tmp > /tmp/x && cat /tmp/x")
-        .await;
-    assert!(finished.output.starts_with("read me") && finished.output.ends_with("tmp\n"), "{finished:?}");
-    assert_eq!(fs::read_to_string(kit.workspace.path().join("in")).unwrap(), "read me");
-    assert!(!kit.workspace.path().join("new").exists());
+    sandboxes::only_reads_the_workspace(&kit).await;
 }
 
 #[tokio::test]
 async fn refuses_the_store_and_the_keys_inside_the_workspace() {
     let mut kit = Kit::new();
-    let data = kit.workspace.path().join("data");
-    fs::create_dir_all(data.join("keys")).unwrap();
-    fs::write(data.join("keys/ring"), "secret-content").unwrap();
-    let store = kit.workspace.path().join("clawsmith.db");
-    fs::write(&store, "secret-content").unwrap();
-    kit.options.hidden = vec![data.clone(), store.clone()];
-    for attack in [
-        "cat data/keys/ring clawsmith.db",
-        "mv data other && cat other/keys/ring",
-        "mv clawsmith.db other && cat other",
-        "ln clawsmith.db hard && cat hard",
-        "rm -rf data clawsmith.db; cat data/keys/ring",
-        "echo x > clawsmith.db",
-        "cp -r data copy && cat copy/keys/ring",
-        "umount data; cat data/keys/ring",
-    ] {
-        check(kit.script(attack).await);
-    }
-    assert_eq!(fs::read_to_string(store).unwrap(), "secret-content");
-    assert_eq!(fs::read_to_string(data.join("keys/ring")).unwrap(), "secret-content");
+    sandboxes::hides_the_store_and_the_keys(&mut kit).await;
+    check_refused(kit.script("cat data/keys/ring clawsmith.db").await);
+    check_refused(kit.script("echo x > clawsmith.db").await);
 }
 
 #[tokio::test]
 async fn refuses_to_move_the_keys_out_of_hiding_for_the_next_command() {
-    let mut kit = Kit::new();
-    let data = kit.workspace.path().join(".local/share/clawsmith");
-    fs::create_dir_all(&data).unwrap();
-    fs::write(data.join("ring"), "secret-content").unwrap();
-    kit.options.hidden = vec![data.clone()];
-    let moves = "mv .local moved; mv .local/share .local/moved; mv .local/share/clawsmith .local/share/moved; rm -rf .local";
-    kit.script(moves).await;
-    assert_eq!(fs::read_to_string(data.join("ring")).unwrap(), "secret-content");
-    let finished = kit
-        .script("cat $(find . -name ring)  .local/share/clawsmith/ring; echo kept > .local/share/beside")
-        .await;
-    assert!(!finished.output.contains("secret-content"), "{finished:?}");
-    assert_eq!(fs::read_to_string(data.parent().unwrap().join("beside")).unwrap(), "kept\n");
+    sandboxes::keeps_hidden_keys_where_they_are(Kit::new()).await;
 }
 
 #[tokio::test]

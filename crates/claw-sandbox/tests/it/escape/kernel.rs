@@ -2,6 +2,7 @@
 
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};
 use crate::kit::Kit;
+use crate::sandboxes::Sandbox as _;
 
 async fn refused(list: &[&'static str], error: i32) {
     let kit = Kit::new();

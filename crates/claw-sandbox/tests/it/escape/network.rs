@@ -9,6 +9,7 @@ use claw_core::tool::{Effect, Effects};
 use claw_sandbox::Network;
 
 use crate::kit::Kit;
+use crate::sandboxes::Sandbox as _;
 
 #[tokio::test]
 async fn refuses_tcp() {

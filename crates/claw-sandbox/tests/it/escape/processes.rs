@@ -4,6 +4,7 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 
 use crate::kit::Kit;
+use crate::sandboxes::Sandbox as _;
 
 #[tokio::test]
 async fn refuses_to_see_processes_of_others() {

@@ -3,6 +3,7 @@
 use claw_sandbox::{LayerName, Stopped};
 
 use crate::kit::Kit;
+use crate::sandboxes::Sandbox as _;
 
 const MIB: u64 = 1 << 20;
 

@@ -8,13 +8,13 @@ use claw_core::port::{Artifact, Expect, Owner, UnixMillis, Version};
 use claw_core::provenance::Provenance;
 use claw_core::skill::SkillTier;
 use claw_core::store::{
-    AcceptedSkill, AccessRole, ApiKey, Claim, CustomToolAction, CustomToolCard, CustomToolDefinition,
-    CustomToolGrants, CustomToolPlace, DocumentKey, DocumentWrite, FactsFrom, FileChange, FileState,
-    GraphOwner, KeptArtifact, KeyScope, Layer, McpGrant, McpRequest, McpServer, McpSubject, NewBlob,
-    NewEntity, NewFacts, NewJob, NewKey, NewMessage, NewProcess, NewRelation, NewRule, NewSkillVersion,
-    NewUndo, NewUsage, Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace, ProgramSettings,
-    RelationEnd, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse, Store,
-    StoredCustomTool, Summary, Tenant, Tokens, User,
+    AcceptedSkill, AccessRole, AgentWrite, ApiKey, Claim, CustomToolAction, CustomToolCard,
+    CustomToolDefinition, CustomToolGrants, CustomToolPlace, DocumentKey, DocumentWrite, FactsFrom,
+    FileChange, FileState, GraphOwner, KeptArtifact, KeyScope, Layer, McpGrant, McpRequest, McpServer,
+    McpSubject, NewBlob, NewEntity, NewFacts, NewJob, NewKey, NewMessage, NewProcess, NewRelation, NewRule,
+    NewSkillVersion, NewUndo, NewUsage, Party, Passage, ProcessEnd, Program, ProgramCard, ProgramPlace,
+    ProgramSettings, RelationEnd, RuleScope, Sealed, SecretPlace, Shelf, SkillGrant, SkillGrantee, SkillUse,
+    Store, StoredCustomTool, Summary, Tenant, Tokens, User,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{
@@ -103,7 +103,7 @@ async fn agents_and_settings(store: &impl Store) {
         let mut setup = agent_setup(ODD);
         setup.model = Some("large".into());
         setup.policy = json!({ "deny": [ODD], "number": u64::MAX });
-        let put = store.put_agent((&main, &id), setup, None, NOW).await.unwrap();
+        let put = store.put_agent(&main, &id, AgentWrite { setup, seen: None }, NOW).await.unwrap();
         if name == "gone" {
             store.remove_agent(&main, &id, put.version, NOW).await.unwrap();
         }
@@ -327,7 +327,7 @@ async fn files(store: &impl Store) {
     let claim = Claim { worker, lanes: vec!["summaries".into()], now: NOW, until: NOW };
     let (_, lease) = store.claim(claim).await.unwrap().unwrap();
     let summary = Summary { upto: 1, text: ODD.to_owned(), at: NOW };
-    store.summarise(&lease, (&TenantId::main(), &session("cli:me")), summary).await.unwrap();
+    store.summarise(&lease, &owner(), summary).await.unwrap();
     store.finish_job(&lease).await.unwrap();
     store.saw_file(&owner(), &digest("a place"), &Version("1".into()), NOW).await.unwrap();
     for (n, at) in TIMES.into_iter().enumerate() {

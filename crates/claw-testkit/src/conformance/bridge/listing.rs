@@ -26,31 +26,11 @@ fn redactor() -> Arc<dyn Redactor> {
 }
 
 fn all(path: &str) -> Walk {
-    Walk {
-        path: path.into(),
-        depth: None,
-        globs: Vec::new(),
-        types: Vec::new(),
-        hidden: false,
-        ignored: false,
-        directories: false,
-        order: Order::Path,
-        limit: 1000,
-    }
+    fixture::walk(path, 1000)
 }
 
 fn text(pattern: &str) -> Search {
-    Search {
-        within: all("."),
-        pattern: pattern.into(),
-        literal: false,
-        case: None,
-        word: false,
-        multiline: false,
-        before: 0,
-        after: 0,
-        limit: 1000,
-    }
+    fixture::search(".", pattern, 1000)
 }
 
 impl<B: FsBridge> World<B> {

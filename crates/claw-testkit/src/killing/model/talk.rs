@@ -87,7 +87,7 @@ impl Model<'_> {
             let mut found = |what: String| {
                 findings.push(format!("run of job {} in attempt {}: {what}", right.job, right.attempt));
             };
-            let places = check_said(stored, (step, said), &mut found);
+            let places = check_said(stored, step, said, &mut found);
             let ended = seen
                 .jobs
                 .get(&right.job)
@@ -141,7 +141,8 @@ impl Model<'_> {
 /// Checks that messages written together are stored completely or not at all; returns their numbers.
 fn check_said(
     stored: &HashMap<MessageId, &Message>,
-    (step, said): (&Step, &[NewMessage]),
+    step: &Step,
+    said: &[NewMessage],
     found: &mut impl FnMut(String),
 ) -> Vec<u64> {
     let places: Vec<u64> =

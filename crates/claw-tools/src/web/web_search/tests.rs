@@ -8,13 +8,13 @@ use super::*;
 use crate::fixture::{Fixture, failure, schema};
 
 #[derive(Default)]
-struct Found {
+struct FakeWeb {
     answer: SearchAnswer,
     asked: Mutex<Vec<SearchRequest>>,
 }
 
 #[async_trait]
-impl Web for Found {
+impl Web for FakeWeb {
     async fn fetch(&self, _: &FetchRequest) -> Result<WebPage, ToolError> {
         Err(ToolError::failed("not here"))
     }
@@ -25,7 +25,7 @@ impl Web for Found {
     }
 }
 
-async fn search(found: Arc<Found>, args: Value) -> Result<Output, ToolError> {
+async fn search(found: Arc<FakeWeb>, args: Value) -> Result<Output, ToolError> {
     let mut fixture = Fixture::new();
     fixture.ports.web = Some(found);
     fixture.run::<WebSearch>(args).await
@@ -42,7 +42,7 @@ async fn lists_what_was_found_as_data() {
     };
     let answer =
         SearchAnswer { results: vec![result], providers: vec!["brave".into()], ..SearchAnswer::default() };
-    let found = Arc::new(Found { answer, ..Found::default() });
+    let found = Arc::new(FakeWeb { answer, ..FakeWeb::default() });
     let args = json!({ "query": "  a   page ", "count": 3, "country": "DE", "search_lang": "en", "freshness": "pw" });
     let output = search(Arc::clone(&found), args).await.unwrap();
     let text = output.model_text();

@@ -42,7 +42,7 @@ pub(super) async fn examine(setup: &Setup, app: Option<&App>, probe: bool) -> Ve
     match setup.models(keys, None) {
         Ok(providers) => {
             findings.extend(usual(&providers, setup, probe).await);
-            findings.extend(agents(&providers, (setup.tenant(), &known), probe).await);
+            findings.extend(agents(&providers, setup.tenant(), &known, probe).await);
         }
         Err(error) => findings.push(Finding::bad("models", error.to_string(), "clawsmith config show")),
     }
@@ -157,7 +157,8 @@ async fn known_agents(setup: &Setup, app: Option<&App>) -> Result<Vec<ResolvedAg
 /// Checks that each agent has a usable model.
 async fn agents(
     providers: &Providers,
-    (tenant, known): (&TenantId, &[ResolvedAgent]),
+    tenant: &TenantId,
+    known: &[ResolvedAgent],
     probe: bool,
 ) -> Vec<Finding> {
     const TOPIC: &str = "agents";

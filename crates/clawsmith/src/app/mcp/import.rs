@@ -71,16 +71,7 @@ fn server(name: &str, entry: Entry) -> Result<NewServer, Error> {
             )));
         }
     };
-    let server = McpServer {
-        name: known,
-        transport,
-        timeout_secs: 60,
-        prefix: None,
-        accept_new: true,
-        resources: false,
-        prompts: false,
-        enabled: !entry.disabled,
-    };
+    let server = McpServer { enabled: !entry.disabled, ..McpServer::new(known, transport) };
     Ok(NewServer { server, values: values.into_iter().collect() })
 }
 

@@ -1,6 +1,7 @@
 //! Attacks on the secrets of a text by searching it, and the laws behind their failing.
 
-use claw_core::port::{Hits, Order, Walk};
+use claw_core::port::Hits;
+use claw_testkit::fixture;
 use proptest::prelude::*;
 use regex::bytes::RegexBuilder;
 
@@ -23,32 +24,11 @@ impl Redactor for Angles {
 }
 
 fn search(pattern: &str) -> Search {
-    let within = Walk {
-        path: ".".into(),
-        depth: None,
-        globs: Vec::new(),
-        types: Vec::new(),
-        hidden: false,
-        ignored: false,
-        directories: false,
-        order: Order::Path,
-        limit: 0,
-    };
-    Search {
-        within,
-        pattern: pattern.into(),
-        literal: false,
-        case: None,
-        word: false,
-        multiline: false,
-        before: 0,
-        after: 0,
-        limit: 100,
-    }
+    fixture::search(".", pattern, 100)
 }
 
 fn hits(text: &str, search: &Search) -> Hits {
-    search_text(("a", text.as_bytes()), search, &Angles).unwrap().unwrap()
+    search_text("a", text.as_bytes(), search, &Angles).unwrap().unwrap()
 }
 
 /// The numbers of the lines that are hits.
@@ -161,14 +141,14 @@ fn a_secret_that_begins_far_before_is_seen() {
 #[test]
 fn reads_other_encodings_and_leaves_out_what_is_no_text() {
     let utf16: Vec<u8> = "\u{feff}one\nKäse <x>\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let found = search_text(("a", &utf16), &search("^Kä"), &Angles).unwrap().unwrap();
+    let found = search_text("a", &utf16, &search("^Kä"), &Angles).unwrap().unwrap();
     assert_eq!((found.lines[0].number, found.lines[0].text.as_str()), (2, "Käse [REDACTED]"));
     let latin = b"Stra\xdfe und K\xe4se, sch\xf6n\n";
-    let found = search_text(("a", latin), &search("und"), &Angles).unwrap().unwrap();
+    let found = search_text("a", latin, &search("und"), &Angles).unwrap().unwrap();
     assert_eq!(found.lines[0].text, "Straße und Käse, schön");
-    assert_eq!(search_text(("a", b"a\0b"), &search("a"), &Angles).unwrap(), None);
-    assert_eq!(search_text(("a", b"%PDF-1.7 a"), &search("a"), &Angles).unwrap(), None);
-    let marked = search_text(("a", b"\xef\xbb\xbfone"), &search("^one"), &Angles).unwrap().unwrap();
+    assert_eq!(search_text("a", b"a\0b", &search("a"), &Angles).unwrap(), None);
+    assert_eq!(search_text("a", b"%PDF-1.7 a", &search("a"), &Angles).unwrap(), None);
+    let marked = search_text("a", b"\xef\xbb\xbfone", &search("^one"), &Angles).unwrap().unwrap();
     assert_eq!((marked.count, marked.lines[0].text.as_str()), (1, "one"));
     assert_eq!(numbers("one\r\ntwo\r\n", &search("two$")), [2]);
 }

@@ -1,31 +1,10 @@
-use claw_core::port::{Order, Walk};
+use claw_testkit::fixture;
 use grep_matcher::Matcher as _;
 
 use super::*;
 
 fn search(pattern: &str) -> Search {
-    let within = Walk {
-        path: ".".into(),
-        depth: None,
-        globs: Vec::new(),
-        types: Vec::new(),
-        hidden: false,
-        ignored: false,
-        directories: false,
-        order: Order::Path,
-        limit: 0,
-    };
-    Search {
-        within,
-        pattern: pattern.into(),
-        literal: false,
-        case: None,
-        word: false,
-        multiline: false,
-        before: 0,
-        after: 0,
-        limit: 100,
-    }
+    fixture::search(".", pattern, 100)
 }
 
 #[track_caller]

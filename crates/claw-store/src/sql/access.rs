@@ -1,4 +1,4 @@
-//! Tenants, users and keys.
+//! Tenants, users and keys. Ids are sorted byte by byte, as elsewhere, regardless of the database's collation.
 
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
@@ -7,29 +7,29 @@ use claw_core::store::{
 };
 use claw_core::tool::Digest;
 use claw_core::{KeyId, TenantId, UserId};
-use sqlx::sqlite::SqliteRow;
 use sqlx::{query, query_scalar};
 
-use super::SqliteStore;
-use super::error::{column, failed, is_unreferenced};
+use super::dialect::{
+    Id, Row, Store, by_bytes, column, failed, free_text, id_bytes, is_unreferenced, stored_id,
+};
 use crate::row;
 
 const WRITE: &str = "could not write who may come in";
 const READ: &str = "could not read who may come in";
 
 #[async_trait]
-impl AccessStore for SqliteStore {
+impl AccessStore for Store {
     async fn add_tenant(&self, new: Tenant) -> Result<bool, StoreError> {
         let added = query(
             "INSERT INTO tenants (tenant, name, created, disabled, policy) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT DO NOTHING",
         )
         .bind(new.id.as_str())
-        .bind(&new.name)
+        .bind(free_text(&new.name))
         .bind(new.created.0)
         .bind(new.disabled)
         .bind(row::text(&new.policy)?)
-        .execute(&self.writer)
+        .execute(self.writing())
         .await
         .map_err(failed(WRITE))?;
         Ok(self.told(added.rows_affected() > 0))
@@ -38,15 +38,15 @@ impl AccessStore for SqliteStore {
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
         let row = query("SELECT * FROM tenants WHERE tenant = $1")
             .bind(id.as_str())
-            .fetch_optional(&self.readers)
+            .fetch_optional(self.reading())
             .await
             .map_err(failed(READ))?;
         row.as_ref().map(tenant).transpose()
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        let rows = query("SELECT * FROM tenants ORDER BY tenant")
-            .fetch_all(&self.readers)
+        let rows = query(concat!("SELECT * FROM tenants ORDER BY ", by_bytes!("tenant")))
+            .fetch_all(self.reading())
             .await
             .map_err(failed(READ))?;
         rows.iter().map(tenant).collect()
@@ -59,10 +59,10 @@ impl AccessStore for SqliteStore {
              WHERE tenant = $1 RETURNING *",
         )
         .bind(id.as_str())
-        .bind(change.name)
+        .bind(change.name.as_deref().map(free_text))
         .bind(change.disabled)
         .bind(change.policy.as_ref().map(row::text).transpose()?)
-        .fetch_all(&self.writer)
+        .fetch_all(self.writing())
         .await
         .map_err(failed(WRITE))?;
         self.told(!rows.is_empty());
@@ -76,11 +76,11 @@ impl AccessStore for SqliteStore {
         )
         .bind(new.tenant.as_str())
         .bind(new.id.as_str())
-        .bind(&new.name)
+        .bind(free_text(&new.name))
         .bind(new.role.name())
         .bind(new.created.0)
         .bind(new.disabled)
-        .execute(&self.writer)
+        .execute(self.writing())
         .await;
         match added {
             Err(error) if is_unreferenced(&error) => Err(row::no_tenant(WRITE, &new.tenant)),
@@ -92,16 +92,16 @@ impl AccessStore for SqliteStore {
         let row = query("SELECT * FROM users WHERE tenant = $1 AND id = $2")
             .bind(tenant.as_str())
             .bind(id.as_str())
-            .fetch_optional(&self.readers)
+            .fetch_optional(self.reading())
             .await
             .map_err(failed(READ))?;
         row.as_ref().map(user).transpose()
     }
 
     async fn users(&self, tenant: &TenantId) -> Result<Vec<User>, StoreError> {
-        let rows = query("SELECT * FROM users WHERE tenant = $1 ORDER BY id")
+        let rows = query(concat!("SELECT * FROM users WHERE tenant = $1 ORDER BY ", by_bytes!("id")))
             .bind(tenant.as_str())
-            .fetch_all(&self.readers)
+            .fetch_all(self.reading())
             .await
             .map_err(failed(READ))?;
         rows.iter().map(user).collect()
@@ -120,10 +120,10 @@ impl AccessStore for SqliteStore {
         )
         .bind(tenant.as_str())
         .bind(id.as_str())
-        .bind(change.name)
+        .bind(change.name.as_deref().map(free_text))
         .bind(change.role.map(|role| role.name()))
         .bind(change.disabled)
-        .fetch_all(&self.writer)
+        .fetch_all(self.writing())
         .await
         .map_err(failed(WRITE))?;
         self.told(!rows.is_empty());
@@ -136,11 +136,11 @@ impl AccessStore for SqliteStore {
             "INSERT INTO api_keys (id, hash, tenant, user_id, label, scopes, created, expires, limits)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
         )
-        .bind(&new.id.as_bytes()[..])
+        .bind(stored_id(new.id.as_bytes()))
         .bind(new.hash.to_string())
         .bind(new.tenant.as_str())
         .bind(new.user.as_ref().map(UserId::as_str))
-        .bind(&new.label)
+        .bind(free_text(&new.label))
         .bind(new.scopes.to_string())
         .bind(new.created.0)
         .bind(new.expires.map(|at| at.0))
@@ -158,7 +158,7 @@ impl AccessStore for SqliteStore {
         }
         let same: i64 =
             query_scalar("SELECT count(*) FROM api_keys WHERE id = $1 AND hash = $2 AND tenant = $3")
-                .bind(&new.id.as_bytes()[..])
+                .bind(stored_id(new.id.as_bytes()))
                 .bind(new.hash.to_string())
                 .bind(new.tenant.as_str())
                 .fetch_one(&mut *transaction)
@@ -170,7 +170,7 @@ impl AccessStore for SqliteStore {
     async fn keys(&self, tenant: &TenantId) -> Result<Vec<Key>, StoreError> {
         let rows = query("SELECT * FROM api_keys WHERE tenant = $1 ORDER BY created, id")
             .bind(tenant.as_str())
-            .fetch_all(&self.readers)
+            .fetch_all(self.reading())
             .await
             .map_err(failed(READ))?;
         rows.iter().map(key).collect()
@@ -185,10 +185,10 @@ impl AccessStore for SqliteStore {
         let rows = query(
             "UPDATE api_keys SET revoked = coalesce(revoked, $3) WHERE id = $1 AND tenant = $2 RETURNING *",
         )
-        .bind(&id.as_bytes()[..])
+        .bind(stored_id(id.as_bytes()))
         .bind(tenant.as_str())
         .bind(at.0)
-        .fetch_all(&self.writer)
+        .fetch_all(self.writing())
         .await
         .map_err(failed(WRITE))?;
         self.told(!rows.is_empty());
@@ -207,7 +207,7 @@ impl AccessStore for SqliteStore {
         )
         .bind(hash.to_string())
         .bind(now.0)
-        .fetch_optional(&self.readers)
+        .fetch_optional(self.reading())
         .await
         .map_err(failed(READ))?;
         let Some(row) = row else { return Ok(None) };
@@ -223,11 +223,11 @@ impl AccessStore for SqliteStore {
     }
 }
 
-impl SqliteStore {
+impl Store {
     /// Announces a change, if there was one.
     fn told(&self, changed: bool) -> bool {
         if changed {
-            self.bells.ring(Topic::Access);
+            self.ring(Topic::Access);
         }
         changed
     }
@@ -235,17 +235,17 @@ impl SqliteStore {
     /// Records the use of a key, unless that was done within the last minute.
     async fn note_use(&self, key: KeyId, now: UnixMillis) -> Result<(), StoreError> {
         query("UPDATE api_keys SET last_used = $2 WHERE id = $1 AND (last_used IS NULL OR last_used <= $3)")
-            .bind(&key.as_bytes()[..])
+            .bind(stored_id(key.as_bytes()))
             .bind(now.0)
             .bind(row::use_before(now))
-            .execute(&self.writer)
+            .execute(self.writing())
             .await
             .map_err(failed(WRITE))?;
         Ok(())
     }
 }
 
-fn tenant(from: &SqliteRow) -> Result<Tenant, StoreError> {
+fn tenant(from: &Row) -> Result<Tenant, StoreError> {
     Ok(Tenant {
         id: row::word("a tenant's id", column(from, "tenant")?)?,
         name: column(from, "name")?,
@@ -255,7 +255,7 @@ fn tenant(from: &SqliteRow) -> Result<Tenant, StoreError> {
     })
 }
 
-fn user(from: &SqliteRow) -> Result<User, StoreError> {
+fn user(from: &Row) -> Result<User, StoreError> {
     Ok(User {
         tenant: row::word("a user's tenant", column(from, "tenant")?)?,
         id: row::word("a user's id", column(from, "id")?)?,
@@ -266,10 +266,10 @@ fn user(from: &SqliteRow) -> Result<User, StoreError> {
     })
 }
 
-fn key(from: &SqliteRow) -> Result<Key, StoreError> {
+fn key(from: &Row) -> Result<Key, StoreError> {
     let user: Option<&str> = column(from, "user_id")?;
     let new = NewKey {
-        id: row::id("a key's id", column(from, "id")?)?,
+        id: row::id("a key's id", id_bytes(&column::<Id>(from, "id")?))?,
         hash: row::word("a key's hash", column(from, "hash")?)?,
         tenant: row::word("a key's tenant", column(from, "tenant")?)?,
         user: user.map(|user| row::word("a key's user", user)).transpose()?,
@@ -286,9 +286,9 @@ fn key(from: &SqliteRow) -> Result<Key, StoreError> {
     })
 }
 
-fn admitted(from: &SqliteRow) -> Result<Admitted, StoreError> {
+fn admitted(from: &Row) -> Result<Admitted, StoreError> {
     Ok(Admitted {
-        key: row::id("a key's id", column(from, "id")?)?,
+        key: row::id("a key's id", id_bytes(&column::<Id>(from, "id")?))?,
         tenant: row::word("a key's tenant", column(from, "tenant")?)?,
         user: row::admitted_user(column(from, "user_id")?, column(from, "role")?)?,
         scopes: row::scopes(column(from, "scopes")?)?,

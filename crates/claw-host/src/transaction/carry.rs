@@ -1,0 +1,115 @@
+//! Carries the operations of a manifest out, and takes them back.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use super::entry::Relative;
+use super::manifest::{Manifest, Operation, State};
+use super::swap::{Roots, Swapped};
+use super::{Conflict, entry};
+
+impl Manifest {
+    pub(super) fn roots(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok((entry::open_root(&self.workspace)?, entry::open_root(&self.stage)?))
+    }
+
+    /// Carries the operations out, from any intermediate state. If one fails, those before it are reverted.
+    pub(super) fn apply(&mut self, layer: &Path) -> io::Result<Vec<Conflict>> {
+        let (workspace, stage) = self.roots()?;
+        let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+        let suffix = suffix(layer);
+        let mut conflicts = Vec::new();
+        for at in 0..self.operations.len() {
+            let operation = &mut self.operations[at];
+            let swapped = match operation.conflict {
+                true => Ok(Swapped::Conflict),
+                false => roots.apply(operation),
+            };
+            let kept = swapped.and_then(|swapped| match swapped {
+                Swapped::Done => Ok(None),
+                Swapped::Conflict => keep_beside(roots, operation, &suffix).map(Some),
+            });
+            match kept {
+                Ok(conflict) => conflicts.extend(conflict),
+                Err(error) => {
+                    let path = self.operations[at].path.0.display().to_string();
+                    self.operations.truncate(at);
+                    self.revert(layer, false)?;
+                    return Err(io::Error::new(error.kind(), format!("`{path}`: {error}")));
+                }
+            }
+        }
+        self.set_directories(roots, true);
+        // An operation that came to nothing has nothing to be taken back.
+        self.operations.retain(|operation| operation.old.is_some() || operation.new.is_some());
+        self.state = State::Applied;
+        self.write(layer, false)?;
+        Ok(conflicts)
+    }
+
+    /// Sets the modes and times of directories. This fails for directories of other owners, which undoes
+    /// nothing.
+    pub(super) fn set_directories(&self, roots: Roots<'_>, forwards: bool) {
+        for directory in &self.directories {
+            if let Err(error) = roots.set(directory, forwards) {
+                tracing::debug!(%error, path = %directory.path.0.display(), "a directory keeps its mode and time");
+            }
+        }
+    }
+
+    /// Reverts the operations, from any intermediate state. Returns the entries that somebody else changed
+    /// since.
+    pub(super) fn revert(&mut self, layer: &Path, force: bool) -> io::Result<Vec<PathBuf>> {
+        let (workspace, stage) = self.roots()?;
+        let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+        self.state = State::Reverting;
+        self.write(layer, true)?;
+        let mut left = Vec::new();
+        for operation in self.operations.iter().rev() {
+            if roots.revert(operation, force)? == Swapped::Conflict {
+                left.push(operation.path.0.clone());
+            }
+        }
+        self.set_directories(roots, false);
+        self.state = State::Reverted;
+        self.write(layer, false)?;
+        Ok(left)
+    }
+}
+
+/// Puts the command's version of an entry beside the one that somebody else changed. The operation then
+/// refers to that.
+fn keep_beside(roots: Roots<'_>, operation: &mut Operation, suffix: &str) -> io::Result<Conflict> {
+    let path = operation.path.0.clone();
+    operation.conflict = false;
+    operation.old = None;
+    let Some(new) = &operation.new else { return Ok(Conflict { path, kept: None }) };
+    let beside = with_suffix(&path, suffix);
+    let (stage, name) = entry::open_parent(roots.stage, &path)?;
+    let target = beside.file_name().unwrap_or(OsStr::new("")).to_owned();
+    if entry::find(stage.as_fd(), name)?.is_some_and(|raw| raw.st_ino == new.inode) {
+        rustix::fs::renameat(&stage, name, &stage, &target)?;
+    }
+    operation.path = Relative(beside.clone());
+    let kept = match roots.apply(operation)? {
+        Swapped::Done => Some(beside),
+        Swapped::Conflict => {
+            operation.new = None;
+            None
+        }
+    };
+    Ok(Conflict { path, kept })
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn suffix(layer: &Path) -> String {
+    let name = layer.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    format!(".from-command-{}", &name[..name.len().min(8)])
+}
