@@ -60,7 +60,7 @@ fn writes_outside_the_scope_are_denied_even_if_people_could_be_asked() {
     );
 }
 
-const PATH: &str = "rule `environment.path`: changes where programs are looked for, in `PATH=/x ls`";
+const PATH: &str = "rule `environment.path`: changes `PATH`, where programs are searched, in `PATH=/x ls`";
 
 #[test]
 fn commands_are_judged_by_what_the_analysis_says() {
@@ -73,7 +73,7 @@ fn commands_are_judged_by_what_the_analysis_says() {
         &format!("deny: {PATH}, and `approvals.ask` is `off`"),
     );
     let denied =
-        "deny: rule `destructive.rm-recursive`: deletes whole directories without asking back, in `rm -rf x`";
+        "deny: rule `destructive.rm-recursive`: deletes whole directories without confirmation, in `rm -rf x`";
     check(&open, &running("ls; rm -rf x"), denied);
     check(&config(AskMode::Always, &[]), &running("rm -rf x"), denied);
     check(&config(AskMode::Always, &[]), &script(), "ask: `approvals.ask` is `always`");

@@ -108,7 +108,7 @@ pub(super) async fn order(
     };
     let frame = frame_bytes(order);
     let frame = frame
-        .map_err(|error| DockerError::Start { step: "describe it".into(), reason: error.to_string() })?;
+        .map_err(|error| DockerError::Start { step: "encode the order".into(), reason: error.to_string() })?;
     // Where nobody reads it, the other side says why or says nothing.
     let _ = async {
         input.write_all(&frame).await?;

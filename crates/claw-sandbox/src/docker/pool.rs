@@ -42,7 +42,7 @@ impl Pool {
             }
             self.have(container).await?;
         }
-        Err(given_up("it ends as soon as it is made"))
+        Err(given_up("the container exits as soon as it is created"))
     }
 
     /// Creates and starts a container, unless it exists.

@@ -39,7 +39,7 @@ impl Tool for Glob {
         .effects(&[Effect::Read])
         .aliases(&["Glob"])
         .needs(&[Need::Files])
-        .about("Find workspace files whose path matches a pattern; what changed last comes first.");
+        .about("Find workspace files whose path matches a pattern, most recently changed first.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         Plan::reading(&args.path)

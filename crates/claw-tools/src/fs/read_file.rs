@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[serde(default = "lines")]
     #[schemars(range(min = 1, max = 2000))]
     limit: usize,
-    /// Byte of the file to start at, in place of `offset`: to go on within a long line.
+    /// Byte of the file to start at instead of `offset`, to continue within a long line.
     byte: Option<u64>,
 }
 

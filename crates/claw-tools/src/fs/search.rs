@@ -18,12 +18,12 @@ pub(crate) struct Search;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// Regular expression. Case counts only if it has an upper case letter.
+    /// Regular expression. Case-sensitive only if it has an upper case letter.
     pattern: String,
     /// Directory or file to search.
     #[serde(default = "here")]
     path: String,
-    /// Only files that match one of these, such as `*.rs`; `!vendor/**` leaves out.
+    /// Only files that match one of these, such as `*.rs`; `!vendor/**` excludes.
     #[serde(default)]
     globs: Vec<String>,
     /// Only these file types: `rust`, `py`, `js`, `md`, ...
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Take the pattern as plain text.
     #[serde(default)]
     literal: bool,
-    /// Case-sensitive or not, whatever the pattern.
+    /// Force case-sensitive or case-insensitive matching.
     case: Option<bool>,
     /// Match whole words only.
     #[serde(default)]

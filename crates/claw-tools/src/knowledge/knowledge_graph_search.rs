@@ -22,17 +22,17 @@ pub(crate) struct Args {
     /// Names or words to look for; `*` lists everything. Not needed with `entity_id`.
     #[serde(default)]
     query: String,
-    /// Only things of this type, such as `person`.
+    /// Only entities of this type, such as `person`.
     #[serde(default)]
     entity_type: Option<String>,
-    /// Id of a thing from a search: show its relations.
+    /// Id of an entity from a search: show its relations.
     #[serde(default)]
     entity_id: Option<String>,
     /// Number of relations to follow.
     #[serde(default = "two")]
     #[schemars(range(min = 0, max = 5))]
     max_depth: usize,
-    /// Date to answer for, `2026-05-03`; left out: now.
+    /// Date to answer for, like `2026-05-03`; default now.
     #[serde(default)]
     as_of: Option<String>,
 }
@@ -47,8 +47,8 @@ impl Tool for KnowledgeGraphSearch {
         .effects(&[Effect::Read])
         .needs(&[Need::Graph])
         .about(
-            "Search the knowledge graph of what was remembered: people, organizations, places and how they relate, with \
-             dates and sources. Ask it who, where and since when; `memory_search` has the words themselves.",
+            "Search the knowledge graph: people, organizations, places and their relations, with dates and sources. \
+             Use it for who, where and since when; `memory_search` finds the original text.",
         );
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

@@ -35,7 +35,7 @@ impl Tool for SkillSearch {
         .cost(Cost::Light)
         .profiles(&[Profile::Messaging])
         .needs(&[Need::Skills])
-        .about("Search the skills that can be used. Take one up with `use_skill`.");
+        .about("Search the available skills. Use one with `use_skill`.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let query = args.query.trim();

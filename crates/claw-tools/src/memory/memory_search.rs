@@ -34,7 +34,7 @@ impl Tool for MemorySearch {
         .effects(&[Effect::Read])
         .needs(&[Need::Memory])
         .about(
-            "Search what was remembered in `MEMORY.md` and `memory/`: the user's, the agent's and shared documents. Ask \
+            "Search the memory (`MEMORY.md` and `memory/`) of the user, the agent and the tenant. Search it \
              before you answer questions about earlier work, people, dates or preferences; read more with `memory_get`.",
         );
 

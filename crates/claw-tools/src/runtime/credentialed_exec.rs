@@ -19,11 +19,11 @@ pub(crate) struct CredentialedExec;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// The program and its arguments, such as `gh pr list --limit 5`. Quotes hold words together; nothing is
+    /// The program and its arguments, such as `gh pr list --limit 5`. Quotes group words; nothing is
     /// expanded, and pipes, redirections and other operators are refused.
     #[schemars(length(min = 1))]
     command: String,
-    /// Further arguments, each passed as it is: for long texts, and for what would need quotes.
+    /// Further arguments, each passed unchanged: for long texts and text that would need quotes.
     #[serde(default)]
     arguments: Vec<String>,
     /// Working directory, relative to the workspace.

@@ -29,30 +29,30 @@ pub(crate) struct Args {
     /// Variables to set, each as `NAME=value`.
     #[serde(default)]
     env: Vec<String>,
-    /// Text for its standard input, which is empty otherwise.
+    /// Text for standard input; empty if left out.
     stdin: Option<String>,
     /// Time limit; if not given, 300 in the sandbox, 60 on the host, and none in the background.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
-    /// Let it reach other machines. A person is asked first.
+    /// Allow network access. Needs a person's approval.
     #[serde(default)]
     network: bool,
-    /// Paths outside the workspace that it needs to read. A person is asked first.
+    /// Paths outside the workspace that the command reads. Needs a person's approval.
     #[serde(default)]
     read_paths: Vec<String>,
-    /// Paths outside the workspace that it needs to change. A person is asked first.
+    /// Paths outside the workspace that the command changes. Needs a person's approval.
     #[serde(default)]
     write_paths: Vec<String>,
-    /// Return standard error apart from standard output, instead of both in order.
+    /// Return standard error separately, instead of both streams in order.
     #[serde(default)]
     split_output: bool,
-    /// Start it and return at once. `process` shows what it prints, types into it and ends it.
+    /// Start the command and return at once. Use `process` to read its output, type into it and end it.
     #[serde(default)]
     background: bool,
-    /// Run it on a terminal, for programs that want one.
+    /// Run on a terminal, for programs that need one.
     #[serde(default)]
     pty: bool,
-    /// Run it for real, show what it would change, and change nothing.
+    /// Run the command, show what it changed, and discard the changes.
     #[serde(default)]
     dry_run: bool,
 }
@@ -111,7 +111,7 @@ impl Tool for Exec {
         .needs(&[Need::Shell, Need::Processes])
         // The shell enforces the command's own time limit; this one only bounds the wait.
         .timeout_secs(LONGEST + 60)
-        .about("Run a shell command in the workspace and return what it prints and its exit code.");
+        .about("Run a shell command in the workspace and return its output and exit code.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         let mut plan = Plan::script(args.script()).with(Effect::Read);

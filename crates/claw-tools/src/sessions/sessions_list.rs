@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Only sessions with a message in the last so many minutes.
+    /// Only sessions with a message in the last N minutes.
     #[schemars(range(min = 1))]
     active_minutes: Option<u32>,
     /// The `next` that the previous list gave.

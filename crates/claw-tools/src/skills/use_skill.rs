@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Name of the skill. Leave out with `end`.
     #[serde(default)]
     name: String,
-    /// End the skill in use: its `allowed-tools` no longer hold.
+    /// Stop using the skill: its `allowed-tools` no longer apply.
     #[serde(default)]
     end: bool,
 }
@@ -34,7 +34,7 @@ impl Tool for UseSkill {
         .aliases(&["Skill"])
         .needs(&[Need::Skills])
         .about(
-            "Take up a skill: returns its instructions and lists its files, which can then be read and run.",
+            "Use a skill: returns its instructions and lists its files, which can then be read and run.",
         );
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

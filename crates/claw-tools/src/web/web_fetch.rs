@@ -20,10 +20,10 @@ pub(crate) struct WebFetch;
 pub(crate) struct Args {
     /// Address of the page, with `http://` or `https://`.
     url: String,
-    /// `markdown`: the article; `text`: the same without markup; `raw`: the body as it came.
+    /// `markdown`: the article; `text`: the same without markup; `raw`: the unchanged body.
     #[serde(default)]
     extract_mode: ExtractMode,
-    /// Read at most so many characters; the rest is kept for `result_read`. 20000 if left out.
+    /// The most characters to return, default 20000; the rest is kept for `result_read`.
     #[schemars(range(min = 500, max = 200_000))]
     max_chars: Option<usize>,
 }

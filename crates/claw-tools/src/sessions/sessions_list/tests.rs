@@ -87,7 +87,7 @@ fn spec() {
       "additionalProperties": false,
       "properties": {
         "active_minutes": {
-          "description": "Only sessions with a message in the last so many minutes.",
+          "description": "Only sessions with a message in the last N minutes.",
           "format": "uint32",
           "minimum": 1,
           "type": [
