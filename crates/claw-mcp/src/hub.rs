@@ -94,7 +94,7 @@ impl Place {
         match self.store.list_mcp_tools(tenant, server, tools, self.clock.now()).await {
             Ok(changed) => {
                 for tool in changed.iter().filter(|tool| tool.state() == McpToolState::Changed) {
-                    tracing::warn!(%server, tool = tool.name, "an MCP tool changed its definition and is stopped");
+                    tracing::warn!(%server, tool = tool.name, "a changed MCP tool is blocked");
                 }
             }
             Err(error) => tracing::warn!(%server, %error, "the tools of an MCP server could not be stored"),
@@ -198,7 +198,7 @@ impl Hub {
     ) -> Result<(Arc<Connection>, Duration), ToolError> {
         let store = &self.0.place.store;
         let refused = |why: String| {
-            let message = format!("`{tool}` of MCP server `{server}` is not for this caller: {why}");
+            let message = format!("`{tool}` of MCP server `{server}` is not available to this caller: {why}");
             ToolError::new(ErrorKind::Forbidden, message)
         };
         let failed = |error: StoreError| ToolError::from(McpError::from(error));
@@ -309,8 +309,8 @@ impl Hub {
     ) -> Result<(LoginPlace, &'a McpEndpoint), McpError> {
         let settings =
             |why: &str| McpError::Settings { server: server.name.to_string(), why: why.to_owned() };
-        let (endpoint, oauth) =
-            endpoint_of(server).ok_or_else(|| settings("it has no login; add it with `--oauth`"))?;
+        let (endpoint, oauth) = endpoint_of(server)
+            .ok_or_else(|| settings("it is not set up for logins; add it with `--oauth`"))?;
         let user = match (oauth.per_user, user) {
             (true, None) => return Err(settings("each user logs in for themselves, and no user is named")),
             (true, user) => user,

@@ -101,7 +101,8 @@ fn facts(meta: &Meta) -> Vec<String> {
     let groups: Vec<String> = meta.groups().map(|group| format!("`group:{group}`")).collect();
     facts.push(format!("In {}", groups.join(", ")));
     if !meta.aliases.is_empty() {
-        facts.push(format!("{}: {}", if meta.aliases.len() == 1 { "Alias" } else { "Aliases" }, quoted(meta.aliases.iter())));
+        let name = if meta.aliases.iter().count() == 1 { "Alias" } else { "Aliases" };
+        facts.push(format!("{name}: {}", quoted(meta.aliases.iter())));
     }
     if !meta.profiles.is_empty() {
         facts.push(format!("Added to profiles {}", quoted(meta.profiles.iter().map(|p| p.name()))));
@@ -110,7 +111,10 @@ fn facts(meta: &Meta) -> Vec<String> {
         facts.push(format!("Needs: {}", quoted(meta.needs.iter().map(|n| n.name()))));
     }
     if !meta.removable.is_empty() {
-        facts.push(format!("Effects that a policy can remove while the tool stays available: {}", meta.removable));
+        facts.push(format!(
+            "Effects that a policy can remove while the tool stays available: {}",
+            meta.removable
+        ));
     }
     if meta.standing {
         facts.push("Offered whenever it has something to do, unless a deny list names it".to_owned());

@@ -74,11 +74,11 @@ fn a_result_continues_the_session_of_its_call_once() {
     let header = [("x-clawsmith-session", other.as_str())];
     gateway
         .send("POST /v1/chat/completions", &ann, &header, &elsewhere)
-        .check(400, "are of calls in session");
+        .check(400, "belong to calls of session");
 
     let answered = ask(&gateway, &ann, &messages, &[]).check(200, "You are in Berlin");
     assert_eq!(answered.header("x-clawsmith-session"), Some(session.as_str()));
-    ask(&gateway, &ann, &messages, &[]).check(409, "wait for no results");
+    ask(&gateway, &ann, &messages, &[]).check(409, "no longer wait for results");
     let said = gateway.get(&format!("/v1/sessions/{session}/messages"), &ann).check(200, "Berlin").body;
     assert!(said.contains("[untrusted data ") && said.contains("(end of untrusted data 7]"), "{said}");
     let ledger = home.run(&["ledger", "show", "--json"]).stdout;

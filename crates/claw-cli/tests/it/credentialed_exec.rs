@@ -210,8 +210,8 @@ fn refuses_a_program_that_was_swapped_since_it_was_added() {
     let home = home();
     let binary = home.path().join("bin/gh");
     fs::write(&binary, STUB.replace("exit 7", "exit 8")).unwrap();
-    refused(&gh(&home, "gh pr"), "is not what it was when `gh` was registered");
-    refused(&sh(&home, "gh pr"), "is not what it was when `gh` was registered");
+    refused(&gh(&home, "gh pr"), "has changed since `gh` was registered");
+    refused(&sh(&home, "gh pr"), "has changed since `gh` was registered");
     let tested = home.run(&["credentials", "test", "gh"]);
     assert!(tested.code == 1 && tested.stderr.contains("credentials accept gh"), "{}", tested.shown());
     assert_eq!(
@@ -237,7 +237,7 @@ fn refuses_a_program_in_the_workspace() {
     fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
     let words = ["credentials", "add", "gh", "--binary", binary.to_str().unwrap()];
     let here = home.ran(home.command(&words).write_stdin(TOKEN));
-    assert!(here.code == 2 && here.stderr.contains("lies in the current directory"), "{}", here.shown());
+    assert!(here.code == 2 && here.stderr.contains("is in the current directory"), "{}", here.shown());
     assert_eq!(home.run(&["credentials", "list", "--json"]).json(), json!([]));
     // Added from elsewhere, it is still not run where agents can change it.
     let elsewhere = home.ran(home.command(&words).current_dir(home.path()).write_stdin(TOKEN));
@@ -314,10 +314,10 @@ fn exec_takes_the_same_way_for_one_program_alone() {
         refused(&sh(&home, command), "call `credentialed_exec` with `gh`");
     }
     for command in ["gh $X", "gh *.md", "gh \"$HOME\""] {
-        refused(&sh(&home, command), "only a shell would know");
+        refused(&sh(&home, command), "only a shell could compute");
     }
     let with_env = json!({ "command": "gh show", "env": ["GH_HOST=evil.example"] }).to_string();
-    refused(&home.run(&["tools", "call", "exec", &with_env]), "variables of its own");
+    refused(&home.run(&["tools", "call", "exec", &with_env]), "its own environment variables");
     let with_input = json!({ "command": "gh show", "stdin": "x" }).to_string();
     refused(&home.run(&["tools", "call", "exec", &with_input]), "something to read");
     assert!(!home.path().join("project/made").exists());
@@ -415,7 +415,7 @@ fn its_time_is_that_of_its_row() {
     install(&home);
     add(&home, &["--timeout", "1"]);
     let ran = gh(&home, "gh wait 1");
-    assert!(ran.stdout.contains("the time that it is registered with was up"), "{}", ran.shown());
+    assert!(ran.stdout.contains("its registered time limit was reached"), "{}", ran.shown());
     assert!(sh(&home, "gh wait 1").stdout.contains("[ended by signal 15 (SIGTERM)]"));
 }
 

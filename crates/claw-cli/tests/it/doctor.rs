@@ -141,7 +141,7 @@ async fn asks_models_where_that_is_wanted() {
     assert!(finding(&run(&["doctor", "--json"]), "models", "good").is_some());
     assert_eq!(server.asked().len(), 0, "looking sends nothing");
     let probed = finding(&run(&["doctor", "--probe", "--json"]), "models", "good").unwrap();
-    assert!(probed["what"].as_str().unwrap().ends_with("and was asked just now"), "{probed}");
+    assert!(probed["what"].as_str().unwrap().ends_with("and was tested just now"), "{probed}");
     assert_eq!(server.asked().len(), 1);
     drop(server);
     assert!(finding(&run(&["doctor", "--probe", "--json"]), "models", "bad").is_some());

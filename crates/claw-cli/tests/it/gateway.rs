@@ -529,7 +529,7 @@ fn refuses_pages_of_other_sites_and_bad_requests() {
     gateway.get("/health", "").check(200, "ok");
     gateway.get("/ready", "").check(200, "ready");
     let open = home.run(&["serve", "--listen", "0.0.0.0:0"]);
-    assert!(open.code == 2 && open.stderr.contains("is no loopback address"), "{}", open.shown());
+    assert!(open.code == 2 && open.stderr.contains("is not a loopback address"), "{}", open.shown());
 }
 
 #[test]

@@ -395,7 +395,11 @@ fn the_configuration_says_whose_an_agents_context_files_are() {
         home.run(&["tools", "call", "write_file", "--managed", "--agent", agent, "--args", &args])
     };
     let ran = write("fixed", "SOUL.md");
-    assert!(ran.code == 1 && ran.stderr.contains("belongs to whoever set this agent up"), "{}", ran.shown());
+    assert!(
+        ran.code == 1 && ran.stderr.contains("belongs to the person who set up this agent"),
+        "{}",
+        ran.shown()
+    );
     for (agent, path) in [("fixed", "USER.md"), ("free", "SOUL.md"), ("default", "SOUL.md")] {
         assert_eq!(write(agent, path).code, 0, "{agent}: {path}");
     }

@@ -400,7 +400,7 @@ async fn of_one_call_all_is_undone_or_nothing() {
     fs::remove_dir_all(desk.place.path().join("data/undo")).unwrap();
     let before = held(&desk.caller.workspace);
     let error = desk.undo(all, false).await.unwrap_err();
-    assert!(error.message.contains("not kept any more"), "{error:?}");
+    assert!(error.message.contains("no longer kept"), "{error:?}");
     assert_eq!(held(&desk.caller.workspace), before);
 }
 

@@ -65,7 +65,7 @@ impl Pool {
                 }
             }
         }
-        Err(given_up("it is removed as soon as it is made"))
+        Err(given_up("the container is removed as soon as it is created"))
     }
 
     /// Retires the containers that this one replaces, and removes abandoned ones.

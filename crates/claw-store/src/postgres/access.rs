@@ -16,8 +16,8 @@ use super::failure::{failed, is_unreferenced};
 use super::{PostgresStore, get, uuid, without_nul};
 use crate::row;
 
-const WRITE: &str = "could not write who may come in";
-const READ: &str = "could not read who may come in";
+const WRITE: &str = "could not write users and API keys";
+const READ: &str = "could not read users and API keys";
 
 #[async_trait]
 impl AccessStore for PostgresStore {
@@ -218,7 +218,7 @@ impl AccessStore for PostgresStore {
         if get::<Option<i64>>(&row, "last_used")?.is_none_or(|last| last <= before)
             && let Err(error) = self.note_use(admitted.key, now).await
         {
-            tracing::warn!(%error, key = %admitted.key, "the use of a key could not be written down");
+            tracing::warn!(%error, key = %admitted.key, "the use of a key could not be recorded");
         }
         Ok(Some(admitted))
     }

@@ -88,10 +88,10 @@ fn show(args: &Args, walked: &Walked) -> Output {
         text.push_str(&format!("({more} not shown; use a narrower pattern or path)\n"));
     }
     if walked.stopped {
-        text.push_str("(there may be more, too deep to be looked at)\n");
+        text.push_str("(there may be more, too deep to be searched)\n");
     }
     if walked.files == 0 && !args.all {
-        text.push_str("(hidden and ignored files are left out; `all` takes them in)");
+        text.push_str("(hidden and ignored files are left out; `all` includes them)");
     }
     let details = json!({
         "pattern": pattern,

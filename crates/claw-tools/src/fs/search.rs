@@ -197,10 +197,10 @@ fn notes(args: &Args, found: &Searched) -> String {
         notes.push(format!("{failed} could not be read"));
     }
     if found.stopped {
-        notes.push("there may be more, too deep to be looked at".to_owned());
+        notes.push("there may be more, too deep to be searched".to_owned());
     }
     if found.hits == 0 && !args.all {
-        notes.push("hidden and ignored files are left out; `all` takes them in".to_owned());
+        notes.push("hidden and ignored files are left out; `all` includes them".to_owned());
     }
     if notes.is_empty() { String::new() } else { format!("({})", notes.join("; ")) }
 }

@@ -59,7 +59,7 @@ pub(super) fn told(path: &str, written: &Written) -> Output {
     let Written { created, size, diff, .. } = written;
     let text = match (created, diff.is_empty()) {
         (true, _) => format!("created `{path}`: {size} bytes"),
-        (false, true) => format!("`{path}` says that already; nothing was changed"),
+        (false, true) => format!("`{path}` already has this content; nothing was changed"),
         (false, false) => format!("changed `{path}`: {size} bytes now\n{}", diff.trim_end()),
     };
     let changed = *created || !diff.is_empty();

@@ -66,13 +66,14 @@ impl Tool for KnowledgeGraphSearch {
 fn query(args: Args) -> Result<GraphQuery, ToolError> {
     let text = args.query.trim();
     if text.len() > GraphQuery::LONGEST {
-        let message = format!("`query` has {} bytes, and {} is the most", text.len(), GraphQuery::LONGEST);
+        let message =
+            format!("`query` has {} bytes; at most {} are allowed", text.len(), GraphQuery::LONGEST);
         return Err(ToolError::invalid(message).try_instead("ask with a few words"));
     }
     let (start, limit) = match (&args.entity_id, text) {
         (Some(id), _) => {
             let short: String = id.chars().take(60).collect();
-            let wrong = || ToolError::invalid(format!("`entity_id` is `{short}`, which is no id"));
+            let wrong = || ToolError::invalid(format!("`entity_id` is `{short}`, which is not an id"));
             let id = id.trim().parse().map_err(|_| wrong().try_instead("search by a name first"))?;
             (GraphStart::Entity(id), 1)
         }
@@ -84,7 +85,7 @@ fn query(args: Args) -> Result<GraphQuery, ToolError> {
     };
     let as_of = args.as_of.map(|written| {
         let short: String = written.chars().take(40).collect();
-        let wrong = || ToolError::invalid(format!("`as_of` is `{short}`, which is no time"));
+        let wrong = || ToolError::invalid(format!("`as_of` is `{short}`, which is not a time"));
         time(&written).ok_or_else(|| wrong().try_instead("write `2026-05-03` or `2026-05-03T10:00:00Z`"))
     });
     let kind = args.entity_type.filter(|written| !written.trim().is_empty());

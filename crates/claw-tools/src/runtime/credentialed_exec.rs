@@ -87,8 +87,8 @@ fn told(ran: &Ran) -> Output {
 /// Describes how the program ended.
 fn ending(ran: &Ran) -> Vec<String> {
     let stopped = match ran.stopped {
-        Some(Stopped::Time) => Some("stopped: the time that it is registered with was up"),
-        Some(Stopped::Memory) => Some("stopped: it took more memory than it may"),
+        Some(Stopped::Time) => Some("stopped: its registered time limit was reached"),
+        Some(Stopped::Memory) => Some("stopped: it reached its memory limit"),
         Some(Stopped::Disk) => Some("stopped: the disk filled up"),
         None => None,
     };
@@ -96,7 +96,7 @@ fn ending(ran: &Ran) -> Vec<String> {
     lines.push(match (ran.exit, ran.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}{}", exec::name(signal)),
-        (None, None) => "ended, nobody knows how".to_owned(),
+        (None, None) => "ended; its exit status is unknown".to_owned(),
     });
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));

@@ -91,7 +91,7 @@ impl TryFrom<&Args> for Command {
         }
         let lacks = |what: &str, action: &str| ToolError::invalid(format!("`{action}` needs `{what}`"));
         let id = args.id.clone().ok_or_else(|| {
-            ToolError::invalid("which command is not said").try_instead("give its `id`; `list` names them")
+            ToolError::invalid("no command is named").try_instead("give its `id`; `list` shows the ids")
         })?;
         Ok(match args.action {
             Action::List => Self::List,
@@ -216,7 +216,7 @@ fn waited(awaited: &Awaited, expected: &Expected, limit: Duration) -> Output {
     let (name, state) = (awaited.card.name(), state(awaited.card.state));
     let text = match (&awaited.matched, &expected.pattern, awaited.card.state) {
         (Some(matched), _, _) => {
-            format!("`{name}` printed:\n{matched}\n[{state}; read on from offset {}]", awaited.next)
+            format!("`{name}` printed:\n{matched}\n[{state}; continue from offset {}]", awaited.next)
         }
         (None, Some(pattern), ProcessState::Ended(_)) => {
             format!("`{name}` never printed anything like `{pattern}`: {state}")
@@ -238,7 +238,7 @@ fn state(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".to_owned(),
         ProcessState::Ended(ProcessEnd::Killed) => "ended by us".to_owned(),
-        ProcessState::Ended(ProcessEnd::Lost) => "lost: nobody saw how it ended".to_owned(),
+        ProcessState::Ended(ProcessEnd::Lost) => "lost: its exit status is unknown".to_owned(),
         ProcessState::Ended(ProcessEnd::Exited { code: Some(code), .. }) => {
             format!("ended with exit code {code}")
         }

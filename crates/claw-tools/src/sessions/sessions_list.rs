@@ -85,8 +85,8 @@ fn cursor(text: &str) -> Result<(UnixMillis, SessionKey), ToolError> {
     };
     parse().ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
-        ToolError::invalid(format!("`{shown}` is no end of a list"))
-            .try_instead("pass `after` as `next` gave it, or leave it out to begin anew")
+        ToolError::invalid(format!("`{shown}` is not a valid `after`"))
+            .try_instead("pass the last `next` as `after`, or leave it out to start over")
     })
 }
 

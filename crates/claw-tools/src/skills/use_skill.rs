@@ -33,9 +33,7 @@ impl Tool for UseSkill {
         .cost(Cost::Light)
         .aliases(&["Skill"])
         .needs(&[Need::Skills])
-        .about(
-            "Use a skill: returns its instructions and lists its files, which can then be read and run.",
-        );
+        .about("Use a skill: returns its instructions and lists its files, which can then be read and run.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let skills = call.skills()?;
@@ -43,7 +41,7 @@ impl Tool for UseSkill {
             let ended = skills.end().await?;
             let text = match &ended {
                 Some(name) => format!("skill `{name}` is no longer in use"),
-                None => "no skill in use narrows the tools here".to_owned(),
+                None => "no skill is in use that limits the tools".to_owned(),
             };
             return Ok(Output::text(text).with_details(json!({ "ended": ended })));
         }

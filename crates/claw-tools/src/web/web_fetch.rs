@@ -70,7 +70,7 @@ fn blocked(settings: &Value) -> Result<Vec<String>, ToolError> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(block) => Vec::deserialize(block).map_err(|error| {
             ToolError::failed("`settings.web_fetch.block` is not a list of hosts, so nothing is fetched")
-                .try_instead("a person has to mend the setting")
+                .try_instead("a person has to fix the setting")
                 .because(error)
         }),
     }
@@ -88,8 +88,8 @@ fn shown(page: &WebPage) -> String {
     }
     if page.needs_browser {
         head.push(
-            "[This page shows its content only in a browser that runs its scripts; what follows is all that came without \
-             them.]"
+            "[This page shows its content only in a browser that runs its scripts; below is the text that \
+             it has without them.]"
                 .to_owned(),
         );
     }

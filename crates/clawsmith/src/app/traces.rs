@@ -45,7 +45,8 @@ impl Collector {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Error> {
         let Some(endpoint) = &config.endpoint else { return Ok(None) };
-        let unusable = || Error::invalid(format!("`telemetry.endpoint` is no HTTP address: `{endpoint}`"));
+        let unusable =
+            || Error::invalid(format!("`telemetry.endpoint` is not an HTTP address: `{endpoint}`"));
         let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let url = Url::parse(&address).map_err(|_| unusable())?;
         let origin = Origin::of(&url).ok_or_else(unusable)?;

@@ -183,10 +183,8 @@ impl UndoLog {
             changes = self.changes(&filter, MOST).await?;
         }
         match changes.is_empty() {
-            true => {
-                Err(Error::invalid(format!("there is no saved change, call or run `{id}`"))
-                    .hint("clawsmith undo list"))
-            }
+            true => Err(Error::invalid(format!("there is no saved change, call or run `{id}`"))
+                .hint("clawsmith undo list")),
             false => Ok(changes),
         }
     }
@@ -201,7 +199,11 @@ impl UndoLog {
         for call in calls(&here) {
             let changes = self.of_call(call).await?;
             // A change that cannot be looked at is not passed over: nobody means the one before it.
-            let named = |error: Error| error.hint("find the change's id with `clawsmith undo list`, then run `clawsmith undo apply ID`");
+            let named = |error: Error| {
+                error.hint(
+                    "find the change's id with `clawsmith undo list`, then run `clawsmith undo apply ID`",
+                )
+            };
             if self.is_made(&changes).await.map_err(named)? {
                 return Ok(LastChanges { changes: Ok(changes), skipped });
             }
@@ -276,7 +278,8 @@ impl UndoLog {
         let recorder = Recorder { store: &*self.app.store, scrubber: &self.scrubber, clock: &SystemClock };
         let scope = self.scope();
         let restore = async { self.restoring(&scope).restore(call, steps, force).await };
-        let unrecorded = |error: StoreError| Error::failed("the undo cannot be recorded in the ledger").because(error);
+        let unrecorded =
+            |error: StoreError| Error::failed("the undo cannot be recorded in the ledger").because(error);
         let restored = recorder.perform(operation, restore).await.map_err(unrecorded)?.map_err(failed)?;
         Ok(Undone::Done { call, restored })
     }

@@ -98,7 +98,7 @@ fn refuses_a_registered_program_beside_anything_else() {
         "gh pr; gh pr",
         "gh pr\ngit pull",
     ] {
-        check(text, Err("here it comes with"));
+        check(text, Err("this call also has"));
     }
     for text in [
         "GH_HOST=evil.example gh pr",
@@ -108,7 +108,7 @@ fn refuses_a_registered_program_beside_anything_else() {
         "gh pr 2>/dev/null",
         "gh pr <<< x",
     ] {
-        check(text, Err("here it comes with more than one plain command"));
+        check(text, Err("this call also has more than one plain command"));
     }
     let script = Script { text: "gh pr".into(), ..Script::default() };
     let with = |script: Script| match of_script(&script) {
@@ -116,7 +116,7 @@ fn refuses_a_registered_program_beside_anything_else() {
         route => panic!("{route:?}"),
     };
     let env = vec![("GH_HOST".to_owned(), "evil.example".to_owned())];
-    assert!(with(Script { env, ..script.clone() }).contains("variables of its own"));
+    assert!(with(Script { env, ..script.clone() }).contains("its own environment variables"));
     assert!(with(Script { input: Some("x".into()), ..script }).contains("something to read"));
 }
 

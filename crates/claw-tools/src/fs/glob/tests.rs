@@ -29,7 +29,7 @@ async fn the_newest_comes_first() {
     ");
     insta::assert_snapshot!(done(&road().call("glob", json!({ "pattern": "*.go" })).await), @"
     no file in `.` matches `*.go`
-    (hidden and ignored files are left out; `all` takes them in)
+    (hidden and ignored files are left out; `all` includes them)
     ");
     let all = done(&road().call("glob", json!({ "pattern": "*.rs", "all": true })).await);
     assert!(all.contains("target/c.rs"), "{all}");

@@ -148,7 +148,7 @@ fn malformed_lines_are_named_and_nothing_is_imported() {
         &["line 2", "line 3", "line 4"],
     );
     refused(GraphFormat::Csv, "record,type,name,valid_from\nentity,x,y,soon\n", &["`valid_from` is no time"]);
-    refused(GraphFormat::Dot, "digraph {}", &["DOT can be written, not read"]);
+    refused(GraphFormat::Dot, "digraph {}", &["DOT files can only be exported"]);
 }
 
 #[test]
