@@ -297,6 +297,6 @@ mod tests {
             assert!(said(image(url), false).unwrap_err().contains("nothing is fetched"), "{url}");
         }
         let audio = json!([{ "role": "user", "content": [{ "type": "input_audio" }] }]);
-        assert!(said(audio, false).unwrap_err().contains("`input_audio` is not taken"));
+        assert!(said(audio, false).unwrap_err().contains("`input_audio` is not supported"));
     }
 }

@@ -131,7 +131,8 @@ fn refuses_tools_that_are_ours_or_none() {
     let key = gateway.key("ann", &[]);
     let messages = json!([{ "role": "user", "content": "where am I" }]);
     let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
-    ask(&gateway, &key, &messages, &[named("exec")]).check(400, "`exec` is the name of a tool here");
+    ask(&gateway, &key, &messages, &[named("exec")])
+        .check(400, "`exec` is already the name of one of the agent's tools");
     ask(&gateway, &key, &messages, &[named("bash")]).check(400, "bash");
     ask(&gateway, &key, &messages, &[named("a"), named("a")]).check(400, "two tools have the name `a`");
     ask(&gateway, &key, &messages, &[json!({ "type": "web_search" })]).check(400, "`web_search`");

@@ -90,7 +90,10 @@ fn it_gets_its_arguments_and_its_end_is_told() {
     assert_eq!(fs::read_to_string(home.path().join("project/made")).unwrap(), "text\n");
     let binary = home.path().join("bin/gh");
     assert_eq!(gh(&home, &format!("{} pr", binary.display())).stdout, "<pr>\n[exit code 0]\n");
-    refused(&gh(&home, "aws s3 ls"), "no program `aws` is registered for this agent; registered are `gh`");
+    refused(
+        &gh(&home, "aws s3 ls"),
+        "no program `aws` is registered for this agent; the registered programs are `gh`",
+    );
 }
 
 #[test]
@@ -243,7 +246,7 @@ fn refuses_a_program_in_the_workspace() {
     let elsewhere = home.ran(home.command(&words).current_dir(home.path()).write_stdin(TOKEN));
     assert_eq!(elsewhere.code, 0, "{}", elsewhere.shown());
     let call = gh(&home, "gh pr");
-    refused(&call, "lies in the workspace");
+    refused(&call, "is in the workspace");
     assert!(!call.stderr.contains("tell the user"), "{}", call.shown());
 }
 
@@ -350,12 +353,12 @@ fn refuses_other_agents_and_tenants() {
     add(&home, &["--agent", "ada"]);
     let tool = "credentialed_exec";
     assert_eq!(call_as(&home, tool, "gh pr", &["--agent", "ada"]).stdout, "<pr>\n[exit code 0]\n");
-    refused(&call_as(&home, tool, "gh pr", &["--agent", "bob"]), "none is registered");
+    refused(&call_as(&home, tool, "gh pr", &["--agent", "bob"]), "no program is registered");
     assert!(call_as(&home, "exec", "gh show", &["--agent", "bob"]).stdout.contains("command not found"));
     let args = json!({ "command": "gh pr" }).to_string();
     let other =
         home.run_with(&[("CLAWSMITH_TENANT", "other")], &["tools", "call", tool, "--agent", "ada", &args]);
-    refused(&other, "none is registered");
+    refused(&other, "no program is registered");
     // An agent's own goes before its tenant's, and a disabled one does not give way to it.
     let row = json!({ "binary_name": "gh", "binary_path": home.path().join("bin/gh"), "encrypted_env": { "GH_TOKEN": TOKEN },
         "deny_args": ["pr"], "enabled": true });
@@ -454,7 +457,7 @@ fn refuses_what_changed_while_the_question_waited() {
     let call = start();
     fs::write(home.path().join("bin/gh"), STUB.replace("exit 7", "exit 8")).unwrap();
     let ran = ended(call);
-    assert!(ran.code != 0 && ran.stderr.contains("is not what it was"), "{}", ran.shown());
+    assert!(ran.code != 0 && ran.stderr.contains("has changed since"), "{}", ran.shown());
     assert_eq!(home.run(&["credentials", "accept", "gh"]).code, 0);
     let call = start();
     add(&home, &["--deny-args", "list"]);

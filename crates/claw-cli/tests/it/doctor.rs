@@ -123,7 +123,7 @@ fn says_what_is_wrong_with_what_was_written_down() {
     assert_eq!(ran.code, 1, "{}", ran.stdout);
     let all = ran.stdout;
     assert!(all.contains("provider `anthropic` cannot be asked: no key is set"), "{all}");
-    assert!(all.contains("fallback `groq/x` cannot stand in"), "{all}");
+    assert!(all.contains("fallback `groq/x` cannot be used"), "{all}");
     assert!(all.contains("`endpoints.rank.base_url`"), "{all}");
 }
 

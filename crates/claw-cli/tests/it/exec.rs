@@ -76,7 +76,7 @@ fn a_verdict_names_rule_part_and_what_to_try() {
     let ran = exec(&home, json!({ "command": "python3", "stdin": "print(1)" }));
     assert!(ran.code == 3 && ran.stderr.contains("unknown.input"), "{}", ran.shown());
     let ran = exec(&home, json!({ "command": "ls", "network": true }));
-    assert!(ran.code == 3 && ran.stderr.contains("wants the network"), "{}", ran.shown());
+    assert!(ran.code == 3 && ran.stderr.contains("requests network access"), "{}", ran.shown());
     let ran = exec(&home, json!({ "command": "ls", "directory": ".." }));
     assert!(ran.code == 3 && ran.stderr.contains("outside the workspace"), "{}", ran.shown());
 }

@@ -387,7 +387,7 @@ fn an_agent_answers_as_a_model_does() {
     assert_eq!(words, "You said: three");
     assert!(streamed.body.contains("data: [DONE]"));
     assert!(chunks.last().unwrap()["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    gateway.chat(&key, "", None).check(400, "there is no question");
+    gateway.chat(&key, "", None).check(400, "the last message must have the role");
     let unknown = json!({ "model": "agent:nobody", "messages": [{ "role": "user", "content": "x" }] });
     gateway.post("/v1/chat/completions", &key, &unknown).check(404, "invalid_request_error");
 }

@@ -284,7 +284,7 @@ async fn restores_nothing_that_is_damaged() {
     for (name, says) in [
         ("corrupt", "is damaged"),
         ("text", "the file is not a SQLite database"),
-        ("foreign", "it is no store of Clawsmith"),
+        ("foreign", "it is not a Clawsmith store"),
         ("changed", "the ledger's chain"),
         ("newer", "made by a newer Clawsmith"),
         ("nothing", "there is no file"),

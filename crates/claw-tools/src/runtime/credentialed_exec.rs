@@ -96,7 +96,7 @@ fn ending(ran: &Ran) -> Vec<String> {
     lines.push(match (ran.exit, ran.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}{}", exec::name(signal)),
-        (None, None) => "ended; its exit status is unknown".to_owned(),
+        (None, None) => "ended, exit status unknown".to_owned(),
     });
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));

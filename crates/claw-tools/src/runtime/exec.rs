@@ -201,7 +201,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     lines.push(match (ran.exit, ran.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}{}", name(signal)),
-        (None, None) => "ended; its exit status is unknown".to_owned(),
+        (None, None) => "ended, exit status unknown".to_owned(),
     });
     if ran.stragglers > 0 {
         let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");

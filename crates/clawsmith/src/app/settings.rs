@@ -209,7 +209,7 @@ mod tests {
         check_settings("web_search", json!({ "order": ["brave"] }), None);
         check_settings("web_search", json!({ "origins": [] }), Some("no setting `origins`"));
         check_settings("datetime", json!({ "timezone": "Europe/Berlin" }), None);
-        check_settings("datetime", json!({ "timezone": "Europe/Nowhere" }), Some("no time zone"));
+        check_settings("datetime", json!({ "timezone": "Europe/Nowhere" }), Some("not a time zone"));
         check_settings("datetime", json!({ "timezone": 1 }), Some("a text"));
         check_settings("read_file", json!({ "deny_paths": ["private"] }), None);
         check_settings("read_file", json!({ "deny_paths": [null] }), Some("a list of texts"));

@@ -190,7 +190,7 @@ fn a_program_that_cannot_be_used_is_refused() {
     card.settings.enabled = true;
     card.settings.deny_args = vec!["(".into()];
     assert!(reason(Route::of_argv(&argv(&["gh"]), &[Arc::new(card)])).contains("cannot be used"));
-    assert!(reason(of_words(&["aws", "s3"])).contains("registered are `gh`, `git`"));
+    assert!(reason(of_words(&["aws", "s3"])).contains("the registered programs are `gh`, `git`"));
     assert!(reason(of_words(&[])).contains("no program is named"));
     assert!(reason(of_words(&["gh", "a\0b"])).contains("NUL"));
     assert!(reason(Route::of_argv(&argv(&["gh"]), &[])).contains("none is registered"));

@@ -38,7 +38,7 @@ async fn the_newest_comes_first() {
 #[tokio::test]
 async fn says_what_is_wrong() {
     let said = failed(&road().call("glob", json!({ "pattern": "a[" })).await, ErrorKind::Invalid);
-    assert!(said.starts_with("`a[` is no glob: "), "{said}");
+    assert!(said.starts_with("`a[` is not a glob: "), "{said}");
     let said = failed(&road().call("glob", json!({ "pattern": "" })).await, ErrorKind::Invalid);
     assert_eq!(said, "the pattern is empty; use one such as `*.rs`");
 }
