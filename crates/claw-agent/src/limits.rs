@@ -32,7 +32,7 @@ pub struct RunLimits {
     pub attempts: u16,
     /// The treatment of messages that arrive during a run.
     pub meanwhile: Meanwhile,
-    /// Thresholds at which a run that goes in circles is warned and stopped.
+    /// Thresholds at which a run that repeats itself is warned and stopped.
     pub loops: LoopLimits,
 }
 
@@ -49,7 +49,7 @@ pub enum Meanwhile {
     Steer,
 }
 
-/// Thresholds at which a run that goes in circles is warned and stopped.
+/// Thresholds at which a run that repeats itself is warned and stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoopLimits {

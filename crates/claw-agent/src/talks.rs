@@ -145,7 +145,7 @@ impl TalkHost for StoredTalks {
 /// Returns one error for sessions outside the circle and for missing ones, so that they look alike.
 fn not_there(session: &SessionKey) -> ToolError {
     ToolError::not_found(format!("there is no session `{session}` that you may use"))
-        .try_instead("call `sessions_list` for those you may")
+        .try_instead("call `sessions_list` for the sessions that you may use")
 }
 
 fn down(error: StoreError) -> ToolError {

@@ -135,10 +135,10 @@ pub(crate) async fn create_key(
     Body(wish): Body<KeyWish>,
 ) -> Result<Created<KeyMade>, ApiError> {
     if wish.days.is_some_and(|days| !(1..=LONGEST).contains(&days)) {
-        return Err(ApiError::invalid(format!("a key holds for 1 to {LONGEST} days")));
+        return Err(ApiError::invalid(format!("a key can be valid for 1 to {LONGEST} days")));
     }
     if wish.limits.per_minute == Some(0) {
-        return Err(ApiError::invalid("`per_minute` is at least 1"));
+        return Err(ApiError::invalid("`per_minute` must be at least 1"));
     }
     let request = KeyRequest {
         user: wish.user,

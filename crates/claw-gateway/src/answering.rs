@@ -295,8 +295,9 @@ impl Answering {
             return None;
         }
         self.is_parked = true;
-        let waits =
-            format!("[an earlier run of session `{session}` waits for an approval; this one comes after it]");
+        let waits = format!(
+            "[an earlier run of session `{session}` waits for an approval; this message is answered after it]"
+        );
         Some(self.over(AnswerItem::Words(waits)))
     }
 
@@ -309,7 +310,7 @@ impl Answering {
         let gap = if self.told_any { "\n\n" } else { "" };
         self.is_parked = true;
         AnswerItem::Words(format!(
-            "{gap}[waits for {approval}; answer it, then go on in session `{}`]",
+            "{gap}[waiting for {approval}; answer it, then continue in session `{}`]",
             self.owner.session
         ))
     }

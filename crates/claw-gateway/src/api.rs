@@ -312,7 +312,7 @@ impl IfMatch {
         match (self.0, error.kind()) {
             (Some(_), Kind::Conflict) => {
                 ApiError::new(StatusCode::PRECONDITION_FAILED, "stale", error.message())
-                    .hint("read it again, and make the change from that")
+                    .hint("read it again, and base your change on that version")
             }
             _ => error.into(),
         }
@@ -334,7 +334,8 @@ impl Input for IfMatch {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.header(
             "If-Match",
-            "The `ETag` of the version that was read; refused with 412 if there is another.",
+            "The `ETag` of the version that you read; the request is refused with 412 if the version has \
+             changed.",
         );
     }
 }

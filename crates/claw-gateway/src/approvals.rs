@@ -44,11 +44,11 @@ pub(crate) struct Given {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AlwaysGiven {
-    /// One of the approval's `widths`; the first where it is left out.
+    /// One of the approval's `widths`; the first if left out.
     pub(crate) width: Option<RuleWidth>,
     /// The callers that the rule covers. More than the session takes an administrator.
     pub(crate) scope: AlwaysScope,
-    /// For how many seconds it holds; until it is revoked where it is left out.
+    /// Seconds for which the rule is valid; if left out, until it is revoked.
     #[schemars(range(min = 1, max = 315_360_000))]
     pub(crate) seconds: Option<u32>,
 }
@@ -207,7 +207,7 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
     let found = found.filter(|approval| is_seen(visit.visitor(), approval));
     let found = found.ok_or_else(|| ApiError::not_found(format!("there is no approval `{id}`")))?;
     if found.state != ApprovalState::Pending {
-        let what = format!("approval `{id}` is {} already, and that stands", found.state);
+        let what = format!("approval `{id}` is already {}; an answer is final", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
     let verdict = verdict(visit, &found, given)?;
@@ -223,23 +223,25 @@ fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, Api
         return match (always, values, dismiss) {
             (None, None, false) => Ok(Verdict::Deny { reason }),
             (None, None, true) => Ok(Verdict::Dismiss),
-            (Some(_), ..) => Err(ApiError::invalid("`always` goes with a yes").hint("leave `always` out")),
-            (None, Some(_), _) => Err(ApiError::invalid("`values` come with `approve`")),
+            (Some(_), ..) => {
+                Err(ApiError::invalid("`always` requires `approve` to be true").hint("leave `always` out"))
+            }
+            (None, Some(_), _) => Err(ApiError::invalid("`values` require `approve` to be true")),
         };
     }
     if dismiss {
-        return Err(ApiError::invalid("`dismiss` does not come with `approve`"));
+        return Err(ApiError::invalid("`dismiss` requires `approve` to be false"));
     }
     if let Some(values) = values {
         return Ok(Verdict::Values(InputValues { values, allow_secrets }));
     }
     if !found.request.directories.is_empty() && !is_admin {
-        let what = "a yes grants directories of this machine, which only an administrator may do";
+        let what = "approving grants directories of this machine, which only an administrator may do";
         return Err(forbidden(what));
     }
     let Some(AlwaysGiven { width, scope, seconds }) = always else { return Ok(Verdict::Once) };
     if scope != AlwaysScope::Session && !is_admin {
-        return Err(forbidden("a rule for more than this session takes an administrator")
+        return Err(forbidden("only an administrator may remember a rule for more than this session")
             .hint("leave `scope` out, or set it to `session`"));
     }
     let scope = match scope {

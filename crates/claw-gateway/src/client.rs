@@ -42,10 +42,10 @@ impl FromStr for GatewayAddress {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
-            Error::invalid(format!("`{text}` is no address of a gateway: {why}"))
+            Error::invalid(format!("`{text}` is not the address of a gateway: {why}"))
                 .hint("such as http://127.0.0.1:7373 or https://agents.example.org")
         };
-        let uri: Uri = text.parse().map_err(|_| wrong("it is no URL"))?;
+        let uri: Uri = text.parse().map_err(|_| wrong("it is not a URL"))?;
         let is_tls = match uri.scheme_str() {
             Some("https" | "wss") => true,
             Some("http" | "ws") => false,
@@ -56,10 +56,10 @@ impl FromStr for GatewayAddress {
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it has no host"))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(wrong("it has a user"));
+            return Err(wrong("it contains a user name"));
         }
         if !is_tls && !is_loopback(host) {
-            return Err(wrong("without TLS the key could be read on the way")
+            return Err(wrong("without TLS others on the network could read the key")
                 .hint("use `https://`, or an address of this machine that leads there"));
         }
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -344,7 +344,7 @@ mod tests {
         check("https://agents.example.org", Ok(("agents.example.org", 443, true)));
         check("http://agents.example.org", Err("could be read"));
         check("http://127.0.0.1.evil.example", Err("could be read"));
-        check("http://user@127.0.0.1", Err("it has a user"));
+        check("http://user@127.0.0.1", Err("it contains a user name"));
         check("http://127.0.0.1/v1", Err("it has a path"));
         check("127.0.0.1:7373", Err("no address"));
         check("ftp://127.0.0.1", Err("begins neither"));

@@ -121,7 +121,7 @@ fn check_kind(kind: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let kind: String = kind.chars().take(50).collect();
-    Err(ApiError::invalid(format!("a tool of the type `{kind}` is not taken here; declare a `function`")))
+    Err(ApiError::invalid(format!("tools of the type `{kind}` are not supported; declare a `function`")))
 }
 
 fn client_tool(
@@ -140,8 +140,9 @@ fn client_tool(
 
 /// Applies `tool_choice`, which speaks of the client's tools: the agent's own are its affair.
 fn chosen(mut tools: Vec<ClientTool>, choice: Option<&Value>) -> Result<ClientTools, ApiError> {
-    let unknown =
-        || ApiError::invalid("`tool_choice` is `auto`, `none`, `required`, or names a function of `tools`");
+    let unknown = || {
+        ApiError::invalid("`tool_choice` must be `auto`, `none`, `required`, or name a function in `tools`")
+    };
     let choice = match choice {
         None | Some(Value::Null) => ClientChoice::Auto,
         Some(Value::String(mode)) => match mode.as_str() {

@@ -121,8 +121,10 @@ pub(crate) struct Completed;
 
 impl Output for Completed {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation
-            .header("x-clawsmith-session", "A session of your own that goes on; a fresh one where left out.");
+        operation.header(
+            "x-clawsmith-session",
+            "Key of your session to continue; if left out, a new session is started.",
+        );
         operation.reply(StatusCode::OK, "The answer.", Some(schemas.shown::<ChatCompletion>()));
         operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
     }
@@ -154,7 +156,7 @@ pub(crate) async fn create(
     Body(completion): Body<Completion>,
 ) -> Result<Replied<Completed>, ApiError> {
     if completion.n.is_some_and(|n| n != 1) {
-        return Err(ApiError::invalid("`n` can be 1 alone"));
+        return Err(ApiError::invalid("`n` must be 1"));
     }
     let question = Question {
         model: &completion.model,

@@ -64,7 +64,10 @@ pub(crate) async fn update(
     let app = app(&visit)?;
     let in_body = change.remove("version").as_ref().and_then(Value::as_u64);
     let Some(seen) = version.or(in_body).or(place.version) else {
-        return Err(ApiError::invalid("a change names the `version` that it was made from"));
+        return Err(ApiError::invalid(
+            "`version` is missing; send the version that you read, in `If-Match`, in the body or as a query \
+             parameter",
+        ));
     };
     let tool = (name.as_str(), place.agent_id.as_deref());
     Ok(Json(CustomToolView::from(&app.edit_custom_tool(tool, Value::Object(change), Some(seen)).await?)))

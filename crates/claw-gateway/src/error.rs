@@ -249,11 +249,10 @@ pub(crate) fn is_openai(path: &str) -> bool {
 }
 
 pub(crate) async fn no_such_path(uri: Uri) -> ApiError {
-    ApiError::not_found(format!("there is nothing at `{}`", uri.path()))
-        .hint("`/docs` shows the paths there are")
+    ApiError::not_found(format!("there is nothing at `{}`", uri.path())).hint("`/docs` lists all paths")
 }
 
 pub(crate) async fn no_such_method(uri: Uri) -> ApiError {
-    let what = format!("`{}` does not take this method", uri.path());
+    let what = format!("`{}` does not support this method", uri.path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what)
 }

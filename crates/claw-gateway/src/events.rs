@@ -155,7 +155,7 @@ impl<S: Source> Following<S> {
                 self.looked = Instant::now();
                 if let Ok(None) = self.gateway.0.door.admit(&self.key).await {
                     return Err(
-                        "the key that this stream was opened with is worth nothing any more".to_owned()
+                        "the API key of this stream is no longer valid; open the stream again with a valid key".to_owned()
                     );
                 }
             }

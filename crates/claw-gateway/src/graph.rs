@@ -70,7 +70,7 @@ fn id(what: &str, written: &str) -> Result<EntityId, ApiError> {
     let short: String = written.chars().take(60).collect();
     written
         .parse()
-        .map_err(|_| ApiError::invalid(format!("`{what}` is `{short}`, which is no id of an entity")))
+        .map_err(|_| ApiError::invalid(format!("`{what}` is `{short}`, which is not the id of an entity")))
 }
 
 fn time(written: &str) -> Result<UnixMillis, ApiError> {
@@ -133,7 +133,7 @@ pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<J
     if asked.q.len() > GraphQuery::LONGEST || matches!(&start, GraphStart::Words(words) if words.is_empty()) {
         let most = GraphQuery::LONGEST;
         return Err(ApiError::invalid(format!(
-            "`q` has {} bytes; ask with 1 to {most}, or `*` for all",
+            "`q` has {} bytes; use 1 to {most}, or `*` for all",
             asked.q.len()
         )));
     }

@@ -41,9 +41,9 @@ fn no_key() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "no_key",
-        "this needs a key: send `Authorization: Bearer claw_...`",
+        "this request needs an API key: send `Authorization: Bearer claw_...`",
     )
-    .hint("`clawsmith api-keys create` makes one")
+    .hint("create one with `clawsmith api-keys create`")
 }
 
 /// Refuses a request whose `Host` or `Origin` is not this gateway's: another site's page may have led a
@@ -53,7 +53,7 @@ pub(crate) async fn check_origin(State(gateway): State<Gateway>, request: Reques
         None => next.run(request).await,
         Some(what) => {
             let error = ApiError::new(StatusCode::FORBIDDEN, "foreign_host", what)
-                .hint("name the host in `gateway.hosts`, or use the gateway's own address");
+                .hint("add the host to `gateway.hosts`, or use the gateway's own address");
             error.into_response()
         }
     }
@@ -73,13 +73,13 @@ fn origin_fault(hosts: &[String], headers: &HeaderMap, in_uri: Option<&str>) -> 
         without_port(name).is_some_and(|name| hosts.iter().any(|own| own.eq_ignore_ascii_case(name)))
     };
     if !is_own(host) {
-        return Some(format!("the host `{}` is not one of this gateway's", shown(host)));
+        return Some(format!("this gateway does not accept the host `{}`", shown(host)));
     }
     let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or("");
     let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     let is_same =
         name.is_some_and(|name| is_own(name) && (name.eq_ignore_ascii_case(host) || !is_loopback(name)));
-    (!is_same).then(|| format!("the origin `{}` is not one of this gateway's", shown(origin)))
+    (!is_same).then(|| format!("this gateway does not accept the origin `{}`", shown(origin)))
 }
 
 /// Returns whether a name is of this machine, where another port is another program.
@@ -104,7 +104,7 @@ fn shown(text: &str) -> String {
 
 /// Returns the error for a key that exceeded its rate limit.
 pub(crate) fn too_many(wait: Duration) -> ApiError {
-    let what = "this key has made as many requests as it may in a minute";
+    let what = "this key has reached its limit of requests per minute";
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", what).retry_after(wait)
 }
 
@@ -170,14 +170,14 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
             Ok(None) => {
                 if let Some(peer) = request.extensions().get::<Peer>() {
                     let client = address(*peer, &gateway.0.proxies, request.headers());
-                    tracing::warn!(%client, "a request with a bad key was refused");
+                    tracing::warn!(%client, "a request with an invalid key was refused");
                 }
                 Err(ApiError::new(
                     StatusCode::UNAUTHORIZED,
                     "bad_key",
                     "this key is unknown, revoked or expired, or its user is disabled",
                 )
-                .hint("`clawsmith api-keys list` shows the keys there are"))
+                .hint("`clawsmith api-keys list` lists the keys"))
             }
             Err(error) => Err(error.into()),
         },

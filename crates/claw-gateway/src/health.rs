@@ -16,7 +16,7 @@ use crate::reload;
 pub(crate) struct Health {
     /// `ok`, `ready` or `not ready`.
     status: &'static str,
-    /// `current`, or `outdated` where the configuration file cannot be used and an earlier version of it holds.
+    /// `current`, or `outdated` if the configuration file is invalid and an earlier version of it is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<&'static str>,
 }

@@ -150,7 +150,7 @@ impl Gateway {
         if own < MOST_OPEN_RUNS {
             return Ok(());
         }
-        let what = format!("{own} of your runs are open, and no more than {MOST_OPEN_RUNS} may be");
+        let what = format!("you have {own} open runs, and at most {MOST_OPEN_RUNS} are allowed");
         Err(error::ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", what)
             .hint("wait for one to end, or cancel one"))
     }
@@ -196,7 +196,7 @@ pub async fn serve(
     let open = entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
     let (requests, runs) = tokio::join!(timeout(drain, open.wait()), gateway.sessions().end(Some(drain)));
     if requests.is_err() {
-        tracing::warn!("requests that still run are cut off; their runs go on at the next start");
+        tracing::warn!("unfinished requests are cut off; their runs are resumed at the next start");
     }
     runs.map(drop)
 }
@@ -237,7 +237,7 @@ impl Entrance {
             };
             let peer = peer.ip().to_canonical();
             if self.peers.as_ref().is_some_and(|peers| !peers.contains(&peer)) {
-                tracing::warn!(%peer, "a connection was refused: it comes from no proxy that is named");
+                tracing::warn!(%peer, "a connection was refused: it does not come from a configured proxy");
                 continue;
             }
             let _ = stream.set_nodelay(true);
@@ -251,8 +251,8 @@ impl Entrance {
                     None => serve_connection(stream, routes, ending).await,
                     Some(tls) => match timeout(LONGEST_HEAD, tls.accept(stream)).await {
                         Ok(Ok(stream)) => serve_connection(stream, routes, ending).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "a connection spoke no TLS"),
-                        Err(_) => tracing::debug!("a connection was too slow to speak TLS"),
+                        Ok(Err(error)) => tracing::debug!(%error, "a connection did not use TLS"),
+                        Err(_) => tracing::debug!("a connection did not finish its TLS handshake in time"),
                     },
                 }
                 connections.dec();

@@ -95,7 +95,7 @@ async fn admit_client(
     let named = |headers: &HeaderMap| Some(headers.get("mcp-session-id")?.to_str().ok()?.to_owned());
     let (key, session) = (who.0.key, named(request.headers()));
     if session.as_ref().is_some_and(|session| !sessions.is_own(key, session, Instant::now())) {
-        return ApiError::not_found("there is no such MCP session of yours; begin another".to_owned())
+        return ApiError::not_found("you have no such MCP session; start a new one".to_owned())
             .into_response();
     }
     let response = next.run(request).await;
@@ -145,7 +145,7 @@ fn agent_in(query: Option<&str>) -> Option<String> {
 pub(crate) struct Wanted {
     #[serde(flatten)]
     server: McpServer,
-    /// Values of variables and headers, by their names. Values are sealed and never shown.
+    /// Values of variables and headers, by their names. Values are stored encrypted and never shown.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     values: BTreeMap<String, SecretString>,
@@ -448,7 +448,9 @@ pub(crate) async fn request(
 ) -> Result<Json<AccessRequestShown>, ApiError> {
     let Asked { server, agent, tools, reason } = asked;
     let Some(user) = visit.visitor().user.clone() else {
-        return Err(ApiError::invalid("this key belongs to no user, so there is nobody to ask for"));
+        return Err(ApiError::invalid(
+            "this key belongs to no user, so there is nobody to request access for",
+        ));
     };
     let subject = match agent {
         Some(agent) => format!("agent:{agent}").parse().map_err(ApiError::invalid)?,

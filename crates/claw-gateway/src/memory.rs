@@ -124,7 +124,7 @@ pub(crate) fn may_write(visit: &Visit, owner: Owner) -> Result<(), ApiError> {
 
 pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<Json<MemoryFound>, ApiError> {
     if asked.q.trim().is_empty() || asked.q.len() > LONGEST {
-        return Err(ApiError::invalid(format!("`q` has {} bytes; ask with 1 to {LONGEST}", asked.q.len())));
+        return Err(ApiError::invalid(format!("`q` has {} bytes; use 1 to {LONGEST}", asked.q.len())));
     }
     let reader = reader(&visit, asked.agent_id.as_deref()).await?;
     let query = MemoryQuery { text: asked.q, limit: asked.limit.unwrap_or(6).clamp(1, MOST_HITS) };

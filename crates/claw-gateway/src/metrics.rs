@@ -73,11 +73,11 @@ impl Metrics {
         let about = "Time from a request to the head of its answer";
         registry.register("http_request_seconds", about, seconds.clone());
         registry.register("http_connections", "Open connections", connections.clone());
-        registry.register("runs", "Runs of all tenants that are not over, by state", runs.clone());
-        registry.register("resident_memory_bytes", "Memory that the process has", memory.clone());
+        registry.register("runs", "Unfinished runs of all tenants, by state", runs.clone());
+        registry.register("resident_memory_bytes", "Memory that the process uses", memory.clone());
         registry.register("open_files", "Files and sockets that the process has open", files.clone());
-        registry.register("tasks", "Tasks of the program's runtime that are not over", tasks.clone());
-        let about = "1 where the configuration file cannot be used and an earlier version of it holds";
+        registry.register("tasks", "Unfinished tasks of the program's runtime", tasks.clone());
+        let about = "1 if the configuration file is invalid and an earlier version of it is in force";
         registry.register("configuration_outdated", about, outdated.clone());
         let about = "Reloads of the configuration since the gateway started";
         registry.register("configuration_reloads", about, reloads.clone());

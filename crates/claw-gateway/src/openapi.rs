@@ -183,7 +183,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             "schemas": definitions,
             "securitySchemes": { "key": {
                 "type": "http", "scheme": "bearer",
-                "description": "An API key: `clawsmith api-keys create` makes one.",
+                "description": "An API key; create one with `clawsmith api-keys create`.",
             } },
         },
     })
@@ -201,7 +201,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let Operation { parameters, body, mut replies, extra, .. } = operation;
     let description = match route.access {
         Access::Open => "Needs no key.".to_owned(),
-        Access::Key => "Needs a key; the request decides what else.".to_owned(),
+        Access::Key => "Needs a key; further permissions depend on the request.".to_owned(),
         Access::Needs(permission) => {
             let (scope, role) = permission.needs();
             format!("Needs the scope `{scope}` and the role `{role}`.")

@@ -64,14 +64,13 @@ pub(crate) async fn ask(visit: &Visit, question: Question<'_>) -> Result<Answeri
 
 /// The session of the run whose calls the client made; `named` is the one that the request names.
 async fn session_of(visit: &Visit, run: JobId, named: Option<String>) -> Result<String, ApiError> {
-    let unknown =
-        || ApiError::invalid(format!("there is no run `{run}` of yours whose calls wait for results"));
+    let unknown = || ApiError::invalid(format!("you have no run `{run}` whose calls wait for results"));
     let job = crate::sessions::own_run(visit, run).await.map_err(|_| unknown())?;
     let session = job.new.session.ok_or_else(unknown)?.to_string();
     match named {
-        Some(named) if named != session => {
-            Err(ApiError::invalid(format!("the results are of calls in session `{session}`, not `{named}`")))
-        }
+        Some(named) if named != session => Err(ApiError::invalid(format!(
+            "the results belong to calls of session `{session}`, not `{named}`"
+        ))),
         _ => Ok(session),
     }
 }
@@ -90,13 +89,13 @@ fn results(messages: &[Said]) -> Result<Option<ClientResults>, ApiError> {
                 .hint("a `tool` message answers a call of the last answer, by its `tool_call_id`")
         })?;
         if !said.images()?.is_empty() {
-            return Err(ApiError::invalid("a result can be text alone"));
+            return Err(ApiError::invalid("a result must be text"));
         }
         let result = (call, said.text()?);
         match &mut found {
             None => found = Some((run, vec![result])),
             Some((of, results)) if *of == run => results.push(result),
-            Some(_) => return Err(ApiError::invalid("the results are of calls of different answers")),
+            Some(_) => return Err(ApiError::invalid("the results belong to calls of different answers")),
         }
     }
     Ok(found)
@@ -158,9 +157,8 @@ impl Said {
                         ("text", Some(words)) => text.push_str(words),
                         ("image_url", _) => text.push_str("[an image]"),
                         (kind, _) => {
-                            let what = format!(
-                                "content of the type `{kind}` is not taken here; send text or images"
-                            );
+                            let what =
+                                format!("content of the type `{kind}` is not supported; send text or images");
                             return Err(ApiError::invalid(what));
                         }
                     }
@@ -182,7 +180,7 @@ impl Said {
 fn image(url: &str) -> Result<Part, ApiError> {
     let unreadable = || {
         ApiError::invalid("an image must be a data URL such as `data:image/png;base64,...`")
-            .hint("send the image itself: nothing is fetched")
+            .hint("send the image itself: the gateway fetches no URLs")
     };
     let (mime, data) =
         url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).ok_or_else(unreadable)?;
@@ -204,15 +202,17 @@ fn parts(messages: &[Said], goes_on: bool, has_results: bool) -> Result<Vec<Part
                 asked.push('\n');
             }
             "system" | "developer" | "tool" => {}
-            role => return Err(ApiError::invalid(format!("`{role}` is no role that can ask; use `user`"))),
+            role => {
+                return Err(ApiError::invalid(format!(
+                    "messages of the role `{role}` are not supported; use `user`"
+                )));
+            }
         }
     }
     if asked.trim().is_empty() {
         return match has_results && images.is_empty() {
             true => Ok(Vec::new()),
-            false => {
-                Err(ApiError::invalid("there is no question: the last message must be a `user`'s, with text"))
-            }
+            false => Err(ApiError::invalid("the last message must have the role `user`, with text")),
         };
     }
     let mut text = String::new();
@@ -220,7 +220,7 @@ fn parts(messages: &[Said], goes_on: bool, has_results: bool) -> Result<Vec<Part
         text.push_str(&format!("[instructions of the client]\n{}\n\n", said.text()?));
     }
     if !goes_on && !before.is_empty() {
-        text.push_str("[what was said before]\n");
+        text.push_str("[earlier messages]\n");
         for said in before.iter().filter(|said| !matches!(said.role.as_str(), "system" | "developer")) {
             earlier(said, &mut text)?;
         }
@@ -271,7 +271,7 @@ mod tests {
         let fresh = said(messages.clone(), false).unwrap();
         assert_eq!(
             fresh,
-            "[instructions of the client]\nBe brief.\n\n[what was said before]\nuser: one\nassistant: two\n\
+            "[instructions of the client]\nBe brief.\n\n[earlier messages]\nuser: one\nassistant: two\n\
              [the question]\nthree"
         );
         assert_eq!(said(messages, true).unwrap(), "[instructions of the client]\nBe brief.\n\nthree");
@@ -297,6 +297,6 @@ mod tests {
             assert!(said(image(url), false).unwrap_err().contains("nothing is fetched"), "{url}");
         }
         let audio = json!([{ "role": "user", "content": [{ "type": "input_audio" }] }]);
-        assert!(said(audio, false).unwrap_err().contains("`input_audio` is not taken"));
+        assert!(said(audio, false).unwrap_err().contains("`input_audio` is not supported"));
     }
 }

@@ -69,8 +69,10 @@ pub(crate) struct Responded;
 
 impl Output for Responded {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation
-            .header("x-clawsmith-session", "A session of your own that goes on; a fresh one where left out.");
+        operation.header(
+            "x-clawsmith-session",
+            "Key of your session to continue; if left out, a new session is started.",
+        );
         operation.reply(StatusCode::OK, "The response.", Some(schemas.shown::<ResponseView>()));
         operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
     }
@@ -82,7 +84,7 @@ pub(crate) async fn create(
     Body(create): Body<Create>,
 ) -> Result<Replied<Responded>, ApiError> {
     if create.background {
-        return Err(ApiError::invalid("`background` is not taken here")
+        return Err(ApiError::invalid("`background` is not supported")
             .hint("leave it out, or send the message by `/v1/ws` and follow the session"));
     }
     let session = match &create.previous_response_id {
@@ -126,9 +128,9 @@ async fn session_after(visit: &Visit, id: &str) -> Result<String, ApiError> {
     let latest = JobFilter { session: Some(session.clone()), limit: 1, ..JobFilter::default() };
     let latest = visit.app().runs(&latest).await?;
     if latest.first().is_some_and(|latest| latest.new.id != run) {
-        let what = format!("the session went on after `{shown}`, and a session has one end");
+        let what = format!("the session has continued since `{shown}`, and a session has no branches");
         return Err(ApiError::new(StatusCode::CONFLICT, "session_went_on", what)
-            .hint("go on from its last response, or begin a fresh session with the whole conversation"));
+            .hint("continue from its last response, or start a new session with all messages"));
     }
     Ok(session.to_string())
 }

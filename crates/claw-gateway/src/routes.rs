@@ -27,19 +27,19 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on(
             "POST /v1/chat/completions",
             Needs(May::WriteSessions),
-            "Ask an agent, in the shape of OpenAI's chat completions",
+            "Ask an agent, in the format of OpenAI's chat completions",
             completions::create,
         )
         .on(
             "POST /v1/responses",
             Needs(May::WriteSessions),
-            "Ask an agent, in the shape of OpenAI's responses",
+            "Ask an agent, in the format of OpenAI's responses",
             responses::create,
         )
         .on(
             "GET /v1/responses/{response}",
             Needs(May::ReadSessions),
-            "Show a response that was made before",
+            "Show an earlier response",
             responses::get,
         );
     api.group("sessions")
@@ -107,7 +107,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         );
     api.group("access")
         .on("GET /v1/api-keys", Needs(May::ManageAccess), "List API keys", access::keys)
-        .on("POST /v1/api-keys", Needs(May::ManageAccess), "Make an API key", access::create_key)
+        .on("POST /v1/api-keys", Needs(May::ManageAccess), "Create an API key", access::create_key)
         .on("DELETE /v1/api-keys/{key}", Needs(May::ManageAccess), "Revoke an API key", access::revoke_key)
         .on("GET /v1/users", Needs(May::ManageAccess), "List users", access::users)
         .on("POST /v1/users", Needs(May::ManageAccess), "Add a user", access::add_user)
@@ -142,7 +142,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on(
             "PUT /v1/settings/tools/{tool}",
             Needs(May::WriteSettings),
-            "Set up a tool",
+            "Write settings of a tool",
             settings::put_tool_settings,
         )
         .on(
@@ -192,7 +192,12 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
     api.group("memory")
         .on("GET /v1/memory", Needs(May::ReadMemory), "List memory documents", memory::list)
         .on("GET /v1/memory/search", Needs(May::ReadMemory), "Search memory", memory::search)
-        .on("GET /v1/memory/status", Needs(May::ReadMemory), "Say how far memory is indexed", memory::status)
+        .on(
+            "GET /v1/memory/status",
+            Needs(May::ReadMemory),
+            "Show the progress of memory indexing",
+            memory::status,
+        )
         .on("GET /v1/memory/document", Needs(May::ReadMemory), "Read a document", memory::read)
         .on("PUT /v1/memory/document", Needs(May::WriteMemory), "Write a document", memory::write)
         .on("DELETE /v1/memory/document", Needs(May::WriteMemory), "Remove a document", memory::forget);
@@ -201,8 +206,18 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on("GET /v1/graph/entities/{entity}", Needs(May::ReadMemory), "Show an entity", graph::show)
         .on("DELETE /v1/graph/entities/{entity}", Needs(May::WriteMemory), "Remove an entity", graph::forget)
         .on("POST /v1/graph/facts", Needs(May::WriteMemory), "Add entities and relations", graph::add)
-        .on("GET /v1/graph/pairs", Needs(May::ReadMemory), "List entities that may be one", graph::pairs)
-        .on("POST /v1/graph/pairs", Needs(May::WriteMemory), "Merge two entities, or part them", graph::merge)
+        .on(
+            "GET /v1/graph/pairs",
+            Needs(May::ReadMemory),
+            "List entities that may be duplicates",
+            graph::pairs,
+        )
+        .on(
+            "POST /v1/graph/pairs",
+            Needs(May::WriteMemory),
+            "Merge two entities, or record them as different",
+            graph::merge,
+        )
         .on("GET /v1/graph/export", Needs(May::ReadMemory), "Export the knowledge graph", graph::export)
         .on("GET /v1/graph/status", Needs(May::ReadMemory), "Show the state of extraction", graph::status);
     api.group("MCP")
@@ -215,19 +230,19 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on(
             "POST /v1/mcp/servers/{server}/login",
             Needs(May::RequestMcp),
-            "Begin a login by OAuth at an MCP server",
+            "Start an OAuth login at an MCP server",
             mcp::begin_login,
         )
         .on(
             "POST /v1/mcp/servers/{server}/login/finish",
             Needs(May::RequestMcp),
-            "Finish a login with the address that the browser was sent to",
+            "Finish a login with the address that the browser was redirected to",
             mcp::finish_login,
         )
         .on(
             "DELETE /v1/mcp/servers/{server}/login",
             Needs(May::RequestMcp),
-            "Forget a login at an MCP server",
+            "Log out of an MCP server",
             mcp::end_login,
         )
         .on("PUT /v1/mcp/servers/{server}/grants", Needs(May::ManageMcp), "Grant access", mcp::grant)
@@ -244,28 +259,33 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .mount(
             ("/mcp", &[Method::GET, Method::POST, Method::DELETE]),
             Key,
-            "Our tools, for MCP clients",
+            "Clawsmith's tools, for MCP clients",
             served,
         );
     api.group("policy")
         .on(
             "POST /v1/policy/explain",
             Needs(May::ReadPolicy),
-            "Say why an agent has a tool or not",
+            "Explain why an agent has a tool or not",
             policy::explain,
         )
-        .on("GET /v1/configuration", Needs(May::ReadPolicy), "See which configuration holds", reload::show)
+        .on("GET /v1/configuration", Needs(May::ReadPolicy), "Show the configuration in force", reload::show)
         .on("POST /v1/policy/lint", Needs(May::ReadPolicy), "Name doubtful rules", policy::lint)
         .on("POST /v1/policy/diff", Needs(May::ReadPolicy), "Compare a configuration", policy::diff)
-        .on("POST /v1/policy/replay", Needs(May::ReadPolicy), "Judge recorded calls anew", policy::replay);
+        .on(
+            "POST /v1/policy/replay",
+            Needs(May::ReadPolicy),
+            "Judge recorded calls again by another policy",
+            policy::replay,
+        );
     api.group("records")
         .on(
             "GET /v1/ledger",
             Needs(May::ReadLedger),
-            "List what was refused, intended and done",
+            "List ledger entries: calls refused, intended and done",
             records::ledger,
         )
-        .on("GET /v1/usage", Needs(May::ReadLedger), "Sum tokens and cost", records::usage)
+        .on("GET /v1/usage", Needs(May::ReadLedger), "Show total tokens and cost", records::usage)
         .on(
             "GET /v1/usage/days",
             Needs(May::ReadLedger),
@@ -275,15 +295,15 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         .on(
             "GET /v1/ledger/verify",
             Needs(May::ReadLedger),
-            "Check that the ledger is whole",
+            "Check that the ledger is intact",
             records::verify,
         )
         .on("GET /v1/undo", Needs(May::ReadLedger), "List changes that can be undone", undo::list)
         .on("GET /v1/undo/{change}", Needs(May::ReadLedger), "Show a change and its diff", undo::show)
         .on("POST /v1/undo/{change}/apply", Needs(May::CallTools), "Undo a change", undo::apply);
     api.group("operation")
-        .on("GET /health", Open, "Say that the gateway lives", health::alive)
-        .on("GET /ready", Open, "Say whether the gateway can work", health::ready)
+        .on("GET /health", Open, "Check that the gateway is alive", health::alive)
+        .on("GET /ready", Open, "Check whether the gateway is ready", health::ready)
         .on("GET /metrics", Needs(May::ReadMetrics), "Metrics for Prometheus", metrics::show)
         .on("GET /openapi.json", Open, "This document", openapi::show)
         .on("GET /docs", Open, "A page that shows this document", openapi::page)

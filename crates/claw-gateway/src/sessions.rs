@@ -302,7 +302,7 @@ fn circle(visitor: &Visitor, agent: AgentId) -> Result<Circle, ApiError> {
     let user = visitor
         .user
         .clone()
-        .ok_or_else(|| ApiError::invalid("this key belongs to no user, who would have sessions"))?;
+        .ok_or_else(|| ApiError::invalid("this key belongs to no user, so it has no sessions"))?;
     Ok(Circle::User { agent, user })
 }
 
@@ -311,7 +311,7 @@ fn agent(name: &str) -> Result<AgentId, ApiError> {
 }
 
 fn cursor(text: &str) -> Result<(UnixMillis, SessionKey), ApiError> {
-    let unreadable = || ApiError::invalid("the cursor does not read");
+    let unreadable = || ApiError::invalid("the cursor is invalid");
     let (at, session) = text.split_once(':').ok_or_else(unreadable)?;
     let at = at.parse().map_err(|_| unreadable())?;
     Ok((UnixMillis(at), SessionKey::new(session).map_err(|_| unreadable())?))

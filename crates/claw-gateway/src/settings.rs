@@ -56,7 +56,7 @@ pub(crate) struct AgentQuery {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecretWrite {
-    /// The value, which is sealed and never shown.
+    /// The value, which is stored encrypted and never shown.
     #[schemars(with = "String")]
     value: SecretString,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Granting {
     /// The only version that they get; by default the newest.
     version: Option<u64>,
     visibility: Option<SkillVisibility>,
-    /// The version for everyone without one of their own; 0 for the newest.
+    /// The version for everyone whose grant names none; 0 for the newest.
     pinned: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, Error> {
     let TlsFiles { certificate, key } = files;
     let unusable = |what: &str, file: &std::path::Path| {
-        Error::invalid(format!("`{}` is no {what} in PEM that can be used", file.display()))
+        Error::invalid(format!("`{}` is not a usable {what} in PEM format", file.display()))
             .hint("see `gateway.tls` in docs/gateway.md")
     };
     let chain = CertificateDer::pem_file_iter(certificate)

@@ -137,9 +137,15 @@ impl Output for Invoked {
         let ran = schemas.shown::<Called>();
         let rehearsed = schemas.shown::<Rehearsal>();
         let either = json!({ "anyOf": [ran, rehearsed] });
-        operation
-            .header("Idempotency-Key", "The same key and request of the same user and agent are one call.");
-        operation.reply(StatusCode::OK, "The call ran, or with `dryRun` what it would do.", Some(either));
+        operation.header(
+            "Idempotency-Key",
+            "Requests with the same key and content of the same user and agent are one call.",
+        );
+        operation.reply(
+            StatusCode::OK,
+            "The result of the call, or with `dryRun` what it would do.",
+            Some(either),
+        );
         let waiting = schemas.shown::<CallWaiting>();
         operation.reply(StatusCode::ACCEPTED, "The call waits for an approval.", Some(waiting));
     }
@@ -237,7 +243,7 @@ fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Call
         (Some(id), _) => (id, true),
         (None, None) => (CallId::new(), false),
         (None, Some(key)) if key.is_empty() || key.len() > 255 => {
-            return Err(ApiError::invalid("an `Idempotency-Key` has 1 to 255 characters"));
+            return Err(ApiError::invalid("an `Idempotency-Key` must have 1 to 255 characters"));
         }
         // The same key with another request is another call.
         (None, Some(key)) => {
@@ -311,7 +317,8 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
                 session_key: session,
                 approval_id: waiting.approval,
                 expires: waiting.expires,
-                hint: "nothing has happened yet: once the approval is given, send the same request with this `callId`",
+                hint: "nothing has happened yet: once the call is approved, send the same request with this \
+                       `callId`",
             };
             Ok((StatusCode::ACCEPTED, Json(waiting)).into_response())
         }

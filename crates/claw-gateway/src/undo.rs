@@ -65,7 +65,7 @@ pub(crate) struct ChangeView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeShown {
     change: ChangeView,
-    /// `stands`, `undone`, `not made`, `changed since` or `out of reach`.
+    /// `in place`, `undone`, `already reverted`, `changed since` or `not accessible`.
     state: &'static str,
     /// The first lines of the diff, scrubbed.
     diff: String,

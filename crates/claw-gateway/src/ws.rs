@@ -133,7 +133,7 @@ impl Connection {
         let frame: Frame = match serde_json::from_str(text) {
             Ok(frame) => frame,
             Err(error) => {
-                return answered(None, Err(ApiError::invalid(format!("the frame is wrong: {error}"))));
+                return answered(None, Err(ApiError::invalid(format!("the frame is invalid: {error}"))));
             }
         };
         let id = frame.id.clone();
@@ -143,7 +143,7 @@ impl Connection {
     async fn done(&mut self, frame: Frame) -> Result<Value, ApiError> {
         if frame.kind != "req" {
             return Err(ApiError::invalid(format!(
-                "`{}` is no type of frame that a client sends; use `req`",
+                "clients cannot send frames of the type `{}`; use `req`",
                 shown(&frame.kind)
             )));
         }

@@ -60,15 +60,15 @@ fn check_first(artifact: &Artifact, first: usize) -> Result<(), ToolError> {
         return Ok(());
     }
     Err(match artifact.lines {
-        0 => ToolError::invalid(format!("artifact `{}` is empty", artifact.id)),
-        lines => ToolError::invalid(format!("artifact `{}` has {lines} lines", artifact.id))
+        0 => ToolError::invalid(format!("the kept result `{}` is empty", artifact.id)),
+        lines => ToolError::invalid(format!("the kept result `{}` has {lines} lines", artifact.id))
             .try_instead("ask from line 1"),
     })
 }
 
 fn not_found(id: ArtifactId) -> ToolError {
-    ToolError::not_found(format!("there is no artifact `{id}` in this session"))
-        .try_instead("list the artifacts; old ones are dropped")
+    ToolError::not_found(format!("there is no kept result `{id}` in this session"))
+        .try_instead("list the kept results; old ones are deleted")
 }
 
 #[cfg(test)]

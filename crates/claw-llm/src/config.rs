@@ -69,7 +69,7 @@ pub struct ProviderConfig {
     pub base_url: Option<String>,
     /// Environment variables that hold its keys; the next is used if one is refused or exhausted.
     pub key_env: Vec<String>,
-    /// Sealed secrets that hold its keys, used after those of the environment.
+    /// Secrets that hold its keys, used after those in environment variables.
     pub key_secret: Vec<String>,
     /// Allows an address that is not public. An IP address or `localhost` in `base_url` implies it.
     pub private: bool,

@@ -41,7 +41,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbeddingsConfig {
-    /// The format that the server speaks.
+    /// The API format of the server.
     pub kind: EmbeddingsKind,
     /// The model's name, such as `text-embedding-3-small` or `nomic-embed-text`.
     pub model: String,
@@ -53,7 +53,7 @@ pub struct EmbeddingsConfig {
     pub base_url: Option<String>,
     /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, read after the environment variables.
+    /// Secrets that may hold its key, read after the environment variables.
     pub key_secret: Vec<String>,
     /// Allows an address that is not public. An IP address or `localhost` in `base_url` implies it.
     pub private: bool,

@@ -52,7 +52,7 @@ pub struct EndpointConfig {
     pub headers: BTreeMap<String, String>,
     /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, read after the environment variables.
+    /// Secrets that may hold its key, read after the environment variables.
     pub key_secret: Vec<String>,
     /// The header that carries the key. Left out: `authorization`, after the word `Bearer`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,7 +210,7 @@ impl EndpointHost for ConfiguredEndpoints {
             return Err(ToolError::failed(told).try_instead(match status {
                 401 | 403 => "its key is refused; a person has to see to it",
                 429 => "try again later",
-                500.. => "try again later; if it stays so, a person has to see to it",
+                500.. => "try again later; if the error persists, a person has to fix it",
                 _ => "change what you send",
             }));
         }
@@ -275,7 +275,7 @@ fn unreached(error: NetError) -> ToolError {
         _ => ErrorKind::Unavailable,
     };
     ToolError::new(kind, error.to_string())
-        .try_instead("try again later; if it stays so, a person has to see to it")
+        .try_instead("try again later; if the error persists, a person has to fix it")
 }
 
 fn endpoint(

@@ -302,7 +302,7 @@ async fn live(
 }
 
 fn late() -> String {
-    format!("it did not introduce itself within {} seconds", DIAL_WITHIN.as_secs())
+    format!("it did not complete the handshake within {} seconds", DIAL_WITHIN.as_secs())
 }
 
 #[cfg(test)]

@@ -52,8 +52,9 @@ pub(crate) async fn answer_all(
             }
             WireRequest::ListRoots(_) => serde_json::to_value(watcher.roots()),
             _ => {
-                let message =
-                    format!("MCP server `{server}` wants a model of its client, which it is not given");
+                let message = format!(
+                    "MCP server `{server}` requested the use of a model (sampling), which was declined"
+                );
                 return Err(ToolError::failed(message));
             }
         };

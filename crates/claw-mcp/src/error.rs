@@ -18,7 +18,8 @@ pub enum McpError {
     },
     /// The connection ended while the call ran.
     #[error(
-        "MCP server `{server}` ended the connection during the call; whether it did its work is not known"
+        "MCP server `{server}` ended the connection during the call; it is unknown whether the call took \
+         effect"
     )]
     Dropped {
         /// The server's name.
@@ -86,10 +87,10 @@ impl From<McpError> for ToolError {
         let (kind, advice) = match &error {
             McpError::Unreachable { .. } => (
                 ErrorKind::Unavailable,
-                Some("it is tried again in the background; try later or use another tool"),
+                Some("the connection is retried in the background; try later or use another tool"),
             ),
             McpError::Dropped { .. } => {
-                (ErrorKind::Unavailable, Some("look whether the work was done before you call it again"))
+                (ErrorKind::Unavailable, Some("check whether the call took effect before you call it again"))
             }
             McpError::TimedOut { .. } => (ErrorKind::TimedOut, Some("ask for less at once")),
             McpError::Refused { .. } | McpError::Invalid { .. } => (ErrorKind::Failed, None),

@@ -94,7 +94,7 @@ impl ConnectionParts {
         match self.store.list_mcp_tools(tenant, server, tools, self.clock.now()).await {
             Ok(changed) => {
                 for tool in changed.iter().filter(|tool| tool.state() == McpToolState::Changed) {
-                    tracing::warn!(%server, tool = tool.name, "an MCP tool changed its definition and is stopped");
+                    tracing::warn!(%server, tool = tool.name, "a changed MCP tool is blocked");
                 }
             }
             Err(error) => tracing::warn!(%server, %error, "the tools of an MCP server could not be stored"),
@@ -205,7 +205,7 @@ impl Hub {
         tool: &str,
     ) -> Result<(Arc<Connection>, Duration), ToolError> {
         let refused = |why: String| {
-            let message = format!("`{tool}` of MCP server `{server}` is not for this caller: {why}");
+            let message = format!("`{tool}` of MCP server `{server}` is not available to this caller: {why}");
             ToolError::new(ErrorKind::Forbidden, message)
         };
         let servers = self.servers(&caller.tenant).await;
@@ -311,8 +311,8 @@ impl Hub {
     ) -> Result<(LoginPlace, &'a McpEndpoint), McpError> {
         let settings =
             |why: &str| McpError::Settings { server: server.name.to_string(), why: why.to_owned() };
-        let (endpoint, oauth) =
-            endpoint_of(server).ok_or_else(|| settings("it has no login; add it with `--oauth`"))?;
+        let (endpoint, oauth) = endpoint_of(server)
+            .ok_or_else(|| settings("it is not set up for logins; add it with `--oauth`"))?;
         let user = match (oauth.per_user, user) {
             (true, None) => return Err(settings("each user logs in for themselves, and no user is named")),
             (true, user) => user,

@@ -168,7 +168,7 @@ impl LoginPlace {
     pub(crate) async fn begin(&self, endpoint: &McpEndpoint, wish: LoginWish) -> Result<String, McpError> {
         let told = |error: AuthError| self.failed(words(&error));
         if !wish.redirect.starts_with("http://") && !wish.redirect.starts_with("https://") {
-            return Err(self.failed("the address to come back to begins with http:// or https://"));
+            return Err(self.failed("the redirect address must begin with http:// or https://"));
         }
         let settings = endpoint.oauth.clone().unwrap_or_default();
         let challenge = challenge(endpoint).await.map_err(|why| self.failed(why))?;
@@ -216,18 +216,18 @@ impl LoginPlace {
     pub(crate) async fn finish(&self, endpoint: &McpEndpoint, callback: &str) -> Result<(), McpError> {
         let told = |error: AuthError| self.failed(words(&error));
         let Some(pending) = self.read::<PendingLogin>(SecretKind::PendingLogin).await? else {
-            return Err(self.failed("no login was begun"));
+            return Err(self.failed("no login was started"));
         };
         let age = now().saturating_sub(pending.state.created_at);
         if age > LONGEST_LOGIN.as_secs() || pending.base.url != endpoint.url {
-            return Err(self.failed("the login was begun too long ago; begin it again"));
+            return Err(self.failed("the login was started too long ago; start it again"));
         }
         if let Some(refusal) = refusal(callback) {
             return Err(self.failed(refusal));
         }
         let callback = AuthorizationCallback::from_redirect_url(callback).map_err(told)?;
         if callback.csrf_token != pending.state.csrf_token {
-            return Err(self.failed("this address belongs to another login; begin again"));
+            return Err(self.failed("this address belongs to another login; start again"));
         }
         // In any case, an address can be used only once.
         self.forget(SecretKind::PendingLogin).await?;
@@ -323,9 +323,9 @@ impl Login {
             Some(_) => {
                 let scopes: Vec<String> =
                     scope.split_whitespace().map(|scope| format!("--scope {scope}")).collect();
-                format!("the login has too few rights; `clawsmith mcp login {server} {}`", scopes.join(" "))
+                format!("the login lacks scopes; `clawsmith mcp login {server} {}`", scopes.join(" "))
             }
-            None => format!("the login may not do this; `clawsmith mcp login {server}` asks for more"),
+            None => format!("the login lacks a permission; log in again with `clawsmith mcp login {server}`"),
         }
     }
 }

@@ -63,7 +63,7 @@ impl OfferTool {
                 "Read a resource of an MCP server, or list its resources.",
                 json!({
                     "server": server,
-                    "uri": { "type": "string", "description": "Address of the resource; left out, all are listed." },
+                    "uri": { "type": "string", "description": "Address of the resource; omit to list all." },
                 }),
             ),
             OfferKind::Prompts => (
@@ -71,7 +71,7 @@ impl OfferTool {
                 "Get a prompt of an MCP server, or list its prompts.",
                 json!({
                     "server": server,
-                    "name": { "type": "string", "description": "Name of the prompt; left out, all are listed." },
+                    "name": { "type": "string", "description": "Name of the prompt; omit to list all." },
                     "arguments": {
                         "type": "object",
                         "description": "Arguments of the prompt.",

@@ -139,7 +139,7 @@ pub async fn serve_stdio(clients: Arc<dyn Clients>) -> Result<(), String> {
         Ok(service) => service,
         // A client that hangs up before it has introduced itself asked for nothing.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(format!("the client did not introduce itself as MCP clients do: {error}")),
+        Err(error) => return Err(format!("the client did not complete the MCP handshake: {error}")),
     };
     service.waiting().await.map(drop).map_err(|error| error.to_string())
 }

@@ -39,7 +39,7 @@ impl AnyTool for BridgedTool {
 
     async fn run_erased(&self, call: &Call, args: Value) -> Result<Output, ToolError> {
         let Value::Object(args) = args else {
-            return Err(ToolError::new(ErrorKind::Invalid, "the arguments are no object"));
+            return Err(ToolError::new(ErrorKind::Invalid, "the arguments must be an object"));
         };
         let closed = || ToolError::new(ErrorKind::Unavailable, "MCP servers are no longer connected here");
         let hub = self.hub.upgrade().ok_or_else(closed)?;

@@ -25,7 +25,7 @@ pub use self::grantable::Grantable;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalConfig {
-    /// Mode of asking people. With `off`, calls that would be asked about are refused.
+    /// When approval is requested. With `off`, calls that would need approval are refused.
     pub ask: AskMode,
     /// Commands that run if no rule of `shell` denies them: none, those that somebody allowed for good, or
     /// all.
@@ -108,7 +108,7 @@ impl Default for ApprovalConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskMode {
-    /// Never: calls that would be asked about are refused.
+    /// Never: calls that would need approval are refused.
     Off,
     /// If a rule says so, or nothing shows that the call is harmless.
     #[default]
@@ -273,7 +273,7 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
                 asked.get_or_insert_with(|| format!("{by} says ask"));
             }
             EffectRule::Deny if by.starts_with("the mode") => {
-                let advice = "say what you would do; the person decides about the mode";
+                let advice = "say what you would do; only the person can change the mode";
                 let denied = Judgement::deny(format!("{by} says deny")).try_instead(advice);
                 return denied.allowed_by("`/mode configured`, or `--mode configured`, leaves the mode");
             }
@@ -317,21 +317,21 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
 fn beyond_ceiling(effects: Effects, circumstances: &Circumstances<'_>) -> Option<String> {
     let beyond = effects.without(circumstances.ceiling);
     if !beyond.is_empty() {
-        return Some(format!("the call plans more than its tool declares: {beyond}"));
+        return Some(format!("the call would have effects that its tool does not declare: {beyond}"));
     }
     let taken = effects.without(circumstances.left);
-    (!taken.is_empty()).then(|| format!("the policy has taken these effects away from this caller: {taken}"))
+    (!taken.is_empty()).then(|| format!("the policy removes these effects for this caller: {taken}"))
 }
 
 fn judge_ask(ask: &Ask, publishing: EffectRule, circumstances: &Circumstances<'_>) -> Judgement {
     match ask {
         Ask::Script(_) | Ask::Input(_) | Ask::Argv(_) => Judgement::Ask {
-            reason: "the program is not covered by any rule, so nothing shows what it would do".to_owned(),
+            reason: "no rule covers the program, so it is unknown what it would do".to_owned(),
         },
         Ask::Write { path } => {
             match circumstances.scope.resolve_text(circumstances.directory, path, Access::Write) {
                 Ok(_) if is_of_git(leads_to(path, circumstances.sights).unwrap_or(path)) => Judgement::Ask {
-                    reason: format!("`{path}` is git's own, and git runs programs that its files name"),
+                    reason: format!("`{path}` belongs to git, and git runs programs that such files name"),
                 },
                 Ok(target) => judge_reach(path, &target, Access::Write, circumstances),
                 Err(error) => Judgement::refused(error),
@@ -381,7 +381,7 @@ fn judge_reach(path: &str, target: &Path, access: Access, circumstances: &Circum
             let what = if access == Access::Write { "change" } else { "read" };
             let directory = root.path.display();
             let reason =
-                format!("`{path}` is outside the workspace: a yes lets the call {what} `{directory}`");
+                format!("`{path}` is outside the workspace; approving lets the call {what} `{directory}`");
             Judgement::Ask { reason }
         }
         None => Judgement::Allow,

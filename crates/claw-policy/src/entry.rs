@@ -66,7 +66,8 @@ pub enum EntryError {
         near: Option<String>,
     },
     /// A colon after a word that is neither `group` nor `effect`.
-    #[error("`{text}` is no kind of entry; {}", hint(.near, "write a tool's name, `group:NAME` or `effect:NAME`"))]
+    #[error("`{text}` is not a kind of entry; {}", hint(.near, "write a tool's name, `group:NAME` or \
+                                                                `effect:NAME`"))]
     NoSuchKind {
         /// The entry as written.
         text: SmolStr,

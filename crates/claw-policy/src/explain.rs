@@ -251,7 +251,7 @@ impl fmt::Display for Explanation {
             let lead = if i == 0 { goal } else { "or" };
             changes(f, lead, way)?;
         }
-        changes(f, "to give back what is taken from it", &self.restore)
+        changes(f, "to give back the removed effects", &self.restore)
     }
 }
 

@@ -215,7 +215,7 @@ impl ListLint<'_> {
         let why = self.surveyed.idle.get(tool)?;
         let message = match here.len() {
             1 => format!("changes nothing; {why}"),
-            _ => format!("changes nothing; of `{}`, for one, {why}", self.tools.meta(*tool).name),
+            _ => format!("changes nothing; for `{}`, for example, {why}", self.tools.meta(*tool).name),
         };
         Some(self.finding(Severity::Note, entry.text(), message))
     }

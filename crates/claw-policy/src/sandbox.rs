@@ -9,7 +9,7 @@ use smol_str::{SmolStr, format_smolstr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
-    /// None: commands reach all that the program reaches, including its store and keys.
+    /// None: commands can reach everything that the program can, including its store and keys.
     Off,
     /// All but those of the owner's own session at the terminal.
     NonMain,

@@ -185,7 +185,7 @@ impl Shelf<'_> {
     async fn keep(&self, text: &str) -> String {
         let (offer, call) = (self.offer, self.call);
         let Some(store) = &offer.0.registry.world().artifacts else {
-            return "the whole was not kept: no artifact store is set up".to_owned();
+            return "the whole was not kept: no store for kept results is set up".to_owned();
         };
         match store.put(&guard::owner(offer.caller()), call, text).await {
             Ok(artifact) => {

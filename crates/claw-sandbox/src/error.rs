@@ -11,7 +11,7 @@ pub enum SandboxError {
     #[error("this program has no sandbox helper; call `claw_sandbox::enter_if_asked()` first in its `main`")]
     NoHelper,
     /// The helper could not be started or went away.
-    #[error("the sandbox helper cannot be reached; try again, and see the log of the system if it persists")]
+    #[error("the sandbox helper cannot be reached; try again, and check the system's log if this persists")]
     Helper(#[source] io::Error),
     /// A layer that is required does not work here.
     #[error("the sandbox layer `{layer}` is required and does not work here: {reason}")]
@@ -30,7 +30,7 @@ pub enum SandboxError {
         reason: String,
     },
     /// No layer can be mounted over the workspace.
-    #[error("no layer can be laid over the workspace: {0}")]
+    #[error("no layer can be mounted over the workspace: {0}")]
     NoLayer(String),
     /// A path that cannot be granted.
     #[error("`{path}` cannot be granted to a sandbox: {reason}")]

@@ -253,11 +253,11 @@ fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, 
         reason.map_or(Ok(()), |reason| Err(SandboxError::Missing { layer, reason }))
     };
     if !reach.hidden.is_empty() {
-        refuse(LayerName::Mounts, "a path inside the workspace is to be hidden")?;
+        refuse(LayerName::Mounts, "a path inside the workspace must be hidden")?;
     }
     match reach.network {
         // Without a network of its own the filter alone keeps it off; without either nothing does.
-        Network::None if found.seccomp.is_err() => refuse(LayerName::Network, "nothing else keeps it apart")?,
+        Network::None if found.seccomp.is_err() => refuse(LayerName::Network, "nothing else isolates it")?,
         Network::Loopback => refuse(LayerName::Network, "loopback would be that of this machine")?,
         _ => {}
     }

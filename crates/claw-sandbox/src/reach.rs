@@ -220,11 +220,11 @@ impl Reach {
         for path in &self.hidden {
             let (path, there) = as_it_would_be(path);
             if workspace.starts_with(&path) {
-                return Err(refused(&path, "the workspace lies in it, and it is to be hidden"));
+                return Err(refused(&path, "the workspace is inside it, but it must be hidden"));
             }
             if shown(&path) && !there {
                 // A command could put a link there, and what comes later would be written where it leads.
-                return Err(refused(&path, "it is to be hidden and is not there yet; make it first"));
+                return Err(refused(&path, "it must be hidden but does not exist yet; create it first"));
             }
             if shown(&path) {
                 hidden.push(path);
@@ -264,7 +264,10 @@ fn resolve(path: &Path) -> Result<PathBuf, SandboxError> {
     let real = path.canonicalize().map_err(|error| refused(path, &error.to_string()))?;
     let whole = ["/", "/proc", "/dev", "/sys", "/etc", "/run"];
     if whole.iter().any(|whole| real == Path::new(whole)) || real.starts_with("/proc") {
-        return Err(refused(&real, "it holds what a sandbox keeps out; grant what is needed of it"));
+        return Err(refused(
+            &real,
+            "it contains files that the sandbox must hide; grant only the directories that are needed",
+        ));
     }
     Ok(real)
 }

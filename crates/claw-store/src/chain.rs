@@ -118,13 +118,13 @@ impl fmt::Display for ChainReport {
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
     /// The entry was changed: its hash, or a column beside it, differs.
-    #[error("entry {seq} was changed: it does not have the hash that was kept of it")]
+    #[error("entry {seq} was changed: its hash differs from the recorded one")]
     Changed {
         /// The number of the entry.
         seq: u64,
     },
     /// The entry cannot be parsed.
-    #[error("entry {seq} does not read as an entry")]
+    #[error("entry {seq} cannot be read as an entry")]
     Unreadable {
         /// The number of the entry.
         seq: u64,
@@ -138,7 +138,7 @@ pub enum Fault {
         found: u64,
     },
     /// The entry belongs to another chain.
-    #[error("entry {seq} is of another tenant or node")]
+    #[error("entry {seq} belongs to another tenant or node")]
     Foreign {
         /// The number of the entry.
         seq: u64,

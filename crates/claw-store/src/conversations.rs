@@ -10,7 +10,7 @@ use sqlx::{Database, Encode, QueryBuilder, Type};
 use crate::row;
 
 pub(crate) const ACCEPT: &str = "could not accept the message";
-pub(crate) const READ: &str = "could not read conversations";
+pub(crate) const READ: &str = "could not read sessions";
 pub(crate) const CHANGE: &str = "could not change the session";
 
 /// Stores a session whose first writer owns it; for anybody else nothing is stored, and no row comes back.
@@ -127,12 +127,13 @@ pub(crate) const REMOVE: &[&str] = &[
 
 /// The new key of a session is not free.
 pub(crate) fn taken(to: &SessionKey) -> StoreError {
-    StoreError::Refused { what: CHANGE, why: format!("session `{to}` is there already") }
+    StoreError::Refused { what: CHANGE, why: format!("session `{to}` already exists") }
 }
 
 /// Returns the error for changing a session that has a run.
 pub(crate) fn busy(session: &SessionKey) -> StoreError {
-    let why = format!("a run of session `{session}` waits or goes on; stop it first (`clawsmith runs list`)");
+    let why =
+        format!("a run of session `{session}` is queued or active; stop it first (`clawsmith runs list`)");
     StoreError::Refused { what: CHANGE, why }
 }
 
@@ -158,8 +159,7 @@ pub(crate) fn went_on(session: &SessionKey, last: JobId) -> StoreError {
 }
 
 pub(crate) fn not_theirs(session: &SessionKey) -> StoreError {
-    let why =
-        format!("conversation `{session}` is somebody else's, or another agent's; begin one of your own");
+    let why = format!("session `{session}` belongs to another user or agent; start your own");
     StoreError::Refused { what: ACCEPT, why }
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn conversation(row: &Row) -> Result<Conversation, StoreError> {
         chat: chat.as_ref().map(Into::into),
         peer: row::word("a conversation's peer", peer)?,
     };
-    let order: Value = row::json("what a conversation's job was to do", job)?;
+    let order: Value = row::json("the order of a session's job", job)?;
     Ok(Conversation {
         session: row::word("a conversation's key", session)?,
         party,

@@ -56,7 +56,7 @@ pub(crate) fn check_path(what: &'static str, key: &DocumentKey) -> Result<(), St
         return refused("a user's document belongs to an agent; name the agent".to_owned());
     }
     if key.path.contains('\0') {
-        return refused("its path holds a NUL; name it without".to_owned());
+        return refused("its path contains a NUL character; use another path".to_owned());
     }
     let length = key.path.len();
     if length > LONGEST_PATH {

@@ -115,7 +115,7 @@ pub(crate) fn failed(error: MigrateError, other: impl FnOnce(sqlx::Error) -> Sto
     let why = match error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => return other(error),
         MigrateError::VersionMissing(version) if version > newest => format!(
-            "it was made by a newer Clawsmith (its schema is {version}, the newest known here {newest}); \
+            "it was created by a newer Clawsmith (its schema is {version}, the newest known here {newest}); \
              update this one"
         ),
         MigrateError::VersionMismatch(version) => format!(

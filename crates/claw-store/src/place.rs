@@ -34,9 +34,9 @@ impl FromStr for StoreLocation {
             Some(("sqlite", path)) => file(path.strip_prefix("//").unwrap_or(path)),
             Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(PostgresUrl(url.to_owned()))),
             Some((scheme, _)) if is_scheme(scheme) => {
-                Err(refused(format!("`{scheme}` is no kind of store; {FORMS}")))
+                Err(refused(format!("`{scheme}` is not a kind of store; {FORMS}")))
             }
-            _ => Err(refused(format!("it is not said what kind of store it is; {FORMS}"))),
+            _ => Err(refused(format!("the URL does not say what kind of store it is; {FORMS}"))),
         }
     }
 }
@@ -97,7 +97,7 @@ fn file(path: &str) -> Result<StoreLocation, StoreError> {
         return Err(refused(format!("its path is empty; {FORMS}")));
     }
     if path.contains('?') {
-        return Err(refused("options after `?` are not taken; write `sqlite:PATH`".to_owned()));
+        return Err(refused("options after `?` are not supported; write `sqlite:PATH`".to_owned()));
     }
     Ok(StoreLocation::File(path.into()))
 }

@@ -141,7 +141,7 @@ pub(crate) fn accepted_skill(
     (digest, name, by, at): (Vec<u8>, String, String, i64),
 ) -> Result<AcceptedSkill, StoreError> {
     let digest: [u8; 32] =
-        digest.try_into().map_err(|_| damaged("an accepted skill", "its digest is no digest"))?;
+        digest.try_into().map_err(|_| damaged("an accepted skill", "its digest is invalid"))?;
     let (digest, name) = (Digest::from_bytes(digest), word("an accepted skill's name", &name)?);
     Ok(AcceptedSkill { digest, name, by, at: UnixMillis(at) })
 }
@@ -180,12 +180,12 @@ pub(crate) fn no_rule(id: RuleId) -> StoreError {
 
 /// Returns the error for a rule that cannot be stored.
 pub(crate) fn rule_refused(why: &str) -> StoreError {
-    StoreError::Database { what: "could not keep the rule", why: why.to_owned(), transient: false }
+    StoreError::Database { what: "could not store the rule", why: why.to_owned(), transient: false }
 }
 
 /// Checks that an answer that comes with a rule approves.
 pub(crate) fn check_yes(answer: &Answer) -> Result<(), StoreError> {
-    let no = "it comes with a no; only a yes can be given for always";
+    let no = "it comes with a denial; only an approval can be remembered";
     if answer.approve { Ok(()) } else { Err(rule_refused(no)) }
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn ended(
         ("lost", _) => ProcessEnd::Lost,
         _ => return Err(damaged("a process's state", format!("`{state}` is none"))),
     };
-    let at = at.ok_or_else(|| damaged("a process's state", "it ended at no time"))?;
+    let at = at.ok_or_else(|| damaged("a process's state", "it has no end time"))?;
     Ok(Some((end, UnixMillis(at))))
 }
 

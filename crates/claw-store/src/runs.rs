@@ -12,7 +12,7 @@ use crate::row;
 
 pub(crate) const CANCEL: &str = "could not cancel the run";
 pub(crate) const PARK: &str = "could not park the run";
-pub(crate) const ANNOUNCE: &str = "could not tell the parent run";
+pub(crate) const ANNOUNCE: &str = "could not notify the parent run";
 
 /// Builds the query for jobs of a tenant, the last accepted first. `id` converts an id to the database's
 /// type.

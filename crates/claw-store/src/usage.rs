@@ -7,8 +7,8 @@ use sqlx::{Database, Encode, QueryBuilder, Type};
 
 use crate::row;
 
-pub(crate) const WRITE: &str = "could not record what was spent";
-pub(crate) const READ: &str = "could not read what was spent";
+pub(crate) const WRITE: &str = "could not record the usage";
+pub(crate) const READ: &str = "could not read the usage";
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 

@@ -95,7 +95,7 @@ impl Vault {
         let text = String::from_utf8(without_wiping(plain));
         let text = text.map_err(|error| {
             drop(Zeroizing::new(error.into_bytes()));
-            damaged(&at.to_string(), "it is no text; set it again, or remove it")
+            damaged(&at.to_string(), "it is not text; set it again, or remove it")
         })?;
         Ok(Some(text.into()))
     }
@@ -123,7 +123,7 @@ impl Vault {
         let plain = value.expose_secret();
         if plain.len() > MOST_SECRET_BYTES {
             let why = format!("it has {} bytes; a secret has at most {MOST_SECRET_BYTES}", plain.len());
-            return Err(refused("could not keep the secret", why));
+            return Err(refused("could not store the secret", why));
         }
         let turn = self.keys.sealing().await?;
         let sealed = turn.ring.seal(&place.into(), plain.as_bytes())?;
@@ -159,14 +159,15 @@ impl Vault {
         env: &ProgramEnv,
         at: UnixMillis,
     ) -> Result<(), StoreError> {
-        const WHAT: &str = "could not keep the program";
+        const WHAT: &str = "could not store the program";
         if !settings.binary.starts_with('/') {
             let why = format!("its binary is `{}`; give an absolute path", settings.binary);
             return Err(refused(WHAT, why));
         }
         let plain = env.write(&settings)?;
         if plain.len() > MOST_SECRET_BYTES {
-            let why = format!("its variables have {} bytes, at most {MOST_SECRET_BYTES} can be", plain.len());
+            let why =
+                format!("its variables have {} bytes; at most {MOST_SECRET_BYTES} are allowed", plain.len());
             return Err(refused(WHAT, why));
         }
         let turn = self.keys.sealing().await?;
@@ -216,8 +217,9 @@ impl Vault {
     ) -> Result<u64, StoreError> {
         let plain = values.write(&card.definition)?;
         if plain.len() > MOST_SECRET_BYTES {
-            let why = format!("its values have {} bytes, at most {MOST_SECRET_BYTES} can be", plain.len());
-            return Err(refused("could not keep the custom tool", why));
+            let why =
+                format!("its values have {} bytes; at most {MOST_SECRET_BYTES} are allowed", plain.len());
+            return Err(refused("could not store the custom tool", why));
         }
         card.variables = values.names();
         let turn = self.keys.sealing().await?;
@@ -263,10 +265,11 @@ fn without_wiping(mut plain: Zeroizing<Vec<u8>>) -> Vec<u8> {
 fn why(unopened: Unopened) -> String {
     match unopened {
         Unopened::NoKey(id) => format!(
-            "key `{id}`, which sealed it, is not among the keys; put it back from a copy, or set the value again"
+            "it is encrypted with key `{id}`, which is missing; restore the key from a copy, or set the \
+             value again"
         ),
         Unopened::Changed => {
-            "it was changed, or was sealed for another place; set it again, or remove it".to_owned()
+            "it was changed, or was encrypted for another place; set it again, or remove it".to_owned()
         }
     }
 }

@@ -56,7 +56,7 @@ fn check(what: &'static str, path: &str) -> Result<(), StoreError> {
     let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
     let names = path.strip_prefix('/').filter(|names| path == "/" || names.split('/').all(is_name));
     let Some(names) = names else {
-        return refused("its path is not absolute, or has a name that can be none".to_owned());
+        return refused("its path is not absolute, or contains an invalid name".to_owned());
     };
     let depth = names.split('/').count();
     if depth > DEEPEST_PATH {

@@ -12,8 +12,8 @@ use crate::search::{Link, SearchProvider, links};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
-    /// Origins on private addresses that may be fetched, such as `http://127.0.0.1:8080`. Others are refused, and no
-    /// tenant's setting opens one.
+    /// Origins on private addresses that may be fetched, such as `http://127.0.0.1:8080`. Others are refused; no
+    /// setting of a tenant can allow them.
     pub private_origins: Vec<String>,
     /// Only these hosts are fetched: names, or `*.example.com` for all names below one. Empty: all hosts.
     pub allow: Vec<String>,
@@ -95,7 +95,7 @@ pub struct SearchProviderConfig {
     pub base_url: Option<String>,
     /// Environment variables that may hold its key; the first that is set is used.
     pub key_env: Vec<String>,
-    /// Sealed secrets that may hold its key, read first. Left out: `web-NAME`, such as `web-brave`.
+    /// Secrets that may hold its key, read first. Left out: `web-NAME`, such as `web-brave`.
     pub key_secret: Vec<String>,
     /// Price of one search, in millionths of a US dollar.
     pub cost_micros: u64,

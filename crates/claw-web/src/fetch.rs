@@ -115,7 +115,7 @@ impl Fetcher {
             return Ok(page);
         }
         let thread = Arc::clone(&self.reading).try_acquire_owned().map_err(|_| {
-            let told = format!("{MOST_READING} pages are being read, and none of them comes to an end");
+            let told = format!("{MOST_READING} slow pages are still being read");
             ToolError::new(ErrorKind::Unavailable, told).try_instead("try again in a minute")
         })?;
         let (done, result) = tokio::sync::oneshot::channel();
@@ -155,8 +155,8 @@ impl Fetcher {
 /// The error for a server's refusal. The body is left out: it is untrusted text in the place of our own.
 fn refused(status: u16, host: &str) -> ToolError {
     let (kind, advice) = match status {
-        300..=399 => (ErrorKind::Failed, "it names no place to go on to; try another address"),
-        401 | 403 => (ErrorKind::Failed, "it does not let this program in; try another source"),
+        300..=399 => (ErrorKind::Failed, "it redirects without an address; try another address"),
+        401 | 403 => (ErrorKind::Failed, "it denies access; try another source"),
         404 | 410 => (ErrorKind::NotFound, "check the address, or search for the page"),
         429 => (ErrorKind::Unavailable, "wait, then try again"),
         500..=599 => (ErrorKind::Unavailable, "try again later"),
@@ -170,8 +170,8 @@ pub(crate) fn unreached(error: NetError) -> ToolError {
     let (kind, advice) = match &error {
         NetError::TimedOut { .. } => (ErrorKind::TimedOut, "try again later, or another source"),
         NetError::NotPublic { .. } => {
-            let advice = "private addresses are fetched only where the deployment names them in \
-                          `web.private_origins`";
+            let advice =
+                "private addresses are fetched only if the deployment lists them in `web.private_origins`";
             return ToolError::new(ErrorKind::Forbidden, shortened(&error)).try_instead(advice);
         }
         NetError::OwnAddress { .. }

@@ -118,7 +118,7 @@ impl WebAccess {
     fn judge(&self, surfer: &Surfer, request: &FetchRequest) -> Result<Judge, ToolError> {
         let of_tenant = HostPatterns::compile(request.block.iter().map(String::as_str)).map_err(|error| {
             ToolError::new(ErrorKind::Unavailable, format!("`settings.web_fetch.block`: {error}"))
-                .try_instead("a person has to mend the setting")
+                .try_instead("a person has to fix the setting")
         })?;
         let allow = self.allow.clone();
         let of_agent = self.agents.get(&surfer.agent).cloned().unwrap_or_default();

@@ -140,7 +140,7 @@ async fn a_sealed_header_is_not_sent_to_another_server_by_an_edit() {
     {
         let error = edit(url, Value::Null).await.unwrap_err();
         assert!(
-            error.message().contains("`Authorization` was given for `https://api.example`"),
+            error.message().contains("`Authorization` was set for `https://api.example`"),
             "{url}: {error}"
         );
         for headers in [json!({ "X-More": "1" }), json!({ "authorization": "Bearer y8" })] {

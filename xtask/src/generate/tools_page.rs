@@ -13,12 +13,13 @@ const HEAD: &str = "\
 
 # Tools
 
-What this build of Clawsmith can run, written from the tools themselves. `clawsmith tools list` shows the
-same for your configuration, with what is unavailable and why; `clawsmith tools show NAME` shows one.
+The tools of this build of Clawsmith, generated from their definitions. `clawsmith tools list` shows the
+tools for your configuration, and why a tool is unavailable; `clawsmith tools show NAME` shows one tool.
 
-*Effects* are a tool's ceiling: the most that any call of it may do. *Cost* is the class it counts under in
-rate limits. *Tokens* is what a model reads of it before it is ever called: the JSON of name, description
-and argument schema, counted with the `o200k_base` vocabulary.
+*Effects* are the most that any call of the tool may do. *Cost* is the tool's class in rate limits. *Tokens*
+is the size of the definition that a model reads before it calls the tool: the JSON of name, description and
+argument schema, counted with the `o200k_base` vocabulary. *Needs* names the parts of Clawsmith that the tool
+cannot work without, such as `files` or `shell`; if one of them is not set up, the tool is unavailable.
 ";
 
 pub(super) fn render(tools: &[Arc<dyn AnyTool>], tokens: &Tokens) -> String {
@@ -95,21 +96,25 @@ impl Page {
 fn facts(meta: &Meta) -> Vec<String> {
     let mut facts = Vec::new();
     if let Some(label) = &meta.label {
-        facts.push(format!("People read: {label}"));
+        facts.push(format!("Label for people: {label}"));
     }
     let groups: Vec<String> = meta.groups().map(|group| format!("`group:{group}`")).collect();
     facts.push(format!("In {}", groups.join(", ")));
     if !meta.aliases.is_empty() {
-        facts.push(format!("Also answers to {}", quoted(meta.aliases.iter())));
+        let name = if meta.aliases.iter().count() == 1 { "Alias" } else { "Aliases" };
+        facts.push(format!("{name}: {}", quoted(meta.aliases.iter())));
     }
     if !meta.profiles.is_empty() {
         facts.push(format!("Added to profiles {}", quoted(meta.profiles.iter().map(|p| p.name()))));
     }
     if !meta.needs.is_empty() {
-        facts.push(format!("Needs {}", quoted(meta.needs.iter().map(|n| n.name()))));
+        facts.push(format!("Needs: {}", quoted(meta.needs.iter().map(|n| n.name()))));
     }
     if !meta.removable.is_empty() {
-        facts.push(format!("A policy can take away: {}", meta.removable));
+        facts.push(format!(
+            "Effects that a policy can remove while the tool stays available: {}",
+            meta.removable
+        ));
     }
     if meta.standing {
         facts.push("Offered whenever it has something to do, unless a deny list names it".to_owned());

@@ -56,7 +56,7 @@ ask = client.responses.create
 refused(openai.NotFoundError, lambda: ask(model="agent:nobody", input="x"))
 refused(openai.NotFoundError, lambda: ask(model="default", input="x", previous_response_id="resp_1"))
 says = refused(openai.ConflictError, lambda: ask(model="default", input="x", previous_response_id=first.id))
-assert "the session went on" in says, says
+assert "the session has continued" in says, says
 refused(openai.BadRequestError, lambda: ask(model="default", input=""))
 says = refused(openai.BadRequestError, lambda: ask(model="default", input=[{"type": "function_call_output", "call_id": "1", "output": "2"}]))
 assert "no call has the id" in says, says

@@ -13,7 +13,7 @@ fn an_agent_is_added_changed_shown_and_removed() {
     assert_eq!((added.code, added.stdout.as_str()), (0, "agent `ada` is added\n"), "{}", added.stderr);
     let again = home.run(&add);
     assert_eq!(again.code, 1);
-    assert!(again.stderr.contains("there is an agent `ada` already"), "{}", again.stderr);
+    assert!(again.stderr.contains("the agent `ada` already exists"), "{}", again.stderr);
 
     let listed = home.run(&["agent", "list", "--json"]).json();
     let ada = &listed.as_array().unwrap()[0];
@@ -59,7 +59,7 @@ fn the_policy_of_a_stored_agent_holds() {
     assert!(
         unlike
             .stderr
-            .contains("add it with `clawsmith agent add zzz`; `clawsmith agent list` has those that are"),
+            .contains("add it with `clawsmith agent add zzz`; `clawsmith agent list` lists the agents"),
         "{}",
         unlike.stderr
     );

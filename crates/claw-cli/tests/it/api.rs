@@ -437,7 +437,7 @@ fn refuses_to_give_more_than_one_has() {
     gateway.get("/v1/tools", limited).check(403, "cannot be used with the agent `default`");
     gateway.get("/v1/tools", limited).check(403, "");
     gateway.get("/v1/tools", limited).check(403, "");
-    let refused = gateway.get("/v1/tools", limited).check(429, "as many requests as it may");
+    let refused = gateway.get("/v1/tools", limited).check(429, "limit of requests per minute");
     assert!(refused.header("retry-after").is_some());
     let narrow = gateway.key("root", &["--scope", "admin", "--agent", "default"]);
     gateway.post("/v1/api-keys", &narrow, &key("eve", "viewer")).check(403, "limited to some agents");
@@ -583,7 +583,7 @@ fn tls_is_spoken_with_a_certificate_and_never_without() {
     assert!(!curl("http").contains("\"ok\""));
     // A wide address needs TLS, or a proxy that is named; a certificate that is none is no reason to do without.
     let ran = home.run(&["serve", "--listen", "0.0.0.0:0"]);
-    assert!(ran.code == 2 && ran.stderr.contains("keys could be read"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("others could read API keys"), "{}", ran.shown());
     std::fs::write(&certificate, "nonsense").unwrap();
     let ran = home.run(&["--config", config.to_str().unwrap(), "serve", "--listen", "127.0.0.1:0"]);
     assert!(ran.code == 2 && ran.stderr.contains("is no certificate"), "{}", ran.shown());

@@ -78,7 +78,7 @@ fn another_process_approves_and_the_call_runs() {
     assert_eq!((&shown["state"], &shown["answered_by"]), (&"used".into(), &"tester".into()));
     let again = home.run(&["approvals", "deny", &id]);
     assert_eq!(again.code, 1, "{}", again.shown());
-    assert!(again.stderr.contains("is used already; an answer is final"), "{}", again.stderr);
+    assert!(again.stderr.contains("is already used; an answer is final"), "{}", again.stderr);
     assert_eq!(home.run(&["ledger", "verify"]).code, 0);
 }
 
@@ -120,7 +120,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_clear() {
     let common = one.id.bytes().zip(other.id.bytes()).take_while(|(a, b)| a == b).count();
     let unclear = home.run(&["approvals", "deny", &one.id[..common]]);
     assert_eq!(unclear.code, 2, "{}", unclear.shown());
-    assert!(unclear.stderr.contains("begins the ids of 2 approvals"), "{}", unclear.stderr);
+    assert!(unclear.stderr.contains("matches 2 approvals"), "{}", unclear.stderr);
     for (unknown, code) in [("zzz", 2), ("", 2), ("019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8", 2)] {
         assert_eq!(home.run(&["approvals", "approve", unknown]).code, code, "{unknown:?}");
     }

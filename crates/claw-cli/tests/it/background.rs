@@ -66,7 +66,7 @@ fn the_limits_of_the_configuration_hold() {
     let home = Home::with_config("[limits]\nbackground_commands = 1\nbackground_bytes = 1024\n");
     let script = r#"
         [[turn]]
-        when.result = "and no more may"
+        when.result = "which is the limit"
         do = [{ say = "{{result_of.process}} / {{result}}" }]
 
         [[turn]]

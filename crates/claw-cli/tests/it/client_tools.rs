@@ -74,11 +74,11 @@ fn a_result_continues_the_session_of_its_call_once() {
     let header = [("x-clawsmith-session", other.as_str())];
     gateway
         .send("POST /v1/chat/completions", &ann, &header, &elsewhere)
-        .check(400, "are of calls in session");
+        .check(400, "belong to calls of session");
 
     let answered = ask(&gateway, &ann, &messages, &[]).check(200, "You are in Berlin");
     assert_eq!(answered.header("x-clawsmith-session"), Some(session.as_str()));
-    ask(&gateway, &ann, &messages, &[]).check(409, "wait for no results");
+    ask(&gateway, &ann, &messages, &[]).check(409, "no longer wait for results");
     let said = gateway.get(&format!("/v1/sessions/{session}/messages"), &ann).check(200, "Berlin").body;
     assert!(said.contains("[untrusted data ") && said.contains("(end of untrusted data 7]"), "{said}");
     let ledger = home.run(&["ledger", "show", "--json"]).stdout;
@@ -176,7 +176,8 @@ fn refuses_tools_that_are_ours_or_none() {
     let key = gateway.key("ann", &[]);
     let messages = json!([{ "role": "user", "content": "where am I" }]);
     let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
-    ask(&gateway, &key, &messages, &[named("exec")]).check(400, "`exec` is the name of a tool here");
+    ask(&gateway, &key, &messages, &[named("exec")])
+        .check(400, "`exec` is already the name of one of the agent's tools");
     ask(&gateway, &key, &messages, &[named("bash")]).check(400, "bash");
     ask(&gateway, &key, &messages, &[named("a"), named("a")]).check(400, "two tools have the name `a`");
     ask(&gateway, &key, &messages, &[json!({ "type": "web_search" })]).check(400, "`web_search`");

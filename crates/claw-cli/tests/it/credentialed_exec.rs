@@ -90,7 +90,10 @@ fn it_gets_its_arguments_and_its_end_is_told() {
     assert_eq!(fs::read_to_string(home.path().join("project/made")).unwrap(), "text\n");
     let binary = home.path().join("bin/gh");
     assert_eq!(gh(&home, &format!("{} pr", binary.display())).stdout, "<pr>\n[exit code 0]\n");
-    refused(&gh(&home, "aws s3 ls"), "no program `aws` is registered for this agent; registered are `gh`");
+    refused(
+        &gh(&home, "aws s3 ls"),
+        "no program `aws` is registered for this agent; the registered programs are `gh`",
+    );
 }
 
 #[test]
@@ -210,8 +213,8 @@ fn refuses_a_program_that_was_swapped_since_it_was_added() {
     let home = home();
     let binary = home.path().join("bin/gh");
     fs::write(&binary, STUB.replace("exit 7", "exit 8")).unwrap();
-    refused(&gh(&home, "gh pr"), "is not what it was when `gh` was registered");
-    refused(&sh(&home, "gh pr"), "is not what it was when `gh` was registered");
+    refused(&gh(&home, "gh pr"), "has changed since `gh` was registered");
+    refused(&sh(&home, "gh pr"), "has changed since `gh` was registered");
     let tested = home.run(&["credentials", "test", "gh"]);
     assert!(tested.code == 1 && tested.stderr.contains("credentials accept gh"), "{}", tested.shown());
     assert_eq!(
@@ -237,13 +240,13 @@ fn refuses_a_program_in_the_workspace() {
     fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
     let words = ["credentials", "add", "gh", "--binary", binary.to_str().unwrap()];
     let here = home.ran(home.command(&words).write_stdin(TOKEN));
-    assert!(here.code == 2 && here.stderr.contains("lies in the current directory"), "{}", here.shown());
+    assert!(here.code == 2 && here.stderr.contains("is in the current directory"), "{}", here.shown());
     assert_eq!(home.run(&["credentials", "list", "--json"]).json(), json!([]));
     // Added from elsewhere, it is still not run where agents can change it.
     let elsewhere = home.ran(home.command(&words).current_dir(home.path()).write_stdin(TOKEN));
     assert_eq!(elsewhere.code, 0, "{}", elsewhere.shown());
     let call = gh(&home, "gh pr");
-    refused(&call, "lies in the workspace");
+    refused(&call, "is in the workspace");
     assert!(!call.stderr.contains("tell the user"), "{}", call.shown());
 }
 
@@ -314,10 +317,10 @@ fn exec_takes_the_same_way_for_one_program_alone() {
         refused(&sh(&home, command), "call `credentialed_exec` with `gh`");
     }
     for command in ["gh $X", "gh *.md", "gh \"$HOME\""] {
-        refused(&sh(&home, command), "only a shell would know");
+        refused(&sh(&home, command), "only a shell could compute");
     }
     let with_env = json!({ "command": "gh show", "env": ["GH_HOST=evil.example"] }).to_string();
-    refused(&home.run(&["tools", "call", "exec", &with_env]), "variables of its own");
+    refused(&home.run(&["tools", "call", "exec", &with_env]), "its own environment variables");
     let with_input = json!({ "command": "gh show", "stdin": "x" }).to_string();
     refused(&home.run(&["tools", "call", "exec", &with_input]), "something to read");
     assert!(!home.path().join("project/made").exists());
@@ -350,12 +353,12 @@ fn refuses_other_agents_and_tenants() {
     add(&home, &["--agent", "ada"]);
     let tool = "credentialed_exec";
     assert_eq!(call_as(&home, tool, "gh pr", &["--agent", "ada"]).stdout, "<pr>\n[exit code 0]\n");
-    refused(&call_as(&home, tool, "gh pr", &["--agent", "bob"]), "none is registered");
+    refused(&call_as(&home, tool, "gh pr", &["--agent", "bob"]), "no program is registered");
     assert!(call_as(&home, "exec", "gh show", &["--agent", "bob"]).stdout.contains("command not found"));
     let args = json!({ "command": "gh pr" }).to_string();
     let other =
         home.run_with(&[("CLAWSMITH_TENANT", "other")], &["tools", "call", tool, "--agent", "ada", &args]);
-    refused(&other, "none is registered");
+    refused(&other, "no program is registered");
     // An agent's own goes before its tenant's, and a disabled one does not give way to it.
     let row = json!({ "binary_name": "gh", "binary_path": home.path().join("bin/gh"), "encrypted_env": { "GH_TOKEN": TOKEN },
         "deny_args": ["pr"], "enabled": true });
@@ -415,7 +418,7 @@ fn its_time_is_that_of_its_row() {
     install(&home);
     add(&home, &["--timeout", "1"]);
     let ran = gh(&home, "gh wait 1");
-    assert!(ran.stdout.contains("the time that it is registered with was up"), "{}", ran.shown());
+    assert!(ran.stdout.contains("its registered time limit was reached"), "{}", ran.shown());
     assert!(sh(&home, "gh wait 1").stdout.contains("[ended by signal 15 (SIGTERM)]"));
 }
 
@@ -454,7 +457,7 @@ fn refuses_what_changed_while_the_question_waited() {
     let call = start();
     fs::write(home.path().join("bin/gh"), STUB.replace("exit 7", "exit 8")).unwrap();
     let ran = ended(call);
-    assert!(ran.code != 0 && ran.stderr.contains("is not what it was"), "{}", ran.shown());
+    assert!(ran.code != 0 && ran.stderr.contains("has changed since"), "{}", ran.shown());
     assert_eq!(home.run(&["credentials", "accept", "gh"]).code, 0);
     let call = start();
     add(&home, &["--deny-args", "list"]);

@@ -58,7 +58,7 @@ fn the_example_is_added_listed_shown_changed_and_removed() {
     let added = tools(&home, &["add", "dns.json"]);
     assert_eq!(added.stdout, "added dns_lookup, version 1: dig +short {{.record_type}} {{.domain}}\n");
     let again = tools(&home, &["add", "dns.json"]);
-    assert_eq!((again.code, again.stderr.contains("there is a custom tool `dns_lookup` already")), (1, true));
+    assert_eq!((again.code, again.stderr.contains("the custom tool `dns_lookup` already exists")), (1, true));
     let listed = tools(&home, &["list", "--section", "custom", "--json"]).json();
     assert_eq!((&listed[0]["name"], &listed[0]["allowed"]), (&json!("dns_lookup"), &json!(true)));
     let edited = tools(&home, &["edit", "dns_lookup", "--timeout", "30", "--network", "--json"]).json();

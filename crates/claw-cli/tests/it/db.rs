@@ -120,7 +120,7 @@ fn a_node_joins_with_an_empty_data_directory_and_not_with_a_full_one() {
     std::fs::create_dir_all(full.data().join("artifacts/main")).unwrap();
     let refused = full.run_with(&variables, &["tools", "call", "workspace_dir"]);
     assert_eq!(refused.code, 3, "{}", refused.shown());
-    assert!(refused.stderr.contains("does not say of which installation"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("contains files but no installation id"), "{}", refused.stderr);
     assert!(refused.stderr.contains(id.trim()), "{}", refused.stderr);
     assert!(!full.data().join("installation").exists());
 }
@@ -131,7 +131,7 @@ fn an_installation_that_does_not_read_is_said() {
     std::fs::write(home.data().join("installation"), "mine\n").unwrap();
     let ran = home.run(&["ledger", "show"]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stderr.contains("holds no installation's id"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("contains no installation id"), "{}", ran.stderr);
 }
 
 #[test]

@@ -116,7 +116,11 @@ fn backs_up_and_restores_the_store_that_is_configured() {
     assert!(!home.data().join("clawsmith.db").exists());
     let memory = [("CLAWSMITH_STORE__URL", "sqlite::memory:")];
     let none = home.run_with(&memory, &["db", "backup", "none.db"]);
-    assert!(none.code == 1 && none.stderr.contains("a store in memory has no backup"), "{}", none.shown());
+    assert!(
+        none.code == 1 && none.stderr.contains("a store in memory cannot be backed up"),
+        "{}",
+        none.shown()
+    );
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn a_verdict_names_rule_part_and_what_to_try() {
     let ran = exec(&home, json!({ "command": "python3", "stdin": "print(1)" }));
     assert!(ran.code == 3 && ran.stderr.contains("unknown.input"), "{}", ran.shown());
     let ran = exec(&home, json!({ "command": "ls", "network": true }));
-    assert!(ran.code == 3 && ran.stderr.contains("wants the network"), "{}", ran.shown());
+    assert!(ran.code == 3 && ran.stderr.contains("requests network access"), "{}", ran.shown());
     let ran = exec(&home, json!({ "command": "ls", "directory": ".." }));
     assert!(ran.code == 3 && ran.stderr.contains("outside the workspace"), "{}", ran.shown());
 }
@@ -108,7 +108,7 @@ fn who_may_not_write_gets_a_workspace_that_cannot_be_written() {
     assert!(ran.stdout.starts_with("kept\n") && ran.stdout.contains("[exit code 1]"), "{}", ran.shown());
     assert!(!home.path().join("project/b").exists());
     let ran = exec(&home, json!({ "command": "ls", "network": true }));
-    assert!(ran.code == 3 && ran.stderr.contains("taken these effects away"), "{}", ran.shown());
+    assert!(ran.code == 3 && ran.stderr.contains("removes these effects"), "{}", ran.shown());
     // Without a sandbox nothing would hold it, so nothing runs.
     let off = "[tools]\ndeny = [\"effect:write\"]\n[sandbox]\nmode = \"off\"\n";
     let ran = sh(&Home::with_config(off), "ls");
@@ -337,7 +337,8 @@ fn a_question_shows_the_command_its_parts_and_its_sandbox() {
         "run in .:\n  touch made && $EMPTY ls",
         "reading from its standard input:\n  typed",
         "which would run:\n  touch made (read, write)",
-        "in the kernel sandbox: workspace read and write, changes applied when it has ended, no network",
+        "in the kernel sandbox: workspace read and write, changes applied when the command has ended, no \
+         network",
     ] {
         assert!(summary.contains(line), "{line}\n--\n{summary}");
     }

@@ -387,7 +387,7 @@ fn an_agent_answers_as_a_model_does() {
     assert_eq!(words, "You said: three");
     assert!(streamed.body.contains("data: [DONE]"));
     assert!(chunks.last().unwrap()["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    gateway.chat(&key, "", None).check(400, "there is no question");
+    gateway.chat(&key, "", None).check(400, "the last message must have the role");
     let unknown = json!({ "model": "agent:nobody", "messages": [{ "role": "user", "content": "x" }] });
     gateway.post("/v1/chat/completions", &key, &unknown).check(404, "invalid_request_error");
 }
@@ -529,7 +529,7 @@ fn refuses_pages_of_other_sites_and_bad_requests() {
     gateway.get("/health", "").check(200, "ok");
     gateway.get("/ready", "").check(200, "ready");
     let open = home.run(&["serve", "--listen", "0.0.0.0:0"]);
-    assert!(open.code == 2 && open.stderr.contains("is no loopback address"), "{}", open.shown());
+    assert!(open.code == 2 && open.stderr.contains("is not a loopback address"), "{}", open.shown());
 }
 
 #[test]

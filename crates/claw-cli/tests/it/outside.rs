@@ -46,13 +46,16 @@ fn a_person_grants_a_directory_once_for_the_session_or_for_good() {
 
     let (code, asked, seen) = answered(&home, "read_file", &read, "n");
     assert_eq!(code, Some(3), "{seen}");
-    assert!(asked.contains("is outside the workspace: a yes lets the call read"), "{asked}");
+    assert!(asked.contains("is outside the workspace; approving lets the call read"), "{asked}");
     let (code, _, seen) = answered(&home, "read_file", &read, "y");
     assert!(code == Some(0) && seen.contains("forty-two"), "{seen}");
     assert_eq!(call(&home, "read_file", &read).code, 1, "a yes covers one call");
 
     let (code, asked, seen) = answered(&home, "read_file", &read, "s");
-    assert!(code == Some(0) && asked.contains("all below it, but for files that hold"), "{asked}{seen}");
+    assert!(
+        code == Some(0) && asked.contains("everything below it, except files whose names"),
+        "{asked}{seen}"
+    );
     assert_eq!(call(&home, "read_file", &read).code, 0, "the session has it");
     let listed = call(&home, "list_files", &json!({ "path": other, "depth": 3, "all": true }));
     assert!(listed.stdout.contains("notes.txt") && !listed.stdout.contains(".env"), "{}", listed.shown());

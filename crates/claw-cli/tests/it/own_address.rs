@@ -99,7 +99,7 @@ fn refuses_custom_tools_and_mcp_servers_at_the_gateway() {
         gateway.post("/v1/tools/custom", &owner, &tool).check(201, "back");
         let call = json!({ "tool": format!("back{number}"), "args": {} });
         // An address that can be written shorter is refused as such.
-        let why = if name.contains("ffff") { "leads elsewhere than its tool says" } else { REFUSED };
+        let why = if name.contains("ffff") { "is not on the tool's server" } else { REFUSED };
         gateway.invoke(&owner, &call).check(200, why);
         let server = json!({
             "name": format!("loop{number}"), "transport": "http", "url": format!("{name}/mcp"), "private": true,

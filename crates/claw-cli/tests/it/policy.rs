@@ -31,7 +31,8 @@ fn a_misspelt_agent_is_refused() {
         (ran.code, ran.stderr.as_str()),
         (
             2,
-            "error: agent `adda` is not set up\n  try: did you mean `ada`? `clawsmith agent list` has all of them\n"
+            "error: agent `adda` is not set up\n  try: did you mean `ada`? `clawsmith agent list` lists all \
+             agents\n"
         )
     );
     assert_eq!(home.run(&["policy", "explain", "datetime", "--agent", "ada"]).stderr, "");

@@ -174,7 +174,7 @@ async fn what_is_printed_is_read_in_order_by_offsets() {
         desk.store.processes(&TenantId::main(), &SessionKey::new("test:one").unwrap()).await.unwrap();
     assert_eq!(stored.len(), 1);
     assert_eq!(stored[0].ended.unwrap().0, ProcessEnd::Exited { code: Some(4), signal: None });
-    refused(&desk.write(&id, "\n").await, "reads nothing any more");
+    refused(&desk.write(&id, "\n").await, "no longer reads input");
 }
 
 #[tokio::test]
@@ -375,7 +375,7 @@ async fn a_terminal_has_keys_a_size_and_a_prompt() {
     refused(&desk.process(keys(json!(["Up", "Enter"]))).await, "rule `");
     refused(&desk.write(&id, "rm -rf x\r").await, "destructive.rm-recursive");
     let with_end = json!({ "action": "write", "id": id, "text": "echo\r", "end": true });
-    refused(&desk.process(with_end).await, "keys among the text");
+    refused(&desk.process(with_end).await, "keys within the text");
     details(&desk.process(json!({ "action": "write", "id": id, "end": true })).await);
     desk.ended(&id).await;
 

@@ -146,7 +146,7 @@ async fn of_a_predefined_agent_only_the_users_file_is_writable() {
     for path in ["SOUL.md", "IDENTITY.md", "./AGENTS.md", "BOOTSTRAP.md"] {
         let error = desk.write(Some("ann"), path, "x").await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Forbidden);
-        assert!(error.message.contains("read-only to tools"), "{error:?}");
+        assert!(error.message.contains("read-only for tools"), "{error:?}");
     }
     assert_eq!(desk.write(None, "USER.md", "x").await.unwrap_err().kind, ErrorKind::Forbidden);
     desk.write(Some("ann"), "USER.md", "I am Ann").await.unwrap();
@@ -289,7 +289,7 @@ async fn documents_are_text_and_generated_files_are_read() {
     let place = FilePlace { caller: &caller, directory: &desk.root, scope: &scope, expect: Expect::Anything };
     for bytes in [&b"\xff\xfe"[..], b"a\0b"] {
         let error = desk.files.write(&place, "memory/x", bytes).await.unwrap_err();
-        assert!(error.kind == ErrorKind::Invalid && error.message.contains("text in UTF-8"), "{error:?}");
+        assert!(error.kind == ErrorKind::Invalid && error.message.contains("UTF-8 text"), "{error:?}");
     }
     assert_eq!(desk.read(Some("ann"), "TEAM.md").await.unwrap(), "the team\n");
     assert_eq!(desk.read(Some("ann"), "DELEGATION.md").await, Err(ErrorKind::NotFound));
@@ -377,7 +377,11 @@ fn the_configuration_says_whose_an_agents_context_files_are() {
         home.run(&["tools", "call", "write_file", "--managed", "--agent", agent, "--args", &args])
     };
     let ran = write("fixed", "SOUL.md");
-    assert!(ran.code == 1 && ran.stderr.contains("belongs to whoever set this agent up"), "{}", ran.shown());
+    assert!(
+        ran.code == 1 && ran.stderr.contains("belongs to the person who set up this agent"),
+        "{}",
+        ran.shown()
+    );
     for (agent, path) in [("fixed", "USER.md"), ("free", "SOUL.md"), ("default", "SOUL.md")] {
         assert_eq!(write(agent, path).code, 0, "{agent}: {path}");
     }

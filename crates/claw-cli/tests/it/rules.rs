@@ -122,7 +122,7 @@ fn refuses_a_rule_for_a_program_that_could_be_swapped_before_it_runs() {
         "{shown}"
     );
     let refused = home.run(&["approvals", "approve", &call.id, "--always"]);
-    assert!(refused.code == 1 && refused.stderr.contains("no rule can be given"), "{}", refused.shown());
+    assert!(refused.code == 1 && refused.stderr.contains("no rule can be remembered"), "{}", refused.shown());
     assert_eq!(home.run(&["approvals", "approve", &call.id]).code, 0);
     assert_eq!(call.end().stdout, "one\n[exit code 0]\n");
     asks(&home, "./run a");
@@ -155,7 +155,7 @@ fn a_question_shows_what_would_be_remembered() {
     let shown = home.run(&["approvals", "show", &call.id]).stdout;
     assert!(shown.contains("always     not possible: it starts an interpreter"), "{shown}");
     let refused = home.run(&["approvals", "approve", &call.id, "--always"]);
-    assert!(refused.code == 1 && refused.stderr.contains("no rule can be given"), "{}", refused.shown());
+    assert!(refused.code == 1 && refused.stderr.contains("no rule can be remembered"), "{}", refused.shown());
     assert_eq!(home.run(&["approvals", "show", &call.id, "--json"]).json()["state"], "pending");
     assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);
     call.end();

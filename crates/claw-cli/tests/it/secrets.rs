@@ -179,7 +179,7 @@ fn keys_that_cannot_be_used_are_named() {
     fs::remove_file(&ring).unwrap();
     let ran = home.run(&["secrets", "rotate"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("it is not there, and values are sealed with `"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is missing, and values are encrypted with `"), "{}", ran.stderr);
     assert!(!ring.exists());
     assert_eq!(names(&home), ["TOKEN"], "listing needs no keys");
 }

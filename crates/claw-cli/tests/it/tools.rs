@@ -117,7 +117,7 @@ fn each_end_has_its_exit_code() {
         &home,
         &["datetime", "--args", r#"{"action": "now", "timezone": "Mars/Base"}"#],
         1,
-        "is no time zone",
+        "is not a time zone",
     );
     check(
         &home,

@@ -47,7 +47,7 @@ fn a_change_is_listed_shown_and_undone_and_that_too() {
     let (new, edit) = (&rows[0], &rows[1]);
     assert_eq!(
         (&new["change"], &new["state"], &new["tool"]),
-        (&json!("created"), &json!("stands"), &json!("write_file"))
+        (&json!("created"), &json!("in place"), &json!("write_file"))
     );
     let shown = home.run(&["undo", "show", edit["id"].as_str().unwrap()]);
     assert!(shown.stdout.contains("-two") && shown.stdout.contains("+2"), "{}", shown.shown());
@@ -63,8 +63,8 @@ fn a_change_is_listed_shown_and_undone_and_that_too() {
     assert!(again.code == 1 && again.stderr.contains("no change is left to undo"), "{}", again.shown());
 
     let undoing = listed(&home).into_iter().next().unwrap();
-    assert_eq!((&undoing["tool"], &undoing["change"]), (&json!("undo"), &json!("undoing")));
-    assert!(home.run(&["undo", "list"]).stdout.contains("undoing"));
+    assert_eq!((&undoing["tool"], &undoing["change"]), (&json!("undo"), &json!("undo")));
+    assert!(home.run(&["undo", "list"]).stdout.contains("undo"));
     assert_eq!(home.run(&["undo", "apply", undoing["id"].as_str().unwrap()]).code, 0);
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\n2");
     let ledger = home.run(&["ledger", "show"]);
@@ -207,7 +207,7 @@ fn what_is_not_there_is_said() {
     }
     // The program was killed between the journal and the change.
     fs::remove_file(home.path().join("project/a")).unwrap();
-    assert_eq!(listed(&home)[0]["state"], "not made");
+    assert_eq!(listed(&home)[0]["state"], "already reverted");
     let ran = home.run(&["undo", "apply", "--last"]);
     assert!(ran.code == 1 && ran.stderr.contains("nothing to undo"), "{}", ran.shown());
     assert_eq!(home.run(&["undo", "show"]).code, 2);
@@ -400,7 +400,7 @@ async fn of_one_call_all_is_undone_or_nothing() {
     fs::remove_dir_all(desk.place.path().join("data/undo")).unwrap();
     let before = held(&desk.caller.workspace);
     let error = desk.undo(all, false).await.unwrap_err();
-    assert!(error.message.contains("not kept any more"), "{error:?}");
+    assert!(error.message.contains("no longer kept"), "{error:?}");
     assert_eq!(held(&desk.caller.workspace), before);
 }
 

@@ -324,5 +324,5 @@ fn searches_with_what_is_configured() {
     let called: Value = home.run(&["web", "search", "boats", "--json"]).json();
     assert_eq!(called["output"]["details"]["providers"][0], "searxng");
     let wrong = home.run(&["web", "search", "boats", "--freshness", "recent"]);
-    assert!(wrong.code == 1 && wrong.stderr.contains("no freshness"), "{}", wrong.shown());
+    assert!(wrong.code == 1 && wrong.stderr.contains("not a valid `freshness`"), "{}", wrong.shown());
 }

@@ -32,7 +32,7 @@ pub enum ApplyMode {
     /// When the command has ended, whatever its exit code.
     #[default]
     Auto,
-    /// When a person has seen the diff and agreed.
+    /// When a person has seen the diff and approved it.
     Review,
     /// Only if the exit code is 0.
     OnSuccess,

@@ -31,8 +31,7 @@ macro_rules! ports {
     ) => {
         /// A port that a tool cannot work without.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum Need { $(#[doc = $doc] $need,)* }
+        pub enum Need { $(#[doc = $doc] #[serde(rename = $name)] $need,)* }
 
         impl Need {
             /// All needs, in the order of the list.
@@ -144,13 +143,13 @@ ports! {
         /// Running programs with credentials, which the shell port does.
         Programs "programs" from programs else "no place for programs with credentials is set up";
         /// Kept results.
-        Artifacts "artifacts" gives artifacts: Artifacts from artifacts else "no artifact store is set up";
+        Artifacts "results" gives artifacts: Artifacts from artifacts else "no store for kept results is set up";
         /// The configured agents.
         Agents "agents" gives agents: Agents from agents else "no agent directory is set up";
         /// The figures of the caller's session.
-        Sessions "sessions" gives sessions: Sessions;
+        Sessions "session" gives sessions: Sessions;
         /// The caller's sessions.
-        Talks "talks" gives talks: Talks from talks else "no store of sessions is set up";
+        Talks "sessions" gives talks: Talks from talks else "no store of sessions is set up";
         /// Endpoints that configuration names.
         Endpoints "endpoints" gives endpoints: Endpoints
             from endpoints else "no endpoint is configured; see `endpoints` in the configuration";

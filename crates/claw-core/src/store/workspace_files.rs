@@ -42,13 +42,13 @@ pub enum FileError {
     #[error("it is a directory")]
     IsDirectory,
     /// The path leads through a file.
-    #[error("it leads through a file, which is no directory")]
+    #[error("it leads through a file that is not a directory")]
     NotDirectory,
     /// The path exists, and must not.
     #[error("it exists already")]
     Exists,
     /// The file is not as expected.
-    #[error("it has changed since it was looked at")]
+    #[error("it has changed since it was last checked")]
     Changed,
     /// The quota would be exceeded.
     #[error("there would be {bytes} bytes in {files} files and directories, more than there may be")]

@@ -121,7 +121,7 @@ async fn secure(
     connected.map_err(|error| {
         untrusted()
             .because(error)
-            .hint("trust its certificate: `SSL_CERT_FILE` names authorities of your own")
+            .hint("to trust its certificate, set `SSL_CERT_FILE` to your own authorities")
     })
 }
 
@@ -135,8 +135,9 @@ async fn upgrade<S: AsyncRead + AsyncWrite + Unpin>(
     let mut request =
         url.into_client_request().map_err(|error| unreachable_gateway(address).because(error))?;
     let bearer = format!("Bearer {}", key.expose_secret());
-    let mut bearer = HeaderValue::from_str(&bearer)
-        .map_err(|_| Error::invalid("the key is no API key").hint("`clawsmith api-keys create` makes one"))?;
+    let mut bearer = HeaderValue::from_str(&bearer).map_err(|_| {
+        Error::invalid("the key is not an API key").hint("create one with `clawsmith api-keys create`")
+    })?;
     bearer.set_sensitive(true);
     request.headers_mut().insert(header::AUTHORIZATION, bearer);
     let config =

@@ -89,10 +89,9 @@ impl Item {
             "mcp_call" | "reasoning" => return Ok(None),
             kind => {
                 let kind: String = kind.chars().take(50).collect();
-                return Err(ApiError::invalid(format!("an item of the type `{kind}` is not taken here"))
-                    .hint(
-                        "send messages, and a `function_call_output` for each call that was handed to you",
-                    ));
+                return Err(ApiError::invalid(format!("items of the type `{kind}` are not supported")).hint(
+                    "send messages, and a `function_call_output` for each call that was handed to you",
+                ));
             }
         };
         Ok(Some(said))

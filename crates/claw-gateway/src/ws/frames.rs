@@ -28,13 +28,13 @@ pub(crate) struct Frame {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params")]
 pub(crate) enum Command {
-    /// Names a session of your own, a fresh one where none is given, and the model that answers there.
+    /// Returns one of your sessions, or a new one if none is given, and the model that answers there.
     #[serde(rename = "chat.open")]
     ChatOpen(Open),
     /// Sends a message to an agent. The payload has `sessionKey` and `runId`.
     #[serde(rename = "chat.send")]
     ChatSend(Send),
-    /// Adds a message to the run that goes on in a session: the agent reads it before it asks its model again. The payload
+    /// Adds a message to a session's active run: the agent reads it before it asks its model again. The payload
     /// has `runId`.
     #[serde(rename = "chat.inject")]
     ChatInject(Inject),
@@ -79,9 +79,9 @@ pub(crate) const METHODS: [&str; 10] = [
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Open {
-    /// The agent; `default` where left out.
+    /// The agent; `default` if left out.
     pub(crate) agent_id: Option<String>,
-    /// A session of your own that goes on; a fresh one where left out.
+    /// Key of your session to continue; if left out, a new session is started.
     pub(crate) session_key: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Open {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenedSession {
-    /// The session. A fresh one begins with its first message.
+    /// The session. A new session starts with its first message.
     pub session_key: SessionKey,
     /// The agent.
     pub agent_id: clawsmith::AgentId,
@@ -101,7 +101,7 @@ pub struct OpenedSession {
     pub model: String,
     /// The model only plays a script.
     pub demo: bool,
-    /// The number of the session's last event; 0 for a fresh one.
+    /// The number of the session's last event; 0 for a new session.
     pub last: u64,
 }
 
@@ -109,9 +109,9 @@ pub struct OpenedSession {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Send {
     pub(crate) message: String,
-    /// The agent; `default` where left out.
+    /// The agent; `default` if left out.
     pub(crate) agent_id: Option<String>,
-    /// A session of your own that goes on; a fresh one where left out.
+    /// Key of your session to continue; if left out, a new session is started.
     pub(crate) session_key: Option<String>,
     /// Handling of a call that needs an approval; `wait` if left out.
     pub(crate) approvals: Option<Approvals>,
@@ -198,13 +198,13 @@ pub(crate) struct Answer {
 pub(crate) struct Res {
     /// Always `res`.
     pub(crate) r#type: &'static str,
-    /// The request's id; `null` where it could not be read.
+    /// The request's id; `null` if it could not be read.
     pub(crate) id: Option<String>,
     pub(crate) ok: bool,
     /// The result of a request that worked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<Value>,
-    /// The error of one that did not.
+    /// The error, if the request failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Value>,
 }
@@ -213,7 +213,7 @@ pub(crate) struct Res {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Topic {
-    /// One session of your own, with the pieces of what is being said.
+    /// One of your sessions, with the pieces of the answer that is being written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session_key: Option<String>,
     /// All sessions of your own with this agent.
@@ -230,7 +230,7 @@ pub(crate) struct Topic {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Subscribe {
-    /// One session of your own, with the pieces of what is being said.
+    /// One of your sessions, with the pieces of the answer that is being written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session_key: Option<String>,
     /// All sessions of your own with this agent.
@@ -242,7 +242,7 @@ pub(crate) struct Subscribe {
     /// `true` for requests for access to MCP servers: your own, or for administrators all of the tenant.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) access_requests: bool,
-    /// The number of the last event that was seen, 0 for all: its `seq` where one session is followed, its `at` for requests
+    /// The number of the last event that was seen, 0 for all: its `seq` if one session is followed, its `at` for requests
     /// for access, its `feed` else.
     pub(crate) after: Option<u64>,
 }
@@ -263,16 +263,16 @@ impl Subscribe {
 pub(crate) struct Told {
     /// Always `event`.
     pub(crate) r#type: &'static str,
-    /// The kind of event; `piece` for a part of what is being said, `lagged` and `ended` where no more of this
+    /// The kind of event; `piece` for a part of the answer that is being written, `lagged` and `ended` if no more of this
     /// subscription follow.
     pub(crate) event: &'static str,
-    /// The session; none where the subscription has many and no more of it follow.
+    /// The session; none if the subscription covers many sessions and no more events follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<SessionKey>,
     /// The number of the event in its session; none for a piece. With `lagged`, that of the last event that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seq: Option<u64>,
-    /// The number of the event in its tenant, where many sessions are followed. With `lagged`, as above.
+    /// The number of the event in its tenant, if many sessions are followed. With `lagged`, as above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) feed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

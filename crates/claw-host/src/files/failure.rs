@@ -86,18 +86,19 @@ impl Failure {
             Self::ReadOnly => forbidden(format!("`{path}` is read-only")),
             Self::IsDirectory => ToolError::invalid(format!("`{path}` is a directory")),
             Self::NotDirectory => {
-                ToolError::invalid(format!("`{path}` leads through a file, which is no directory"))
+                ToolError::invalid(format!("`{path}` leads through a file that is not a directory"))
             }
             Self::Special(what) => forbidden(format!("`{path}` is {what}, not a file")),
-            Self::Links => forbidden(format!("`{path}` has several names and belongs to somebody else"))
-                .try_instead("copy it to a file of its own"),
+            Self::Links => {
+                forbidden(format!("`{path}` has several names (hard links) and belongs to somebody else"))
+                    .try_instead("copy it to a new file")
+            }
             Self::LinkLoop => ToolError::invalid(format!("`{path}` leads through too many links")),
             Self::Moved | Self::Stale => unavailable(format!("`{path}` keeps changing while it is opened"))
                 .try_instead("try again when nothing else works on it"),
             Self::Exists => conflict(format!("`{path}` exists already")).try_instead("read it first"),
-            Self::Changed => {
-                conflict(format!("`{path}` has changed since it was looked at")).try_instead("read it again")
-            }
+            Self::Changed => conflict(format!("`{path}` has changed since it was last checked"))
+                .try_instead("read it again"),
             Self::Quota(excess) => {
                 let Excess { bytes, files, most_bytes, most_files } = excess;
                 let most = |most: u64, what: &str| (most < u64::MAX).then(|| format!("{most} {what}"));
@@ -111,7 +112,7 @@ impl Failure {
                      its quota is {}",
                     most.join(" and ")
                 ))
-                .try_instead("remove what is not needed")
+                .try_instead("remove files that are not needed")
                 .with_details(json!({
                     "bytes": bytes, "files": files, "most_bytes": most_bytes, "most_files": most_files,
                 }))

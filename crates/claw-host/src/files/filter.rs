@@ -72,7 +72,7 @@ impl Filter {
 fn no_glob(glob: &str, error: &ignore::Error) -> ToolError {
     let says = error.to_string();
     let says = says.rsplit_once("': ").map_or(says.as_str(), |(_, reason)| reason);
-    ToolError::invalid(format!("`{glob}` is no glob: {says}"))
+    ToolError::invalid(format!("`{glob}` is not a glob: {says}"))
         .try_instead("write one such as `*.rs`, `src/**/*.ts` or `!vendor/**`")
 }
 
@@ -84,9 +84,9 @@ fn unknown_type(name: &str, types: &TypesBuilder) -> ToolError {
     let advice = if alike.is_empty() {
         "use a name such as `rust`, `py`, `js`, `ts`, `go`, `md`, or a glob such as `*.rs`".to_owned()
     } else {
-        format!("there are {}; or use a glob such as `*.{name}`", alike.join(", "))
+        format!("the types are {}; or use a glob such as `*.{name}`", alike.join(", "))
     };
-    ToolError::invalid(format!("`{name}` is no file type")).try_instead(advice)
+    ToolError::invalid(format!("`{name}` is not a file type")).try_instead(advice)
 }
 
 /// Returns whether a name is hidden by convention: it begins with a dot.

@@ -175,8 +175,8 @@ impl BackgroundCommand for Kept {
         let mut writer = self.input.lock().await;
         let (name, text) = (self.known.id.name(), self.known.typed(input));
         let gone = || {
-            let message = format!("`{name}` reads nothing any more");
-            ToolError::failed(message).try_instead("look at how it ended, or start it again")
+            let message = format!("`{name}` no longer reads input");
+            ToolError::failed(message).try_instead("check how it ended, or start it again")
         };
         if input.keys && !self.known.script.terminal {
             return Err(ToolError::invalid(format!("`{name}` has no terminal, so there are no keys"))
@@ -191,7 +191,7 @@ impl BackgroundCommand for Kept {
             if seen.and_then(|sight| sight.identity.as_deref()) != Some(identity.as_str()) {
                 let message = format!("something else was typed into `{name}` since this was judged");
                 return Err(ToolError::new(ErrorKind::Conflict, message)
-                    .try_instead("call again to have it judged anew"));
+                    .try_instead("call again, so that it is judged again"));
             }
             // Counts even if writing fails: a part may have arrived.
             held.typed.push_str(&text);
@@ -207,7 +207,7 @@ impl BackgroundCommand for Kept {
             Err(_) => {
                 let message = format!("`{name}` did not read what was typed within {} s", READING.as_secs());
                 return Err(ToolError::new(ErrorKind::TimedOut, message)
-                    .try_instead("part of it may have got there; see what it printed"));
+                    .try_instead("part of it may have arrived; check the output"));
             }
         }
         if input.end && !self.known.script.terminal {
@@ -276,6 +276,6 @@ fn compile(pattern: &str) -> Result<Regex, ToolError> {
     let built = regex::RegexBuilder::new(pattern).multi_line(true).size_limit(PATTERN).build();
     built.map_err(|error| {
         ToolError::invalid(format!("`{pattern}` is not a regular expression: {error}"))
-            .try_instead("put a backslash before characters that are meant as they are")
+            .try_instead("put a backslash before special characters that are meant literally")
     })
 }

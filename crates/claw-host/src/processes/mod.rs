@@ -96,7 +96,7 @@ impl ProcessTable {
         let running = all.iter().filter(|kept| kept.is_running()).count();
         if running >= limits.per_session {
             let message =
-                format!("{running} commands of this session run in the background, and no more may");
+                format!("{running} commands of this session run in the background, which is the limit");
             return Err(ToolError::new(ErrorKind::Unavailable, message)
                 .try_instead("end one of them (`kill`), or wait for its end"));
         }
@@ -142,7 +142,7 @@ impl ProcessHost for ProcessTable {
         });
         // A command that cannot be stored is not kept: dropping the child ends it.
         stored.await.map_err(|error| {
-            ToolError::new(ErrorKind::Unavailable, "the command cannot be remembered, so it is not started")
+            ToolError::new(ErrorKind::Unavailable, "the command cannot be recorded, so it is not started")
                 .because(error)
         })?;
         let (kept, orders) = Kept::new(known, scrub, keeping.limits.output_bytes, child.input);

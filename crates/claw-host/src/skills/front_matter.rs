@@ -44,13 +44,13 @@ pub(super) fn parse(text: &str) -> Result<(SkillManifest, String), SkillError> {
         None => BTreeMap::new(),
         Some(Field::Text(text)) if text.is_empty() => BTreeMap::new(),
         Some(Field::Map(map)) if map.len() <= MOST_ENTRIES => map,
-        Some(_) => return Err(wrong(format!("`metadata` is no map of at most {MOST_ENTRIES} texts"))),
+        Some(_) => return Err(wrong(format!("`metadata` is not a map of at most {MOST_ENTRIES} texts"))),
     };
     let allowed_tools = match fields.remove("allowed-tools") {
         None => None,
         Some(Field::Text(text)) => Some(tools(&text)),
         Some(Field::List(list)) => Some(list),
-        Some(_) => return Err(wrong("`allowed-tools` is no list of tools".to_owned())),
+        Some(_) => return Err(wrong("`allowed-tools` is not a list of tools".to_owned())),
     };
     if allowed_tools.as_ref().is_some_and(|tools| tools.len() > MOST_ENTRIES) {
         return Err(wrong(format!("`allowed-tools` has more than {MOST_ENTRIES} entries")));
@@ -91,7 +91,7 @@ fn fields(front: &str) -> Result<BTreeMap<String, Field>, SkillError> {
         match reader.next()? {
             Event::StreamStart | Event::DocumentStart(_) => {}
             Event::MappingStart(..) => break,
-            _ => return Err(wrong("its front matter is no map of fields".to_owned())),
+            _ => return Err(wrong("its front matter is not a map of fields".to_owned())),
         }
     }
     loop {
@@ -110,7 +110,7 @@ fn fields(front: &str) -> Result<BTreeMap<String, Field>, SkillError> {
         match reader.next()? {
             Event::DocumentEnd => {}
             Event::StreamEnd => return Ok(fields),
-            _ => return Err(wrong("its front matter goes on after its fields".to_owned())),
+            _ => return Err(wrong("its front matter continues after its fields".to_owned())),
         }
     }
 }
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
             }
             Some(Ok((event, _))) => Ok(event),
             Some(Err(error)) => Err(wrong(format!(
-                "its front matter is no YAML: line {}: {}; put a text that holds `: ` or `#` in quotes",
+                "its front matter is not YAML: line {}: {}; put a text that holds `: ` or `#` in quotes",
                 error.marker().line() + 1,
                 error.info()
             ))),
@@ -247,7 +247,7 @@ fn text_of(fields: &mut BTreeMap<String, Field>, name: &str) -> Result<Option<St
     match fields.remove(name) {
         None => Ok(None),
         Some(Field::Text(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-        Some(_) => Err(wrong(format!("`{name}` is no text"))),
+        Some(_) => Err(wrong(format!("`{name}` is not a text"))),
     }
 }
 

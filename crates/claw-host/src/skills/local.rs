@@ -54,7 +54,7 @@ impl Origin {
     fn open(&self) -> Result<OwnedFd, SkillError> {
         let failed = |error: rustix::io::Errno| match error {
             rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
-                SkillError::Invalid(format!("`{}` is a symbolic link or no directory", self.name))
+                SkillError::Invalid(format!("`{}` is a symbolic link or not a directory", self.name))
             }
             error => SkillError::Failed(format!("`{}` cannot be opened: {error}", self.path().display())),
         };

@@ -51,7 +51,7 @@ pub(super) fn open_below(base: OwnedFd, path: &Path) -> Result<OwnedFd, SkillErr
         at = rustix::fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(|error| match error {
             Errno::NOENT => SkillError::Missing(format!("there is no directory `{}`", path.display())),
             Errno::LOOP | Errno::NOTDIR => SkillError::Invalid(format!(
-                "`{}` is no directory, or a link is on the way to it",
+                "`{}` is not a directory, or a link is on the way to it",
                 path.display()
             )),
             error => unreadable(&path.display().to_string(), error),
@@ -112,7 +112,7 @@ pub(super) fn from_files(name: &str, mut files: Vec<SkillFile>) -> Result<SkillP
     let main = files.iter().find(|file| file.path == SKILL_FILE);
     let main = main.ok_or_else(|| SkillError::Missing(format!("it has no `{SKILL_FILE}`")))?;
     let text = std::str::from_utf8(&main.bytes)
-        .map_err(|_| SkillError::Invalid(format!("`{SKILL_FILE}` is no UTF-8 text")))?;
+        .map_err(|_| SkillError::Invalid(format!("`{SKILL_FILE}` is not UTF-8 text")))?;
     let (manifest, body) = front_matter::parse(text)?;
     if manifest.name.as_str() != name {
         let why = format!(
@@ -189,7 +189,7 @@ fn walk_below(
             continue;
         }
         let Ok(name) = name.to_str() else {
-            return Err(SkillError::Invalid(format!("a name in `{prefix}` is no UTF-8 text")));
+            return Err(SkillError::Invalid(format!("a name in `{prefix}` is not UTF-8 text")));
         };
         if name.chars().any(|c| c.is_control() || front_matter::is_hidden(c) || c == '\\') {
             let why = format!("the name {name:?} holds characters that are not allowed");
@@ -209,7 +209,7 @@ fn walk_below(
         let stat = stat.map_err(|error| unreadable(&path, error))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             if depth == 0 {
-                return Err(SkillError::Invalid(format!("`{path}` lies deeper than {DEEPEST} directories")));
+                return Err(SkillError::Invalid(format!("`{path}` is deeper than {DEEPEST} directories")));
             }
             let below = rustix::fs::openat(directory, &name, DIRECTORY, Mode::empty());
             let below = below.map_err(|error| unreadable(&path, error))?;
@@ -227,7 +227,7 @@ fn check_file(path: &str, stat: &Stat) -> Result<(), SkillError> {
     let kind = FileType::from_raw_mode(stat.st_mode);
     if kind != FileType::RegularFile {
         let what = if kind == FileType::Symlink { "a symbolic link" } else { "no regular file" };
-        let why = format!("`{path}` is {what}; a skill holds files and directories alone");
+        let why = format!("`{path}` is {what}; a skill can hold only files and directories");
         return Err(SkillError::Invalid(why));
     }
     let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);

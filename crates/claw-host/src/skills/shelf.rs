@@ -369,7 +369,7 @@ impl SkillHost for SkillShelf {
         if let Some(there) = &there
             && (there.owner.is_none() || there.owner != caller.user)
         {
-            let message = format!("there is a skill `{name}` already, and it belongs to somebody else");
+            let message = format!("the skill `{name}` already exists and belongs to somebody else");
             return Err(ToolError::new(ErrorKind::Forbidden, message).try_instead("give yours another name"));
         }
         let by = match &caller.user {
@@ -408,9 +408,9 @@ fn owner(caller: &Caller) -> Owner {
 }
 
 fn unaccepted(name: &SkillName) -> ToolError {
-    let message = format!("skill `{name}` lies in the workspace, and nobody has accepted it as it is now");
+    let message = format!("skill `{name}` is in the workspace, and nobody has accepted it as it is now");
     ToolError::new(ErrorKind::Forbidden, message).try_instead(format!(
-        "go on without it; a person can look at it and run `clawsmith skills accept {name}`"
+        "continue without it; a person can review it and run `clawsmith skills accept {name}`"
     ))
 }
 

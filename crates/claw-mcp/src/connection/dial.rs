@@ -245,8 +245,8 @@ impl Target {
     async fn headers(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.open_values().await? {
-            let header =
-                HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header name"))?;
+            let header = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| format!("`{name}` is not a valid header name"))?;
             let mut value = HeaderValue::from_str(&value)
                 .map_err(|_| format!("the value of header `{name}` cannot be sent"))?;
             value.set_sensitive(true);

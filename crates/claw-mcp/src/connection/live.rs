@@ -122,7 +122,7 @@ impl Live {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(required) => required,
                 _ => {
-                    let why = "it is no result of a tool".to_owned();
+                    let why = "it is not a tool result".to_owned();
                     return Err(McpError::Invalid { server: server.name.to_string(), why }.into());
                 }
             };

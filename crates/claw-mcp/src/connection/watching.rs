@@ -55,7 +55,8 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Val
                 if length > LARGEST_DEFINITION {
                     let name: String = tool.name.chars().take(100).collect();
                     return Err(format!(
-                        "the definition of `{name}` has {length} bytes; {LARGEST_DEFINITION} are taken"
+                        "the definition of `{name}` has {length} bytes; at most {LARGEST_DEFINITION} are \
+                         accepted"
                     ));
                 }
                 bytes += length;

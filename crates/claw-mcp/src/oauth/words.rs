@@ -28,7 +28,9 @@ pub(super) fn words(error: &AuthError) -> String {
         AuthError::NoAuthorizationSupport => "the server names no authorization server".to_owned(),
         AuthError::AuthorizationRequired => "a login is needed".to_owned(),
         AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } => {
-            format!("the answer is from `{received_issuer}`, and the login was begun at `{expected_issuer}`")
+            format!(
+                "the answer is from `{received_issuer}`, but the login was started at `{expected_issuer}`"
+            )
         }
         error => error.to_string(),
     };

@@ -15,7 +15,7 @@ pub(super) fn after(cursor: Option<&str>) -> Result<Option<ToolName>, ErrorData>
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
     let name = bytes.and_then(|bytes| ToolName::new(String::from_utf8(bytes).ok()?).ok());
     name.map(Some).ok_or_else(|| {
-        ErrorData::invalid_params("the cursor is not one of this list; begin without a cursor", None)
+        ErrorData::invalid_params("the cursor does not belong to this list; start without a cursor", None)
     })
 }
 

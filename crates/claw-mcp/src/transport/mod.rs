@@ -48,7 +48,7 @@ impl Remote {
     /// Creates a client for this endpoint alone. A private address is reached only if the endpoint allows it.
     pub(crate) fn new(endpoint: &McpEndpoint, headers: HeaderMap) -> Result<Self, String> {
         let url =
-            Url::parse(&endpoint.url).map_err(|error| format!("`{}` is no URL: {error}", endpoint.url))?;
+            Url::parse(&endpoint.url).map_err(|error| format!("`{}` is not a URL: {error}", endpoint.url))?;
         let origin =
             Origin::of(&url).ok_or_else(|| format!("`{}` is neither http nor https", endpoint.url))?;
         let mut options = Options::default();
@@ -66,7 +66,8 @@ impl Remote {
         let Some(login) = &self.login else {
             let response = self.client.send(request).await?;
             if response.status() == 401 {
-                let hint = "it wants a login (HTTP 401): add the server with `--oauth`, or with a header that has a key";
+                let hint = "it requires a login (HTTP 401): add the server with `--oauth`, or with a header \
+                            that has a key";
                 return Err(SendError::Login(hint.to_owned()));
             }
             return Ok(response);

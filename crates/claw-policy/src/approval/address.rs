@@ -12,7 +12,7 @@ use super::{EffectRule, Judgement};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebApprovals {
-    /// Any address of a new host: `allow`, `ask` or `deny`.
+    /// A request to a new host: `allow`, `ask` or `deny`.
     pub new_host: EffectRule,
     /// An address of a new host whose path and query are long, or contain a word that looks like a secret.
     pub telling_query: EffectRule,

@@ -336,7 +336,7 @@ pub(super) fn judge(
 ) -> Judgement {
     if config.security == Security::Deny {
         return Judgement::deny("`approvals.security` is `deny`, so no command runs".to_owned())
-            .try_instead("use the tools for files instead of commands")
+            .try_instead("use the file tools instead of commands")
             .allowed_by("`approvals.security = \"allowlist\"` asks you before each command");
     }
     if let Err(error) =
@@ -346,10 +346,11 @@ pub(super) fn judge(
     }
     let unenforced = circumstances.unenforced();
     if !unenforced.is_empty() {
-        let reason =
-            format!("the policy takes `{unenforced}` away, which only a sandbox can, and the sandbox is off");
+        let reason = format!(
+            "the policy removes `{unenforced}`, which only a sandbox can enforce, and the sandbox is off"
+        );
         return Judgement::deny(reason)
-            .try_instead("use the tools for files instead of commands")
+            .try_instead("use the file tools instead of commands")
             .allowed_by("`sandbox.mode = \"all\"` turns the sandbox on");
     }
     let AnalysedAsk { verdict, route, covered, .. } = analysed;
@@ -373,7 +374,7 @@ pub(super) fn judge(
         _ if *covered => Judgement::Allow,
         Decision::Ask | Decision::Deny => Judgement::Ask { reason: named(verdict.finding()) },
         Decision::Allow if script.network && !circumstances.analysis.network && !login => {
-            Judgement::Ask { reason: "the command wants the network (`network: true`)".to_owned() }
+            Judgement::Ask { reason: "the command requests network access (`network: true`)".to_owned() }
         }
         Decision::Allow
             if circumstances.is_loose() && circumstances.analysis.access() != WorkspaceAccess::ReadOnly =>

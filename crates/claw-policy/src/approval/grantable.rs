@@ -20,10 +20,10 @@ impl Grantable {
         }
         let whole = ["/dev", "/etc", "/run", "/sys"];
         if whole.iter().any(|whole| directory == Path::new(whole)) || directory.starts_with("/proc") {
-            return Some("it holds what a sandbox keeps out".to_owned());
+            return Some("it contains files that the sandbox must hide".to_owned());
         }
         let own = self.own.iter().find(|own| directory.starts_with(own) || own.starts_with(directory))?;
-        Some(format!("it holds `{}`, or is in it, which no agent may reach", own.display()))
+        Some(format!("it contains `{}` or is inside it, and no agent may reach that", own.display()))
     }
 }
 

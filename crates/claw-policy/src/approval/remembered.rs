@@ -56,7 +56,11 @@ impl std::fmt::Display for RuleContent {
             Self::Directory { path, access } => {
                 let what = if *access == Access::Write { "reading and writing" } else { "reading" };
                 let path = path.display();
-                write!(f, "{what} `{path}` and all below it, but for files that hold secrets by their names")
+                write!(
+                    f,
+                    "{what} `{path}` and everything below it, except files whose names say that they hold \
+                     secrets"
+                )
             }
             Self::Host { host } => write!(f, "fetching any address of `{host}`"),
         }
@@ -322,19 +326,17 @@ fn suggested(judged: &Judged<'_>, width: RuleWidth) -> Result<Remembered, &'stat
         return Err("a rule denies it");
     }
     if verdict.findings.iter().any(|finding| !is_waivable(&finding.rule)) {
-        return Err("what it does depends on what is known only when it runs");
+        return Err("what it does is known only at run time");
     }
     let waives: Vec<SmolStr> = verdict.findings.iter().map(|finding| finding.rule.clone()).collect();
     let whole = !is_apart(script, verdict);
     let in_workspace = Effects::of(&[Effect::Read, Effect::Write]);
     let mut commands = Vec::new();
     for simple in verdict.commands.iter().filter(|simple| !judged.is_free(simple)) {
-        let words = words(simple).ok_or("some of its arguments are known only when it runs")?;
+        let words = words(simple).ok_or("some of its arguments are known only at run time")?;
         let (program, arguments) = words.split_first().ok_or("it redirects without a command")?;
         if arguments.is_empty() && is_runner(program) {
-            return Err(
-                "it starts an interpreter or a wrapper with nothing to run, which could run anything",
-            );
+            return Err("it starts an interpreter or a wrapper without naming what to run");
         }
         if is_writable(program, sights) {
             return Err("the agent can change the program that it runs");
@@ -356,7 +358,7 @@ fn suggested(judged: &Judged<'_>, width: RuleWidth) -> Result<Remembered, &'stat
         }
     }
     if commands.is_empty() {
-        return Err("there is nothing in it that would be asked again");
+        return Err("nothing in it would need approval again");
     }
     let (script, directory) = (whole.then(|| Whole::of(script)), script.directory.clone());
     Ok(Remembered { commands, script, directory, waives, network: judged.script.network })

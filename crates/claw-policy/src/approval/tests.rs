@@ -60,7 +60,7 @@ fn writes_outside_the_scope_are_denied_even_if_people_could_be_asked() {
     );
 }
 
-const PATH: &str = "rule `environment.path`: changes where programs are looked for, in `PATH=/x ls`";
+const PATH: &str = "rule `environment.path`: changes `PATH`, where programs are searched, in `PATH=/x ls`";
 
 #[test]
 fn commands_are_judged_by_what_the_analysis_says() {
@@ -72,8 +72,8 @@ fn commands_are_judged_by_what_the_analysis_says() {
         &running("PATH=/x ls"),
         &format!("deny: {PATH}, and `approvals.ask` is `off`"),
     );
-    let denied =
-        "deny: rule `destructive.rm-recursive`: deletes whole directories without asking back, in `rm -rf x`";
+    let denied = "deny: rule `destructive.rm-recursive`: deletes whole directories without confirmation, in \
+                  `rm -rf x`";
     check(&open, &running("ls; rm -rf x"), denied);
     check(&config(AskMode::Always, &[]), &running("rm -rf x"), denied);
     check(&config(AskMode::Always, &[]), &script(), "ask: `approvals.ask` is `always`");
@@ -91,7 +91,7 @@ fn security_decides_about_what_no_rule_is_against() {
 fn wishing_for_the_network_is_asked_unless_it_is_on() {
     let script = Script { text: "ls".into(), directory: "/w".into(), network: true, ..Script::default() };
     let plan = Plan::script(script);
-    check(&ApprovalConfig::default(), &plan, "ask: the command wants the network (`network: true`)");
+    check(&ApprovalConfig::default(), &plan, "ask: the command requests network access (`network: true`)");
     let scope = Scope::workspace("/w");
     let on = Analysis { network: true, ..analysis(&plan) };
     assert_eq!(judge(&ApprovalConfig::default(), &circumstances(&scope, &on)), Judgement::Allow);

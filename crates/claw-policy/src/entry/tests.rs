@@ -17,9 +17,9 @@ fn refuses_entries_that_say_nothing_or_something_else() {
         "effect:foo",
         "`effect:foo` is not an effect; use read, write, execute, network, spend, message, spawn or admin",
     );
-    check_error("efect:read", "`efect:read` is no kind of entry; did you mean `effect:read`?");
-    check_error("mcp:github", "`mcp:github` is no kind of entry; did you mean `group:mcp:github`?");
-    check_error("x:y", "`x:y` is no kind of entry; write a tool's name, `group:NAME` or `effect:NAME`");
+    check_error("efect:read", "`efect:read` is not a kind of entry; did you mean `effect:read`?");
+    check_error("mcp:github", "`mcp:github` is not a kind of entry; did you mean `group:mcp:github`?");
+    check_error("x:y", "`x:y` is not a kind of entry; write a tool's name, `group:NAME` or `effect:NAME`");
     for misfit in
         ["read_[a-z]", "read_?", " exec", "exec ", "!exec", "a,b", "{a}", "é", "group:f s", "group:{fs}"]
     {

@@ -75,7 +75,7 @@ fn a_narrowed_tool() {
     to take it away:
       add `exec` to `tools.deny`
 
-    to give back what is taken from it:
+    to give back the removed effects:
       remove `effect:network` from `tools.deny`
       remove `effect:write` from `agents.coder.deny`
     ");
@@ -145,8 +145,8 @@ fn a_standing_tool() {
     insta::assert_snapshot!(explained(config, &CODER, "read_artifact"), @r"
     agent `coder` has `read_artifact`: no step removes it
 
-      +  1 profile: `tools.profile` (`minimal`) does not concern a standing tool
-      +  3 global allow: `tools.allow` does not concern a standing tool
+      +  1 profile: `tools.profile` (`minimal`) does not apply to a standing tool
+      +  3 global allow: `tools.allow` does not apply to a standing tool
 
     its calls may have these effects: read
 

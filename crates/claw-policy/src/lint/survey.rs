@@ -141,12 +141,12 @@ impl Moment<'_> {
     fn why_idle(&self) -> String {
         match (self.mark, self.removed_by, self.denied_by()) {
             (Mark::Exempt, ..) => "a standing tool needs no list to allow it".to_owned(),
-            (Mark::Adds(_), ..) => "it is there without being added".to_owned(),
+            (Mark::Adds(_), ..) => "the tool is available without it".to_owned(),
             (Mark::Barred(_), _, Some(step)) => {
                 format!("{}, and `tools.deny_wins` is set", self.trace.words(step))
             }
             (_, Some(step), _) => self.trace.words(step).to_string(),
-            (_, None, _) => "no decision needs it".to_owned(),
+            (_, None, _) => "no decision depends on it".to_owned(),
         }
     }
 }

@@ -107,11 +107,11 @@ fn entries_that_bring_back_what_is_denied() {
     };
     insta::assert_snapshot!(linted(config(false)), @r"
     warning: `agents.coder.also_allow` entry `group:runtime` brings back `credentialed_exec`, though `tools.deny` entry `group:runtime` denies it; set `tools.deny_wins` to forbid this
-    note: `agents.coder.also_allow` entry `glob` changes nothing; it is there without being added
+    note: `agents.coder.also_allow` entry `glob` changes nothing; the tool is available without it
     ");
     insta::assert_snapshot!(linted(config(true)), @r"
     note: `agents.coder.also_allow` entry `group:runtime` changes nothing; of `credentialed_exec`, for one, `tools.deny` entry `group:runtime` denies it, and `tools.deny_wins` is set
-    note: `agents.coder.also_allow` entry `glob` changes nothing; it is there without being added
+    note: `agents.coder.also_allow` entry `glob` changes nothing; the tool is available without it
     ");
 }
 

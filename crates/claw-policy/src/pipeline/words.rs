@@ -43,7 +43,7 @@ impl fmt::Display for Words<'_> {
         f.write_str(match mark {
             Mark::Unset => " says nothing",
             Mark::Replaced => " is replaced by the provider's profile",
-            Mark::Exempt => " does not concern a standing tool",
+            Mark::Exempt => " does not apply to a standing tool",
             Mark::Includes => " includes it",
             Mark::Keeps(_) => " keeps it",
             Mark::Drops if self.step.kind() == Kind::Profile => " does not include it",

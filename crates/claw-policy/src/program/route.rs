@@ -57,27 +57,29 @@ impl Route {
             script;
         let beside = match verdict.commands.as_slice() {
             [_] if !is_single(text) => Some("more than one plain command"),
-            [_] if !env.is_empty() => Some("variables of its own"),
+            [_] if !env.is_empty() => Some("its own environment variables"),
             [_] if input.is_some() => Some("something to read"),
             [_] if *terminal => Some("a terminal"),
-            [_] if *dry_run => Some("a wish for a dry run, which it does not know"),
+            [_] if *dry_run => Some("`dry_run`, which it does not support"),
             [_] => None,
             _ => Some("other commands"),
         };
         if let Some(beside) = beside {
             let reason = format!(
-                "`{name}` runs with credentials, alone and without a shell; here it comes with {beside}"
+                "`{name}` runs with credentials, alone and without a shell; this call also has {beside}"
             );
             return Self::refused(reason, alone);
         }
         let words = verdict.commands.iter().flat_map(|simple| &simple.argv);
         let Some(words) = words.map(|word| word.known().map(ToOwned::to_owned)).collect::<Option<Vec<_>>>()
         else {
-            let reason =
-                format!("`{name}` runs with credentials, and some of its arguments only a shell would know");
+            let reason = format!(
+                "`{name}` runs with credentials and without a shell, but only a shell could compute some of \
+                 its arguments"
+            );
             return Self::refused(
                 reason,
-                format!("write them out and quote what is meant as it stands; or {alone}"),
+                format!("write the arguments out, and quote literal text; or {alone}"),
             );
         };
         let argv = Argv { argv: words, directory: directory.clone(), env: Vec::new(), credentials: true };
@@ -109,18 +111,21 @@ impl Route {
             );
         }
         if !env.is_empty() {
-            let reason = format!("`{name}` gets the variables that it is registered with, and no others");
+            let reason = format!("`{name}` gets only the environment variables that it was registered with");
             return Self::refused(reason, "leave them out");
         }
         if arguments.iter().any(|argument| argument.contains('\0')) {
-            return Self::refused("an argument holds a NUL, which none can", "take it out");
+            return Self::refused(
+                "an argument contains a NUL character, which is not possible",
+                "take it out",
+            );
         }
         let rules = match ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose) {
             Ok(rules) => rules,
             Err(bad) => {
                 return Self::refused(
                     format!("`{name}` cannot be used: {bad}"),
-                    "a person has to add it anew",
+                    "a person has to add it again",
                 );
             }
         };
@@ -156,8 +161,11 @@ fn known(programs: &[Arc<ProgramCard>]) -> String {
         .map(|program| format!("`{}`", program.place.name))
         .collect();
     match names.is_empty() {
-        true => "none is registered; use `exec`, which gives no credentials".to_owned(),
-        false => format!("registered are {}; `exec` runs others, without credentials", names.join(", ")),
+        true => "no program is registered; use `exec`, which runs programs without credentials".to_owned(),
+        false => format!(
+            "the registered programs are {}; `exec` runs others, without credentials",
+            names.join(", ")
+        ),
     }
 }
 

@@ -56,8 +56,8 @@ impl fmt::Display for Weakness {
             Self::NotRecognised => {
                 return write!(
                     f,
-                    "is too short to be recognised, so it is not taken out of what tools print; use one of at least \
-                     {SHORTEST} bytes"
+                    "is too short to be recognised, so it is not redacted in the output of tools; use a \
+                     value of at least {SHORTEST} bytes"
                 );
             }
             Self::Short => write!(f, "is short")?,
@@ -67,8 +67,8 @@ impl fmt::Display for Weakness {
         }
         write!(
             f,
-            " and can be guessed: a command that prints guesses shows by `[REDACTED]` which one is right; use a random \
-             value of at least 16 characters"
+            " and can be guessed: if a command prints guesses, `[REDACTED]` shows which guess is right; use \
+             a random value of at least 16 characters"
         )
     }
 }

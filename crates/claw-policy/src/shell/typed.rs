@@ -55,7 +55,7 @@ impl Typing<'_> {
             && let Some(name) = verdict.commands.iter().find_map(setter)
         {
             ask(format!(
-                "`{name}` changes what the keys of the terminal do, and so what is typed from then on"
+                "`{name}` changes the meaning of the terminal's keys, and so of everything typed later"
             ));
         }
         if self.reads_script(rules)
@@ -94,7 +94,7 @@ impl Typing<'_> {
             c => !c.is_control(),
         };
         if !text.chars().all(plain) {
-            return Some("keys among the text make another command of it; send the lines without them");
+            return Some("keys within the text change the command; send the lines without keys");
         }
         // It may be on: a shell without a terminal has to be told to be interactive.
         let interactive = self.terminal || {
@@ -105,7 +105,7 @@ impl Typing<'_> {
         // A line may come in pieces: the part typed before counts.
         let line = self.before.rsplit(['\n', '\r']).next().unwrap_or_default();
         (interactive && recalls(&format!("{line}{text}")))
-            .then_some("`!` and `^` bring earlier commands back in another form")
+            .then_some("`!` and `^` repeat earlier commands in changed form")
     }
 }
 

@@ -57,9 +57,8 @@ impl Skills for OwnSkills {
         let seen = self.grant.sights.iter().find(of_path).and_then(|sight| sight.identity.clone());
         if seen != Some(package.digest().to_string()) {
             let message = format!("`{path}` changed since the call was judged");
-            return Err(
-                ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
-            );
+            return Err(ToolError::new(ErrorKind::Conflict, message)
+                .try_instead("call again, so that it is judged again"));
         }
         let scrubber = self.executor.scrubbers().for_tenant(&self.caller.tenant);
         let findings = skills::inspect(&package, &scrubber)?;

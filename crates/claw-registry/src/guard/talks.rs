@@ -47,7 +47,7 @@ impl OwnTalks {
                 ErrorKind::Conflict,
                 format!("session `{session}` works elsewhere since the call was judged"),
             )
-            .try_instead("call again to have it judged anew")),
+            .try_instead("call again, so that it is judged again")),
         }
     }
 }

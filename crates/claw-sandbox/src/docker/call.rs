@@ -108,7 +108,7 @@ pub(super) async fn order(
     };
     let frame = frame_bytes(order);
     let frame = frame
-        .map_err(|error| DockerError::Start { step: "describe it".into(), reason: error.to_string() })?;
+        .map_err(|error| DockerError::Start { step: "encode the order".into(), reason: error.to_string() })?;
     // Where nobody reads it, the other side says why or says nothing.
     let _ = async {
         input.write_all(&frame).await?;
@@ -118,7 +118,7 @@ pub(super) async fn order(
     let mut mouth = Mouth { said: output, pieces: Pieces::default(), beside: String::new() };
     match answer(engine, container, mouth.hear()).await? {
         Ok(Some(Heard::Told(Told::Taken))) => Ok(Some((input, mouth))),
-        Ok(Some(other)) => Err(DockerError::Lost(format!("it began with {other:?}"))),
+        Ok(Some(other)) => Err(DockerError::Lost(format!("its first answer was {other:?}"))),
         Ok(None) if mouth.beside.is_empty() => Ok(None),
         Ok(None) if mouth.beside.contains("not running") => Ok(None),
         Ok(None) => Err(DockerError::Start {
@@ -157,7 +157,7 @@ impl Mouth {
                     let told = serde_json::from_slice(&bytes).map_err(|error| lost(&error.to_string()))?;
                     return Ok(Some(Heard::Told(told)));
                 }
-                Some(_) => return Err(lost("it said what nobody understands")),
+                Some(_) => return Err(lost("its answer cannot be understood")),
                 None => {}
             }
             match self.said.next().await {

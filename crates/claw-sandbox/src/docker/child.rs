@@ -51,8 +51,10 @@ impl Starting {
         let mut listening = AbortOnDropHandle::new(tokio::spawn(listener.listen()));
         let Ok(pid) = starts.await else {
             let why = (&mut listening).await.map_err(lost)?;
-            return Err(why
-                .map_or_else(|error| error, |ending| lost(format!("it ended before it began: {ending:?}"))));
+            return Err(why.map_or_else(
+                |error| error,
+                |ending| lost(format!("it ended before the command started: {ending:?}")),
+            ));
         };
         Ok(Child {
             pid,
@@ -88,7 +90,7 @@ impl Control for Held {
             let ended = (&mut self.listening).await.unwrap_or_else(|error| Err(lost(error)));
             self.ended = Some(ended.map(super::shell::ended).map_err(refused));
         }
-        self.ended.clone().unwrap_or_else(|| Err(refused(lost("nobody knows how it ended"))))
+        self.ended.clone().unwrap_or_else(|| Err(refused(lost("its exit status is unknown"))))
     }
 
     async fn terminate(&mut self) {

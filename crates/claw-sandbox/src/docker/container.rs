@@ -65,7 +65,7 @@ impl Container {
         let mut mounts = Mounts::of(&reach, options.workspace, &temporary)?;
         let named = own.files.iter().map(|(path, at)| (path.to_str(), at.as_str()));
         for (path, at) in named {
-            let path = path.ok_or_else(|| DockerError::Own("its path is not text".to_owned()))?;
+            let path = path.ok_or_else(|| DockerError::Own("its path is not valid UTF-8".to_owned()))?;
             mounts.binds.push(mounts::bind(path, at, true));
         }
         mounts.tmpfs.insert("/tmp".to_owned(), temporary.clone());

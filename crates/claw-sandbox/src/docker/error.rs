@@ -17,13 +17,13 @@ pub enum DockerError {
         source: bollard::errors::Error,
     },
     /// The engine accepts the connection but does not answer.
-    #[error("the Docker engine at `{}` does not answer in time; see whether it hangs, and start it again", socket.display())]
+    #[error("the Docker engine at `{}` did not answer in time; check whether it hangs, and restart it", socket.display())]
     Hung {
         /// The engine's socket.
         socket: PathBuf,
     },
     /// The kernel does not let this user connect.
-    #[error("this user may not connect to `{}`; give it the right to, or set `sandbox.docker.socket`", socket.display())]
+    #[error("this user may not connect to `{}`; give the user access to the socket, or set `sandbox.docker.socket`", socket.display())]
     Forbidden {
         /// The engine's socket.
         socket: PathBuf,
@@ -33,7 +33,7 @@ pub enum DockerError {
     },
     /// Somebody paused the container.
     #[error(
-        "the container `{0}` is paused; `docker unpause {0}` lets it go on, `docker rm -f {0}` has another made"
+        "the container `{0}` is paused; resume it with `docker unpause {0}`, or remove it with `docker rm -f {0}` and a new one is created"
     )]
     Paused(String),
     /// The engine does not have the image.
@@ -69,10 +69,12 @@ pub enum DockerError {
     Changed(usize),
     /// Nothing in the container takes orders.
     #[error(
-        "the container did not take the command within {0} s and was removed; call again, which makes another"
+        "the container did not accept the command within {0} s and was removed; call again, and a new container is created"
     )]
     Silent(u64),
     /// The engine went away while a command ran.
-    #[error("the container was lost while the command ran, and what it did is not known: {0}")]
+    #[error(
+        "the container was lost while the command ran: {0}; it is unknown what the command did, so check before you run it again"
+    )]
     Lost(String),
 }

@@ -118,7 +118,7 @@ impl DockerFiles {
                 }
                 Some(Heard::Told(Told::Filed(filed))) => return Ok(Done { filed, ..done }),
                 Some(other) => return Err(lost(&format!("it said {other:?}"))),
-                None => return Err(lost("it ended without a word")),
+                None => return Err(lost("it ended without an answer")),
             }
         }
     }

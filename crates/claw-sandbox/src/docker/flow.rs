@@ -68,7 +68,7 @@ impl Pouring {
         }
         let unread = flow.bytes.len().saturating_add(bytes.len());
         if unread > WINDOW + LAST {
-            return Err(DockerError::Lost(format!("{unread} bytes were sent that nobody asked for")));
+            return Err(DockerError::Lost(format!("{unread} bytes were sent without being requested")));
         }
         flow.bytes.extend(bytes);
         let waiting = flow.waiting.take();

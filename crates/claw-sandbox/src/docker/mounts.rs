@@ -61,7 +61,7 @@ impl Mounts {
             }
             for (outside, inside, rest, read_only) in places {
                 if rest.as_os_str().is_empty() {
-                    return Err(refused(path, "it is granted and is to be hidden"));
+                    return Err(refused(path, "it is granted, but must also be hidden"));
                 }
                 for above in rest.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
                     mounts.show(&outside.join(above), text(&inside.join(above))?, read_only)?;
@@ -115,7 +115,7 @@ pub(super) fn bind(path: &str, inside: &str, read_only: bool) -> Mount {
 }
 
 fn text(path: &Path) -> Result<&str, SandboxError> {
-    path.to_str().ok_or_else(|| refused(path, "its name is not text, and the engine takes nothing else"))
+    path.to_str().ok_or_else(|| refused(path, "its name is not valid UTF-8, which the engine requires"))
 }
 
 fn refused(path: &Path, reason: &str) -> SandboxError {

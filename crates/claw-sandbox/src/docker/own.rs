@@ -44,7 +44,7 @@ impl Own {
     fn of(program: &Path, maps: &str) -> Result<Self, DockerError> {
         let replaced = || {
             let program = program.display();
-            DockerError::Own(format!("`{program}` was replaced since it was started; start it again"))
+            DockerError::Own(format!("`{program}` was replaced after it was started; restart it"))
         };
         if !program.is_file() {
             return Err(replaced());

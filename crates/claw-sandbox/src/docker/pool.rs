@@ -42,7 +42,7 @@ impl Pool {
             }
             self.have(container).await?;
         }
-        Err(given_up("it ends as soon as it is made"))
+        Err(given_up("the container exits as soon as it is created"))
     }
 
     /// Creates and starts a container, unless it exists.
@@ -65,7 +65,7 @@ impl Pool {
                 }
             }
         }
-        Err(given_up("it is removed as soon as it is made"))
+        Err(given_up("the container is removed as soon as it is created"))
     }
 
     /// Retires the containers that this one replaces, and removes abandoned ones.

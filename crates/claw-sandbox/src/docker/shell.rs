@@ -356,7 +356,7 @@ impl DockerShell {
             let (_ear, mut mouth) = self.pool.order(&own, &container, &Order::Look(inside)).await?;
             match call::answer(&self.engine, &container.name, mouth.hear()).await?? {
                 Some(Heard::Told(Told::Looked(looked))) => seen = looked,
-                other => return Err(DockerError::Lost(format!("it did not look: {other:?}"))),
+                other => return Err(DockerError::Lost(format!("it did not inspect the targets: {other:?}"))),
             }
         }
         let mut seen = seen.into_iter();
@@ -447,7 +447,7 @@ fn never_begun() -> Finished {
 
 fn changed(target: &Target) -> ToolError {
     let message = format!("{} changed since the call was judged", named(target));
-    ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
+    ToolError::new(ErrorKind::Conflict, message).try_instead("call again, so that it is judged again")
 }
 
 /// Converts a container error into a tool error.
@@ -461,7 +461,7 @@ pub(super) fn refused(error: DockerError) -> ToolError {
     let told = ToolError::new(kind, error.to_string());
     let told = match kind {
         ErrorKind::Unavailable => {
-            told.try_instead("use another tool; `clawsmith sandbox status` tells people more")
+            told.try_instead("use another tool; a person can run `clawsmith sandbox status` for details")
         }
         _ => told,
     };

@@ -21,7 +21,7 @@ pub(super) struct Init<'a> {
 }
 
 /// Step that keeps a command with the machine's network from this program's own address.
-const CLOSE_PORTS: &str = "close the port on which this program listens (Linux 6.7 or newer does that)";
+const CLOSE_PORTS: &str = "block the port on which this program listens (needs Linux 6.7 or newer)";
 
 /// The restrictions applied last, by the process that becomes the command.
 pub(super) struct Rules {
@@ -89,7 +89,7 @@ impl<'a> Init<'a> {
         };
         let landlock =
             held.landlock.map(|version| landlock::rules(version, &held.reach, &self.temporary, self.home()));
-        let landlock = landlock.transpose().during("make the rules about files")?;
+        let landlock = landlock.transpose().during("create the Landlock rules")?;
         let closed = &held.reach.closed_ports;
         let ports = landlock::closing(closed).during(CLOSE_PORTS)?;
         if ports.is_some() && !held.seccomp {
@@ -108,7 +108,7 @@ impl<'a> Init<'a> {
         };
         let seccomp = held.seccomp.then(|| seccomp::program(&filter));
         let seccomp = match seccomp {
-            Some(None) => return Err(("make the filter of calls".into(), io::ErrorKind::Unsupported.into())),
+            Some(None) => return Err(("build the seccomp filter".into(), io::ErrorKind::Unsupported.into())),
             Some(program) => program,
             None => None,
         };
@@ -120,16 +120,16 @@ impl Rules {
     /// Puts the rules on this process, for good. Returns the descriptor on which renames are handed over, if they are.
     pub(super) fn put_on(&self) -> Step<Option<OwnedFd>> {
         if let Some(rules) = &self.landlock {
-            sys::landlock_restrict(rules).during("put the rules about files on")?;
+            sys::landlock_restrict(rules).during("apply the Landlock rules")?;
         }
         if let Some(ports) = &self.ports {
             sys::landlock_restrict(ports).during(CLOSE_PORTS)?;
         }
         match &self.seccomp {
             Some(program) if self.hands_over => {
-                sys::seccomp_filter_listening(program).during("put the filter of calls on").map(Some)
+                sys::seccomp_filter_listening(program).during("install the seccomp filter").map(Some)
             }
-            Some(program) => sys::seccomp_filter(program).during("put the filter of calls on").map(|()| None),
+            Some(program) => sys::seccomp_filter(program).during("install the seccomp filter").map(|()| None),
             None => Ok(None),
         }
     }

@@ -126,7 +126,7 @@ impl Nurse<'_> {
         }
         match wire::receive_frame(said.as_slice()) {
             Ok(Told::Failed { step, reason }) => Err((step, io::Error::other(reason))),
-            _ => Err(("start".into(), io::Error::other("the process ended without a word"))),
+            _ => Err(("start".into(), io::Error::other("the process ended without an answer"))),
         }
     }
 

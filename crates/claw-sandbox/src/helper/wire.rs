@@ -92,7 +92,7 @@ pub(crate) fn send_frame(mut socket: impl Write, frame: &impl Serialize) -> io::
 pub(crate) fn frame_bytes(frame: &impl Serialize) -> io::Result<Vec<u8>> {
     let body = serde_json::to_vec(frame).map_err(io::Error::other)?;
     let length = u32::try_from(body.len()).ok().filter(|length| *length as usize <= MOST);
-    let length = length.ok_or_else(|| io::Error::other("the command is longer than the kernel takes"))?;
+    let length = length.ok_or_else(|| io::Error::other("the command is longer than the kernel accepts"))?;
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend(body);
     Ok(bytes)

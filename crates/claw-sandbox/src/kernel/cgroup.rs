@@ -39,7 +39,7 @@ impl Places {
             };
         }
         match places.memory.is_none() && places.processes.is_none() && places.cpu.is_none() {
-            true => Err("no control group can be made here".to_owned()),
+            true => Err("no control group can be created here".to_owned()),
             false => Ok(places),
         }
     }

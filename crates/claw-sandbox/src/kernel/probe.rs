@@ -50,7 +50,7 @@ impl Found {
             landlock: sys::landlock_version().map_err(|error| error.to_string()),
             seccomp: match seccomp::MACHINE {
                 Some(_) => sys::seccomp_can_refuse().map_err(|error| error.to_string()),
-                None => Err(format!("the list of calls is not written for {}", std::env::consts::ARCH)),
+                None => Err(format!("there is no list of system calls for {}", std::env::consts::ARCH)),
             },
             no_new_privileges: try_in(0, || Ok(rustix::thread::set_no_new_privs(true)?)),
             mounts,
@@ -103,9 +103,9 @@ impl Found {
                 Ok(version) => works(&format!("version {version}{}", lacks(*version))),
                 Err(reason) => missing(reason),
             },
-            LayerName::Seccomp => by(&self.seccomp, "a filter of system calls"),
+            LayerName::Seccomp => by(&self.seccomp, "a seccomp filter"),
             LayerName::Users => by(&self.users, "namespace"),
-            LayerName::Mounts => by(&self.mounts, "namespace, a root of its own, private /tmp"),
+            LayerName::Mounts => by(&self.mounts, "namespace, private root, private /tmp"),
             LayerName::Processes => by(&self.processes, "namespace"),
             LayerName::Network => by(&self.network, "namespace"),
             LayerName::Ipc => by(&self.ipc, "namespace"),
@@ -113,16 +113,18 @@ impl Found {
             LayerName::Proc => by(&self.own_proc, "mounted anew, read-only"),
             LayerName::Memory => match counted(|places| &places.memory) {
                 Some(by) => works(by),
-                None => works("address space of each process (no control group can be made)"),
+                None => works("address space of each process (no control group can be created)"),
             },
             LayerName::ProcessCount => match (counted(|places| &places.processes), self.root) {
                 (Some(by), _) => works(by),
-                (None, true) => missing("no control group can be made, and root has no limit of its own"),
-                (None, false) => works("processes of the user (no control group can be made)"),
+                (None, true) => {
+                    missing("no control group can be created, and the kernel sets no such limit for root")
+                }
+                (None, false) => works("processes of the user (no control group can be created)"),
             },
             LayerName::Cpu => match counted(|places| &places.cpu) {
                 Some(by) => works(by),
-                None => missing("no control group can be made; seconds are limited for each process"),
+                None => missing("no control group can be created; seconds are limited for each process"),
             },
             LayerName::ResourceLimits => works("setrlimit"),
         }

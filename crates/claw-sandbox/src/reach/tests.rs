@@ -33,7 +33,7 @@ fn only_what_would_show_is_hidden() {
     let reach = Reach { hidden, ..Reach::workspace(real.join("work")) };
     assert_eq!(reach.resolved().unwrap().hidden, [real.join("work/data")]);
     let reach = Reach { hidden: vec![real], ..reach };
-    assert!(reach.resolved().unwrap_err().to_string().contains("to be hidden"));
+    assert!(reach.resolved().unwrap_err().to_string().contains("must be hidden"));
 }
 
 #[test]

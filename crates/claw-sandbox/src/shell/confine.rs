@@ -100,7 +100,7 @@ impl LocalShell {
         match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
             Ok(directory) => Some(directory),
             Err(error) => {
-                tracing::warn!(%error, "the `/tmp` of a session cannot be made");
+                tracing::warn!(%error, "the `/tmp` of a session cannot be created");
                 None
             }
         }
@@ -114,7 +114,7 @@ impl LocalShell {
         match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
             Ok(path) => Some(Grant { path, write: write && writes(context) }),
             Err(error) => {
-                tracing::warn!(%error, "the home of commands cannot be made");
+                tracing::warn!(%error, "the home of commands cannot be created");
                 None
             }
         }

@@ -296,7 +296,7 @@ impl LocalShell {
             Some((sight, _)) => {
                 let message = format!("{} changed since the call was judged", sight::named(&sight.target));
                 Err(ToolError::new(ErrorKind::Conflict, message)
-                    .try_instead("call again to have it judged anew"))
+                    .try_instead("call again, so that it is judged again"))
             }
         }
     }
@@ -304,13 +304,16 @@ impl LocalShell {
     /// Why no mounts hold commands here; `None` if they do.
     async fn no_mounts(&self) -> Option<String> {
         let layers = self.launcher.layers().await;
-        layers.missing(LayerName::Mounts).map(|reason| format!("this machine gives no mounts ({reason})"))
+        layers
+            .missing(LayerName::Mounts)
+            .map(|reason| format!("this machine does not allow mounts ({reason})"))
     }
 
     /// Describes where a command of this context would run, to the person who is asked for approval.
     pub(super) async fn described(&self, context: &RunContext) -> String {
         if !context.sandboxed {
-            return "no sandbox: it reaches what this program reaches, and could answer this question itself"
+            return "no sandbox: the command can reach everything that this program can reach, and could \
+                    answer this approval itself"
                 .to_owned();
         }
         let on_layer = matches!(context.access, WorkspaceAccess::Layer | WorkspaceAccess::OnlyLayer);
@@ -318,16 +321,16 @@ impl LocalShell {
         let layered = on_layer && self.options.transactions.is_some() && !loose;
         let workspace = match (writes(context), layered) {
             (true, _) if loose => {
-                "no mounts hold it: workspace read and write, changes cannot be undone, and it can change modes and times \
-                 of files outside"
+                "no mounts: workspace read and write, changes cannot be undone, and the command can change \
+                 modes and times of files outside"
             }
             (false, _) => "workspace read only",
             (true, false) => "workspace read and write",
-            (true, true) => "workspace read and write, changes applied when it has ended",
+            (true, true) => "workspace read and write, changes applied when the command has ended",
         };
         let network = match self.network(context) {
             Network::None => "no network",
-            Network::Loopback => "a network of its own",
+            Network::Loopback => "a private network",
             Network::Host => "the network of this machine",
         };
         format!("the kernel sandbox: {workspace}, {network}")
@@ -347,7 +350,8 @@ impl LocalShell {
             let refused = refused(missing);
             return Err(match refused.advice {
                 Some(_) => refused,
-                None => refused.try_instead("use another tool; `clawsmith sandbox status` tells people more"),
+                None => refused
+                    .try_instead("use another tool; a person can run `clawsmith sandbox status` for details"),
             });
         }
         let works: Vec<_> = LayerName::ALL.into_iter().filter(|name| layers.works(*name)).collect();
@@ -445,7 +449,8 @@ pub(crate) fn no_dry_run(reason: &str) -> ToolError {
 
 /// Returns the error for changes that need review but cannot be held back without a layer.
 fn no_layer(reason: &str) -> ToolError {
-    let message = format!("changes of commands are to be held back here, and no layer can be made: {reason}");
+    let message =
+        format!("changes of commands must be held back here, but no layer can be created: {reason}");
     ToolError::new(ErrorKind::Unavailable, message)
         .try_instead("use the file tools; a person can set `shell.apply`")
 }
@@ -468,7 +473,7 @@ async fn interpreter() -> &'static str {
 /// Advice if the kernel refuses namespaces to this user.
 const NO_NAMESPACES: &str = "use another tool; a person can allow user namespaces on this machine (sysctl \
      `user.max_user_namespaces`, `kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`), use \
-     containers (`sandbox.backend = \"docker\"`), or give the layer up (`sandbox.allow_missing`)";
+     containers (`sandbox.backend = \"docker\"`), or do without the layer (`sandbox.allow_missing`)";
 
 /// Converts a failure to start a command into a tool error.
 pub(super) fn refused(error: SandboxError) -> ToolError {

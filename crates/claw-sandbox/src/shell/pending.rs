@@ -97,7 +97,7 @@ impl Pending {
                 ErrorKind::Conflict,
                 "a program of the workspace changed since the call was judged",
             )
-            .try_instead("call again to have it judged anew")
+            .try_instead("call again, so that it is judged again")
             .because(error)
         })
     }

@@ -283,7 +283,7 @@ async fn settle(mut taking: Taking, deadline: Instant) -> (String, u64) {
         Ok(taken) => taken.unwrap_or_default(),
         Err(_) => {
             taking.abort();
-            ("[what it printed could not be read to its end: another process holds the pipe]".to_owned(), 0)
+            ("[the output is incomplete: another process still holds the pipe]".to_owned(), 0)
         }
     }
 }

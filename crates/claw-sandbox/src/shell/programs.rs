@@ -133,9 +133,10 @@ impl CredentialedPrograms {
         let (path, identity) = on_thread(move || registered(&workspace, &meant, &writable)).await??;
         let digest = self.digest(&path, &identity).await?;
         if settings.digest != Some(digest) {
-            let message = format!("`{binary}` is not what it was when `{name}` was registered");
-            let advice =
-                format!("if it was updated, a person accepts it with `clawsmith credentials accept {name}`");
+            let message = format!("`{binary}` has changed since `{name}` was registered");
+            let advice = format!(
+                "if it was updated, a person can accept it with `clawsmith credentials accept {name}`"
+            );
             return Err(forbidden(message, &advice));
         }
         Ok((path, format!("{identity} {digest} {}", run.program.at.0)))
@@ -202,7 +203,7 @@ fn registered(
 ) -> Result<(String, String), ToolError> {
     let (name, binary) = (&run.program.place.name, run.program.settings.binary.as_str());
     let (Some(path), Some(identity)) = sight::file(Path::new(binary)) else {
-        return Err(forbidden(format!("the file of `{name}`, `{binary}`, is not there"), TELL));
+        return Err(forbidden(format!("`{binary}`, the file of `{name}`, does not exist"), TELL));
     };
     if run.word.contains('/') {
         let meant = sight::file(&workspace.join(&run.directory).join(&run.word)).0;
@@ -219,7 +220,7 @@ fn registered(
             true => "the workspace".to_owned(),
             false => format!("`{}`", directory.display()),
         };
-        let message = format!("the file of `{name}` lies in {place}, where agents can change it");
+        let message = format!("the file of `{name}` is in {place}, where agents can change it");
         return Err(forbidden(message, TELL));
     }
     file::check(Path::new(&path)).map_err(|why| forbidden(why, TELL))?;
@@ -307,7 +308,7 @@ fn secrets_of(variables: &[(String, String)], open: &[&str]) -> Vec<String> {
 }
 
 /// Advice for problems that an agent cannot solve.
-const TELL: &str = "a person has to see to it; `clawsmith credentials test` shows more";
+const TELL: &str = "a person has to fix this; `clawsmith credentials test` shows more";
 
 #[async_trait]
 impl ProgramHost for CredentialedPrograms {
@@ -348,7 +349,7 @@ impl ProgramHost for CredentialedPrograms {
         let name = &run.program.place.name;
         let changed = || {
             let message = format!("the program `{name}` changed since the call was judged");
-            ToolError::new(ErrorKind::Conflict, message).try_instead("call again to have it judged anew")
+            ToolError::new(ErrorKind::Conflict, message).try_instead("call again, so that it is judged again")
         };
         let now = self.look(context, run).await?;
         // The file that was looked at, without links that could lead elsewhere by now.
@@ -359,7 +360,7 @@ impl ProgramHost for CredentialedPrograms {
             return Err(changed());
         }
         let opened = self.source.open(&run.program.place).await.map_err(|error| {
-            ToolError::new(ErrorKind::Unavailable, format!("the credentials of `{name}` do not open"))
+            ToolError::new(ErrorKind::Unavailable, format!("the credentials of `{name}` cannot be decrypted"))
                 .try_instead(TELL)
                 .because(error)
         })?;

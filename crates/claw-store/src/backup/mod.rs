@@ -67,7 +67,7 @@ pub async fn backup(
     let refuse_existing = || match file.symlink_metadata() {
         Ok(_) if !force => Err(refused(
             BACK_UP,
-            format!("`{}` is there already; name another file, or replace it with `--force`", file.display()),
+            format!("`{}` already exists; name another file, or replace it with `--force`", file.display()),
         )),
         _ => Ok(()),
     };
@@ -79,7 +79,9 @@ pub async fn backup(
     }
     let partial = Partial::beside(file)?;
     match place {
-        StoreLocation::Memory => return Err(refused(BACK_UP, "a store in memory has no backup".to_owned())),
+        StoreLocation::Memory => {
+            return Err(refused(BACK_UP, "a store in memory cannot be backed up".to_owned()));
+        }
         StoreLocation::File(path) => vacuum(path, partial.path(), BACK_UP, tell).await?,
         StoreLocation::Postgres(_) => {
             let online = Options { online: true, restart: false };
@@ -107,11 +109,11 @@ pub async fn restore(
     }
     let (aside, chains) = match place {
         StoreLocation::Memory => {
-            return Err(refused(RESTORE, "a store in memory is gone with its program".to_owned()));
+            return Err(refused(RESTORE, "a store in memory is lost when its program ends".to_owned()));
         }
         StoreLocation::File(path) => restore_file(file, path, force, tell).await?,
         StoreLocation::Postgres(_) if force => {
-            let why = "a database cannot be moved aside; make an empty one and restore into that";
+            let why = "a database cannot be moved aside; create an empty one and restore into that";
             return Err(refused(RESTORE, why.to_owned()));
         }
         StoreLocation::Postgres(_) => {
@@ -139,7 +141,7 @@ async fn restore_file(
     if is_there && !force && !inspect::is_empty(&target).await? {
         return Err(refused(
             RESTORE,
-            format!("`{}` holds a store; with `--force` it is moved aside", target.display()),
+            format!("`{}` contains a store; with `--force` it is moved aside", target.display()),
         ));
     }
     file::make_directory(&target)?;
@@ -173,7 +175,7 @@ fn sound(file: &Path, inspection: Inspection) -> Result<Vec<ChainReport>, StoreE
 /// Writes the content of a file, as it stands at one moment, to an empty file. Concurrent readers and writers
 /// are not blocked.
 async fn vacuum(path: &Path, into: &Path, what: &'static str, tell: Tell<'_>) -> Result<(), StoreError> {
-    let name = into.to_str().ok_or_else(|| refused(what, format!("`{}` is no UTF-8", into.display())))?;
+    let name = into.to_str().ok_or_else(|| refused(what, format!("`{}` is not UTF-8", into.display())))?;
     let mut connection = async {
         let options = connect(&StoreOptions::default()).filename(path).create_if_missing(false);
         let mut connection = options.connect().await.map_err(failed(what))?;

@@ -153,7 +153,8 @@ async fn run(
     let parts: Vec<&Part> = plan.tables.iter().map(|table| &table.source).collect();
     if !options.online && source.has_moved(&parts).await? {
         return Err(refused(format!(
-            "`{}` was written to while it was copied; stop whoever uses it and begin again with `--restart`",
+            "`{}` was written to while it was copied; stop every process that uses it and start over with \
+             `--restart`",
             source.label()
         )));
     }
@@ -182,7 +183,7 @@ async fn begin(
         let found: Header = row::json("the state of a copy", state)?;
         if found.from != header.from {
             return Err(refused(format!(
-                "`{}` holds an unfinished copy of `{}`; go on with that one, or begin again with `--restart`",
+                "`{}` holds an unfinished copy of `{}`; resume that copy, or start over with `--restart`",
                 target.label(),
                 found.from
             )));
@@ -190,7 +191,7 @@ async fn begin(
         return match found.mark.difference(&header.mark) {
             None => Ok(true),
             Some(what) => Err(refused(format!(
-                "the source has changed since the copy began: {what}; begin again with `--restart`"
+                "the source has changed since the copy began: {what}; start over with `--restart`"
             ))),
         };
     }
@@ -200,7 +201,8 @@ async fn begin(
             if rows > 0 {
                 let (label, name) = (target.label(), &table.target.name);
                 return Err(refused(format!(
-                    "`{label}` is not empty: `{name}` has {rows} rows; name a store that is, or none yet"
+                    "`{label}` is not empty: `{name}` has {rows} rows; name an empty store, or one that \
+                     does not exist yet"
                 )));
             }
         }
@@ -273,7 +275,7 @@ fn replace_nul(table: &Table, row: &mut [Value]) -> Result<u64, StoreError> {
             if table.target.key.contains(&at) {
                 let (name, column) = (&table.source.name, &column.name);
                 return Err(refused(format!(
-                    "a row of `{name}` has a NUL in its key (`{column}`), which PostgreSQL cannot keep"
+                    "a row of `{name}` has a NUL in its key (`{column}`), which PostgreSQL cannot store"
                 )));
             }
             *text = text.replace('\0', "\u{fffd}");
@@ -289,16 +291,16 @@ async fn chains(source: &mut dyn Source, target: &mut dyn Target) -> Result<Vec<
     match are.iter().find(|chain| !were.contains(chain)) {
         None if were.len() == are.len() => Ok(are),
         None => {
-            Err(row::damaged("the copy", "chains of the ledger are missing; begin again with `--restart`"))
+            Err(row::damaged("the copy", "chains of the ledger are missing; start over with `--restart`"))
         }
         Some(chain) => {
-            Err(row::damaged("the copy", format!("the ledger's chain {chain}; begin again with `--restart`")))
+            Err(row::damaged("the copy", format!("the ledger's chain {chain}; start over with `--restart`")))
         }
     }
 }
 
 fn in_memory() -> StoreError {
-    refused("a store in memory is gone with its program; name a file or a database".to_owned())
+    refused("a store in memory is lost when its program ends; name a file or a database".to_owned())
 }
 
 /// Names the table that an error is about.

@@ -27,13 +27,13 @@ pub(crate) fn check(applied: &[(i64, Vec<u8>)], known: &Migrator) -> Result<(), 
 /// Checks that it is a store, and not one of a newer Clawsmith.
 pub(crate) fn check_known(applied: &[(i64, Vec<u8>)], known: &Migrator) -> Result<(), StoreError> {
     if applied.is_empty() {
-        return Err(refused("it is no store of Clawsmith; name another one".to_owned()));
+        return Err(refused("it is not a Clawsmith store; name another one".to_owned()));
     }
     for (version, checksum) in applied {
         let why = match known.iter().find(|migration| migration.version == *version) {
             Some(migration) if *migration.checksum == **checksum => continue,
             Some(_) => format!("migration {version} was applied with other contents"),
-            None => format!("it was made by a newer Clawsmith (its schema is {version}); update this one"),
+            None => format!("it was created by a newer Clawsmith (its schema is {version}); update this one"),
         };
         return Err(refused(why));
     }

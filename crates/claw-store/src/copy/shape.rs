@@ -186,7 +186,9 @@ pub(crate) fn plan(source: Vec<Shape>, target: Vec<Shape>) -> Result<Plan, Store
 
 fn derived(name: &str) -> Result<&'static Derived, StoreError> {
     DERIVED.iter().find(|derived| derived.name == name).ok_or_else(|| {
-        refused(format!("the table `{name}` is in one of the two only, and it is not known how to make it"))
+        refused(format!(
+            "the table `{name}` exists in only one of the two databases, and it is unknown how to rebuild it"
+        ))
     })
 }
 

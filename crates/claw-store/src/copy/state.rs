@@ -41,7 +41,7 @@ impl Mark {
             }
         }
         if self.heads != now.heads {
-            return Some("the ledger has gone on".to_owned());
+            return Some("the ledger has new entries".to_owned());
         }
         (self != now).then(|| "rows were changed".to_owned())
     }

@@ -44,7 +44,7 @@ pub(crate) async fn table(
             (Some(theirs), Some(ours)) => {
                 let (key, other) = (table.source.key_of(&theirs), table.target.key_of(&ours));
                 let what =
-                    if key == other { "differs from the source" } else { "stands where another should" };
+                    if key == other { "differs from the source" } else { "is in the place of another row" };
                 return Err(differs(name, what, &other));
             }
         }
@@ -56,7 +56,7 @@ pub(crate) async fn table(
 
 fn differs(table: &str, what: &str, key: &[Value]) -> StoreError {
     let why = format!(
-        "the row ({}) of `{table}` {what}: one of the two was changed meanwhile; begin again with `--restart`",
+        "the row ({}) of `{table}` {what}: one of the two was changed meanwhile; start over with `--restart`",
         show(key)
     );
     row::damaged("the copy", why)

@@ -143,7 +143,7 @@ pub(crate) fn checked(mut facts: NewFacts) -> Result<NewFacts, StoreError> {
     let paths = paths.chain(facts.relations.iter().filter_map(|relation| relation.place.as_ref()));
     for source in paths {
         if source.path.len() > 1_024 || source.path.chars().any(char::is_control) {
-            return Err(refused("a source".to_owned(), "its path is no path of a document".to_owned()));
+            return Err(refused("a source".to_owned(), "its path is not the path of a document".to_owned()));
         }
     }
     Ok(facts)
@@ -157,9 +157,8 @@ pub(crate) fn distrust(facts: &mut NewFacts) {
 
 /// Returns the error for an entity that does not exist or has another owner.
 pub(crate) fn no_entity(id: EntityId) -> StoreError {
-    let why = format!(
-        "there is no entity `{id}` of this owner; `clawsmith graph search '*'` lists those there are"
-    );
+    let why =
+        format!("there is no entity `{id}` of this owner; `clawsmith graph search '*'` lists all entities");
     StoreError::Refused { what: "unknown entity", why }
 }
 

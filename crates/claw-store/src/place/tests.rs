@@ -24,10 +24,10 @@ fn reads_every_form_and_shows_no_password() {
 #[test]
 fn says_what_to_write_instead_and_quotes_no_password() {
     for (url, says) in [
-        ("", "it is not said what kind of store it is"),
-        ("claw.db", "it is not said what kind of store it is"),
-        ("//me:hunter2@host/claw", "it is not said what kind of store it is"),
-        ("hunter2-is-long-enough:x", "it is not said what kind of store it is"),
+        ("", "the URL does not say what kind of store it is"),
+        ("claw.db", "the URL does not say what kind of store it is"),
+        ("//me:hunter2@host/claw", "the URL does not say what kind of store it is"),
+        ("hunter2-is-long-enough:x", "the URL does not say what kind of store it is"),
         ("mysql://me:hunter2@host/claw", "`mysql` is no kind of store"),
         ("Sqlite:claw.db", "`Sqlite` is no kind of store"),
         ("sqlite:", "its path is empty"),

@@ -85,7 +85,7 @@ fn heard(bells: &Bells, sessions: &SessionBells, payload: &str) {
 async fn listen(pool: PgPool, bells: Arc<Bells>, sessions: Arc<SessionBells>, streams: Arc<Ours>) {
     loop {
         if let Err(error) = hear(&pool, &bells, &sessions, &streams).await {
-            tracing::warn!(%error, "lost the connection that tells of changes; trying again");
+            tracing::warn!(%error, "lost the connection for change notifications; trying again");
         }
         tokio::time::sleep(RETRY).await;
     }

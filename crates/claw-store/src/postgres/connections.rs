@@ -61,7 +61,7 @@ impl Connections {
 /// Closes every connection of a pool; one that is not returned in time is left to the server.
 pub(super) async fn close(pool: &PgPool) {
     if timeout(CLOSING, pool.close()).await.is_err() {
-        tracing::warn!("connections to the store did not end in time and are left");
+        tracing::warn!("connections to the store were not closed in time and are abandoned");
     }
 }
 

@@ -14,18 +14,19 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
         let (why, transient) = match error {
             Error::Database(error) => said(&*error),
             Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
-                (format!("{error}; see whether it is up, and not stopped or cut off"), true)
+                (format!("{error}; check that it is running and reachable"), true)
             }
             Error::Io(error) => (format!("the connection was lost ({})", error.kind()), true),
             Error::Protocol(_) | Error::WorkerCrashed | Error::PoolClosed => {
                 ("the connection was lost".to_owned(), true)
             }
-            Error::PoolTimedOut => {
-                ("no connection in time; see whether the server is up and not overloaded".to_owned(), true)
-            }
+            Error::PoolTimedOut => (
+                "no connection in time; check that the server is running and not overloaded".to_owned(),
+                true,
+            ),
             Error::Tls(error) => (format!("no encrypted connection: {error}"), false),
             Error::ColumnDecode { index, .. } => {
-                return row::damaged("a row", format!("{index} does not read"));
+                return row::damaged("a row", format!("{index} cannot be read"));
             }
             Error::ColumnNotFound(column) => return row::damaged("a row", format!("it has no {column}")),
             _ => ("the driver refused it".to_owned(), false),
@@ -56,7 +57,9 @@ fn said(error: &dyn DatabaseError) -> (String, bool) {
     let why = match code.get(..2).unwrap_or_default() {
         // These name what is in the row.
         "22" => format!("a value cannot be stored (code {code})"),
-        "23" => format!("the rule `{}` is broken (code {code})", error.constraint().unwrap_or("not null")),
+        "23" => {
+            format!("the constraint `{}` is violated (code {code})", error.constraint().unwrap_or("not null"))
+        }
         _ => format!("{} (code {code})", error.message()),
     };
     (why, is_transient(&code))

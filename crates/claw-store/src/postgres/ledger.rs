@@ -148,7 +148,10 @@ impl PostgresStore {
         .execute(&mut **transaction)
         .await
         .map_err(|error| match is_taken(&error, "ledger_pkey") {
-            true => row::damaged("the ledger", "its head does not fit its entries; verify it"),
+            true => row::damaged(
+                "the ledger",
+                "its head does not match its entries; run `clawsmith ledger verify`",
+            ),
             false => failed(APPEND)(error),
         })?;
         Ok(written.rows_affected() == 1)

@@ -11,7 +11,7 @@ use super::failure::{failed, is_taken};
 use super::{PostgresStore, approvals, uuid};
 use crate::row::{self, check_yes, no_rule, not_live, rule_refused, wrong_state};
 
-const WRITE: &str = "could not keep the rule";
+const WRITE: &str = "could not store the rule";
 const READ: &str = "could not read rules";
 
 /// The rule as given, its uses, last use and revocation.

@@ -20,7 +20,7 @@ use crate::options::StoreOptions;
 use crate::row;
 use crate::status::{Schema, Status, TableStatus};
 
-const READ: &str = "could not read how the store stands";
+const READ: &str = "could not read the state of the store";
 /// The longest wait for another node that changes the schema.
 const CHANGING: Duration = Duration::from_secs(600);
 /// The timeout for reading the state of the schema.

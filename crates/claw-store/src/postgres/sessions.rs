@@ -23,11 +23,11 @@ use crate::{row, runs};
 
 const ACCEPT: &str = "could not accept the message";
 const SAY: &str = "could not store the message";
-const TAKE: &str = "could not take what waits";
-const SUMMARISE: &str = "could not keep the summary";
+const TAKE: &str = "could not take waiting messages";
+const SUMMARISE: &str = "could not store the summary";
 const FINISH: &str = "could not end the run";
 const TELL: &str = "could not write the event";
-const READ: &str = "could not read the conversation";
+const READ: &str = "could not read the session";
 
 #[async_trait]
 impl SessionLog for PostgresStore {

@@ -114,7 +114,7 @@ impl Ours {
             Ok(told) if told.from == self.from => return,
             Ok(told) => told,
             // From a newer node, perhaps.
-            Err(error) => return tracing::debug!(%error, "a piece of a message that does not read"),
+            Err(error) => return tracing::debug!(%error, "a piece of a message cannot be read"),
         };
         match told.what {
             StreamMessage::Piece { tenant, session, delta } => {
@@ -162,7 +162,7 @@ async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) 
             }));
         }
         while let Err(error) = send(&pool, &ours, &batch).await {
-            tracing::warn!(%error, "could not tell other nodes what is being said; trying again");
+            tracing::warn!(%error, "could not send pieces of messages to other nodes; trying again");
             tokio::time::sleep(RETRY).await;
         }
     }

@@ -55,9 +55,9 @@ pub(crate) fn sealed_row(
     table: SealedTable,
     (tenant, of, name, value): (String, String, String, Vec<u8>),
 ) -> Result<SealedRow, StoreError> {
-    let tenant = word("a sealed value's tenant", &tenant)?;
+    let tenant = word("an encrypted value's tenant", &tenant)?;
     let place =
-        SealedPlace { table, tenant, agent: agent_of("a sealed value's agent", &of)?, name: name.into() };
+        SealedPlace { table, tenant, agent: agent_of("an encrypted value's agent", &of)?, name: name.into() };
     Ok(SealedRow { place, value: Sealed::from_bytes(value) })
 }
 

@@ -38,7 +38,7 @@ pub(super) fn stamp(path: &Path) -> Result<Option<Stamp>, StoreError> {
     match fs::symlink_metadata(path) {
         Ok(file) => Ok(Some(Stamp::of(&file))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("could not look at the keys in", path, error)),
+        Err(error) => Err(failed("could not inspect the keys in", path, error)),
     }
 }
 
@@ -61,17 +61,17 @@ pub(super) fn read(path: &Path) -> Result<Option<(Ring, Stamp)>, StoreError> {
     check_directory(directory(path)?)?;
     let mut text = Zeroizing::new(String::with_capacity(usize::try_from(about.size()).unwrap_or(0) + 1));
     (&file).take(MOST_BYTES).read_to_string(&mut text).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => unusable(path, "it is no text; put the file back from a copy"),
+        io::ErrorKind::InvalidData => unusable(path, "it is not text; restore the file from a copy"),
         _ => reading(error),
     })?;
     let ring =
-        Ring::parse(&text).map_err(|why| unusable(path, &format!("{why}; put the file back from a copy")))?;
+        Ring::parse(&text).map_err(|why| unusable(path, &format!("{why}; restore the file from a copy")))?;
     Ok(Some((ring, Stamp::of(&about))))
 }
 
 /// Creates the file with these keys, unless another program was faster.
 pub(super) fn create(path: &Path, ring: &Ring) -> Result<(), StoreError> {
-    let making = |error| failed("could not make the keys in", path, error);
+    let making = |error| failed("could not create the keys in", path, error);
     let directory = directory(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(making)?;
     check_directory(directory)?;
@@ -102,7 +102,7 @@ pub(super) fn replace(path: &Path, ring: &Ring) -> Result<(), StoreError> {
 /// Waits for its turn, which ends when the file is dropped or the program ends in any way.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let path = path.with_extension("lock");
-    let locking = |error| failed("could not take a turn with", &path, error);
+    let locking = |error| failed("could not lock", &path, error);
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = file.map_err(locking)?;
     file.lock().map_err(locking)?;
@@ -147,14 +147,14 @@ fn check(path: &Path, about: &Metadata) -> Result<(), StoreError> {
         return Err(unusable(path, &why));
     }
     if about.size() > MOST_BYTES {
-        return Err(unusable(path, "it is too large; put the file back from a copy"));
+        return Err(unusable(path, "it is too large; restore the file from a copy"));
     }
     Ok(())
 }
 
 fn check_directory(directory: &Path) -> Result<(), StoreError> {
     let about = fs::metadata(directory)
-        .map_err(|error| failed("could not look at the directory of the keys,", directory, error))?;
+        .map_err(|error| failed("could not inspect the directory of the keys,", directory, error))?;
     let mode = about.mode() & 0o7777;
     if mode & 0o077 == 0 {
         return Ok(());

@@ -80,7 +80,7 @@ impl fmt::Debug for Key {
 pub(super) fn no_randomness(error: &impl fmt::Display) -> StoreError {
     StoreError::Database {
         what: "could not seal",
-        why: format!("the system gave no random bytes ({error}); try again"),
+        why: format!("the system provided no random bytes ({error}); try again"),
         transient: true,
     }
 }

@@ -37,8 +37,7 @@ impl KeySource {
             Some(Ok(text)) => Ok(Self::Variable(Zeroizing::new(text))),
             Some(Err(_)) => Err(StoreError::Keys {
                 place: format!("`{VARIABLE}`"),
-                why: "it is no text; write keys as the file of keys has them, the current one first"
-                    .to_owned(),
+                why: "it is not text; write keys as in the key file, the current one first".to_owned(),
             }),
         }
     }
@@ -77,7 +76,7 @@ impl KeyRing {
             KeySource::Variable(text) => {
                 let ring = Ring::parse(text).map_err(|why| StoreError::Keys {
                     place: format!("`{VARIABLE}`"),
-                    why: format!("{why}; write keys as the file of keys has them, the current one first"),
+                    why: format!("{why}; write keys as in the key file, the current one first"),
                 })?;
                 return Ok(Self { file: None, held: Mutex::new((Arc::new(ring), None)) });
             }
@@ -177,13 +176,13 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 fn gone(path: &Path) -> StoreError {
-    file::unusable(path, "it is not there; put it back from a copy, or set `CLAWSMITH_KEYS`")
+    file::unusable(path, "it is missing; restore it from a copy, or set `CLAWSMITH_KEYS`")
 }
 
 fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
     let keys: Vec<String> = sealed.iter().filter_map(|used| Some(format!("`{}`", used.key?))).collect();
     let why = format!(
-        "it is not there, and values are sealed with {}; put it back from a copy, or set `{VARIABLE}`",
+        "it is missing, and values are encrypted with {}; restore it from a copy, or set `{VARIABLE}`",
         keys.join(", ")
     );
     file::unusable(path, &why)
@@ -192,7 +191,8 @@ fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
 fn fixed() -> StoreError {
     StoreError::Keys {
         place: format!("`{VARIABLE}`"),
-        why: "a variable cannot be changed from here; put a new key before the others and start again"
-            .to_owned(),
+        why:
+            "an environment variable cannot be changed from here; put a new key before the others and restart"
+                .to_owned(),
     }
 }

@@ -93,10 +93,10 @@ impl Ring {
             keys.push(key);
         }
         if keys.is_empty() {
-            return Err("there is no key in it");
+            return Err("it contains no key");
         }
         let older = keys.split_off(1);
-        let current = keys.pop().ok_or("there is no key in it")?;
+        let current = keys.pop().ok_or("it contains no key")?;
         Ok(Self { current, older })
     }
 
@@ -131,7 +131,7 @@ impl Ring {
 }
 
 const HEADER: &str = "\
-# Keys of sealed secrets, the current one first. Keep a copy in a safe place: without them nothing opens.
+# Encryption keys of secrets, the current one first. Keep a copy: without them no secret can be decrypted.
 ";
 
 fn refused(why: &str) -> StoreError {

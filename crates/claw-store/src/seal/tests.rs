@@ -152,8 +152,8 @@ fn keys_are_written_as_they_are_read() {
 fn keys_that_do_not_read_are_refused_without_a_word_of_them() {
     let good = "07".repeat(32);
     for (text, why) in [
-        (String::new(), "there is no key in it"),
-        ("# a comment\n".to_owned(), "there is no key in it"),
+        (String::new(), "it contains no key"),
+        ("# a comment\n".to_owned(), "it contains no key"),
         ("hunter2".to_owned(), "a key is not 64 hexadecimal digits"),
         ("é".repeat(32), "a key is not 64 hexadecimal digits"),
         (format!("{good}0"), "a key is not 64 hexadecimal digits"),
@@ -264,7 +264,7 @@ fn refuses_a_file_that_does_not_read_and_leaves_it() {
     for broken in [&b""[..], b"hunter2", b"\xff\xfe", &whole[..whole.len() - 5], &[b'7'; 200_000]] {
         fs::write(&path, broken).unwrap();
         let error = open(&path).unwrap_err();
-        assert!(error.contains("put the file back from a copy"), "{error}");
+        assert!(error.contains("restore the file from a copy"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), broken);
     }
@@ -275,7 +275,7 @@ fn no_new_key_is_made_where_values_are_sealed() {
     let (_directory, path) = home();
     let sealed = [KeyUse { key: Some(SealKeyId([0xab; 8])), values: 3 }];
     let error = KeyRing::open(&KeySource::File(path.clone()), &sealed).unwrap_err().to_string();
-    assert!(error.contains("it is not there, and values are sealed with `abababababababab`"), "{error}");
+    assert!(error.contains("it is missing, and values are encrypted with `abababababababab`"), "{error}");
     assert!(!path.exists());
 }
 

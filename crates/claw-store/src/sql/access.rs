@@ -14,8 +14,8 @@ use super::dialect::{
 };
 use crate::row;
 
-const WRITE: &str = "could not write who may come in";
-const READ: &str = "could not read who may come in";
+const WRITE: &str = "could not write users and API keys";
+const READ: &str = "could not read users and API keys";
 
 #[async_trait]
 impl AccessStore for Store {
@@ -217,7 +217,7 @@ impl AccessStore for Store {
         if column::<Option<i64>>(&row, "last_used")?.is_none_or(|last| last <= before)
             && let Err(error) = self.note_use(admitted.key, now).await
         {
-            tracing::warn!(%error, key = %admitted.key, "the use of a key could not be written down");
+            tracing::warn!(%error, key = %admitted.key, "the use of a key could not be recorded");
         }
         Ok(Some(admitted))
     }

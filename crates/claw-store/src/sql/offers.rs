@@ -10,8 +10,8 @@ use sqlx::{query, query_as, query_scalar};
 use super::dialect::{COUNT_TOOL_USES, Store, failed};
 use crate::row;
 
-const WRITE: &str = "could not write what was offered and used";
-const READ: &str = "could not read what was offered and used";
+const WRITE: &str = "could not record offered tools and their uses";
+const READ: &str = "could not read offered tools and their uses";
 
 #[async_trait]
 impl Offers for Store {

@@ -10,8 +10,8 @@ use sqlx::{query, query_as};
 use super::dialect::{Store, failed};
 use crate::row;
 
-const WRITE: &str = "could not seal values anew";
-const READ: &str = "could not read sealed values";
+const WRITE: &str = "could not encrypt values again";
+const READ: &str = "could not read encrypted values";
 
 #[async_trait]
 impl SealedValues for Store {

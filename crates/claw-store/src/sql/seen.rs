@@ -9,8 +9,8 @@ use sqlx::{query, query_scalar};
 use super::dialect::{Store, failed, hold};
 use crate::row;
 
-const WRITE: &str = "could not keep what was seen of a file";
-const READ: &str = "could not read what was seen of a file";
+const WRITE: &str = "could not record which version of a file was read";
+const READ: &str = "could not read which version of a file was read";
 
 #[async_trait]
 impl SeenIndex for Store {

@@ -122,7 +122,7 @@ impl Connections {
         let mut lent = Lent { connection, is_well: false, is_full, of: self, _permit: permit, _using: using };
         if !is_well && !is_new {
             if let Err(error) = mend(&mut lent).await {
-                tracing::warn!(%error, "a connection to the store is of no more use; another is opened");
+                tracing::warn!(%error, "a connection to the store is unusable; another is opened");
                 *lent = self.connect().await?;
                 lent.is_full = true;
             }
@@ -152,7 +152,8 @@ impl Connections {
             return Ok(());
         }
         let why = format!(
-            "`{}` was removed or replaced while it was open; start the program again, with a backup if need be",
+            "`{}` was removed or replaced while it was open; restart the program, and restore a backup if \
+             needed",
             path.display()
         );
         Err(Error::Io(io::Error::new(io::ErrorKind::NotFound, why)))

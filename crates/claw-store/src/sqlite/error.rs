@@ -22,7 +22,7 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match error {
         sqlx::Error::Io(source) => StoreError::Io { what: what.to_owned(), source },
         sqlx::Error::PoolTimedOut => {
-            let why = "it is busy with what others asked before; try again later".to_owned();
+            let why = "it is busy with earlier requests; try again later".to_owned();
             StoreError::Database { what, why, transient: true }
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => damaged(format!("{what}: {error}")),

@@ -168,7 +168,9 @@ async fn append(
     .execute(&mut *connection)
     .await
     .map_err(|error| match is_taken(&error) {
-        true => row::damaged("the ledger", "its head does not fit its entries; verify it"),
+        true => {
+            row::damaged("the ledger", "its head does not match its entries; run `clawsmith ledger verify`")
+        }
         false => failed(WRITE)(error),
     })?;
     if written.rows_affected() == 0 {

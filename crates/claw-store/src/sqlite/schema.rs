@@ -18,7 +18,7 @@ use crate::options::StoreOptions;
 use crate::row;
 use crate::status::{Journal, Schema, Status, TableStatus};
 
-const READ: &str = "could not read how the store stands";
+const READ: &str = "could not read the state of the store";
 
 /// Migrates the schema, completely or not at all, under a lock; returns the applied migrations. A store of
 /// another installation, or one with an unfinished copy, is left as it is.

@@ -17,8 +17,8 @@ use super::error::failed;
 use super::{SqliteStore, conversations, queue};
 use crate::{row, runs};
 
-const WRITE: &str = "could not write to the conversation";
-const READ: &str = "could not read the conversation";
+const WRITE: &str = "could not write to the session";
+const READ: &str = "could not read the session";
 
 #[async_trait]
 impl SessionLog for SqliteStore {

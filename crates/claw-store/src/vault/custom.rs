@@ -38,27 +38,32 @@ impl CustomToolValues {
         env: impl IntoIterator<Item = (String, SecretString)>,
         headers: impl IntoIterator<Item = (String, SecretString)>,
     ) -> Result<Self, StoreError> {
-        const WHAT: &str = "could not take the values";
+        const WHAT: &str = "could not accept the values";
         let mut taken = Self::default();
         for (name, value) in env {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
             if name.is_empty() || !name.bytes().all(plain) || name.as_bytes()[0].is_ascii_digit() {
                 let why = format!(
-                    "`{}` is no name of a variable; use letters, digits and `_`",
+                    "`{}` is not a valid variable name; use letters, digits and `_`",
                     name.escape_debug()
                 );
                 return Err(refused(WHAT, why));
             }
             if value.expose_secret().contains('\0') {
-                return Err(refused(WHAT, format!("the value of `{name}` holds a NUL; take it out")));
+                return Err(refused(
+                    WHAT,
+                    format!("the value of `{name}` contains a NUL character; remove it"),
+                ));
             }
             taken.env.insert(name, value);
         }
         for (name, value) in headers {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
             if name.is_empty() || !name.bytes().all(plain) {
-                let why =
-                    format!("`{}` is no name of a header; use letters, digits and `-`", name.escape_debug());
+                let why = format!(
+                    "`{}` is not a valid header name; use letters, digits and `-`",
+                    name.escape_debug()
+                );
                 return Err(refused(WHAT, why));
             }
             if !value.expose_secret().bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
@@ -97,17 +102,15 @@ impl CustomToolValues {
         let headers = self.headers().map(|(name, value)| (name, value.expose_secret())).collect();
         let written = Written { sealed_for: sealed_for(definition), env, headers };
         serde_json::to_writer(&mut *plain, &written)
-            .map_err(|_| refused("could not seal", "the values do not write as JSON".to_owned()))?;
+            .map_err(|_| refused("could not seal", "the values cannot be written as JSON".to_owned()))?;
         Ok(plain)
     }
 
     /// Reads what [`write`](Self::write) wrote for this definition. The error reveals nothing of the values.
     pub(super) fn read(plain: &[u8], definition: &CustomToolDefinition) -> Result<Self, &'static str> {
-        let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
+        let read: Read = serde_json::from_slice(plain).map_err(|_| "it cannot be read")?;
         if read.sealed_for != sealed_for(definition) {
-            return Err(
-                "it was sealed for another command, or for other grants, than those that are set now",
-            );
+            return Err("it was encrypted for another command or other grants than those that are set now");
         }
         Ok(Self { env: read.env, headers: read.headers })
     }

@@ -38,15 +38,19 @@ struct Read {
 impl ProgramEnv {
     /// Takes variables whose names and values are valid for a process.
     pub fn new(variables: impl IntoIterator<Item = (String, SecretString)>) -> Result<Self, StoreError> {
-        const WHAT: &str = "could not take the variables";
+        const WHAT: &str = "could not accept the variables";
         let mut taken = BTreeMap::new();
         for (name, value) in variables {
             if name.is_empty() || name.contains(['=', '\0']) {
-                let why = format!("`{}` is no name of one; use letters, digits and `_`", name.escape_debug());
+                let why = format!(
+                    "`{}` is not a valid variable name; use letters, digits and `_`",
+                    name.escape_debug()
+                );
                 return Err(refused(WHAT, why));
             }
             if value.expose_secret().contains('\0') {
-                let why = format!("the value of `{}` holds a NUL; take it out", name.escape_debug());
+                let why =
+                    format!("the value of `{}` contains a NUL character; remove it", name.escape_debug());
                 return Err(refused(WHAT, why));
             }
             taken.insert(name, value);
@@ -80,19 +84,19 @@ impl ProgramEnv {
         let named: usize = helpers.iter().map(|helper| 6 * helper.len() + 6).sum();
         let mut plain = Zeroizing::new(Vec::with_capacity(room + named + 6 * binary.len() + 160));
         serde_json::to_writer(&mut *plain, &Written { binary, digest: *digest, helpers, env })
-            .map_err(|_| refused("could not seal", "the variables do not write as JSON".to_owned()))?;
+            .map_err(|_| refused("could not seal", "the variables cannot be written as JSON".to_owned()))?;
         Ok(plain)
     }
 
     /// Reads what [`write`](Self::write) wrote for the binary of these settings. The error reveals nothing of
     /// it.
     pub(super) fn read(plain: &[u8], settings: &ProgramSettings) -> Result<Self, &'static str> {
-        let read: Read = serde_json::from_slice(plain).map_err(|_| "it does not read")?;
+        let read: Read = serde_json::from_slice(plain).map_err(|_| "it cannot be read")?;
         if read.binary != settings.binary || read.digest != settings.digest {
-            return Err("it was sealed for another binary than the one that is set now");
+            return Err("it was encrypted for another binary than the one that is set now");
         }
         if read.helpers != settings.helpers {
-            return Err("it was sealed for other helpers than those that are set now");
+            return Err("it was encrypted for other helpers than those that are set now");
         }
         Ok(Self(read.env))
     }

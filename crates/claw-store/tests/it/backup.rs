@@ -185,7 +185,7 @@ async fn overwrites_nothing_unless_told_to() {
     talk(&files.path("a.db"), 1).await;
     fs::write(files.path("kept"), "mine").unwrap();
     let refused = backup(&files.url("a.db"), &files.path("kept"), false, &mut |_| {}).await;
-    check_says(refused, "is there already; name another file, or replace it with `--force`");
+    check_says(refused, "already exists; name another file, or replace it with `--force`");
     assert_eq!(fs::read_to_string(files.path("kept")).unwrap(), "mine");
     // A backup that fails leaves what was there, and nothing of itself.
     let missing = backup(&files.url("nothing.db"), &files.path("kept"), true, &mut |_| {}).await;
@@ -208,7 +208,7 @@ async fn moves_aside_what_it_replaces() {
     let later = dump(&files.path("a.db")).await;
     check_says(
         restored(&files.path("kept"), &files.url("a.db"), false).await,
-        "holds a store; with `--force`",
+        "contains a store; with `--force`",
     );
     let in_use = open(&files.path("a.db")).await;
     check_says(restored(&files.path("kept"), &files.url("a.db"), true).await, "another program has");
@@ -284,7 +284,7 @@ async fn restores_nothing_that_is_damaged() {
     for (name, says) in [
         ("corrupt", "is damaged"),
         ("text", "the file is not a SQLite database"),
-        ("foreign", "it is no store of Clawsmith"),
+        ("foreign", "it is not a Clawsmith store"),
         ("changed", "the ledger's chain"),
         ("newer", "made by a newer Clawsmith"),
         ("nothing", "there is no file"),

@@ -232,7 +232,7 @@ async fn finds_rows_that_were_changed_added_or_taken_away_in_the_target() {
     for (sql, says) in [
         ("UPDATE jobs SET attempts = 7 WHERE position = 2", "of `jobs` differs from the source"),
         ("UPDATE events SET body = '{}' WHERE seq = 5", "(main, cli:talk, 5) of `events` differs"),
-        ("DELETE FROM jobs WHERE position = 3", "of `jobs` stands where another should"),
+        ("DELETE FROM jobs WHERE position = 3", "of `jobs` is in the place of another row"),
         ("DELETE FROM events WHERE seq = 30", "(main, cli:talk, 30) of `events` is missing"),
         (
             "INSERT INTO events SELECT tenant, session, 31, at, kind, body FROM events WHERE seq = 1",

@@ -400,7 +400,10 @@ async fn refuses_to_append_where_the_head_does_not_fit() {
     store.refuse(refused(CallId::new())).await.unwrap();
     sqlx::query("DELETE FROM ledger_head").execute(&mut beside(&path).await).await.unwrap();
     let error = store.refuse(refused(CallId::new())).await.unwrap_err().to_string();
-    assert_eq!(error, "the ledger is damaged: its head does not fit its entries; verify it");
+    assert_eq!(
+        error,
+        "the ledger is damaged: its head does not match its entries; run `clawsmith ledger verify`"
+    );
 }
 
 #[tokio::test]

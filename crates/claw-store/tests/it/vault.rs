@@ -166,8 +166,8 @@ async fn nothing_of_a_value_is_in_the_file_or_in_debug() {
 
 #[tokio::test]
 async fn names_a_value_that_was_changed_cut_off_or_is_plain() {
-    let changed = "the secret `TOKEN` (tenant `main`) is damaged: it was changed, or was sealed for another place; \
-                   set it again, or remove it";
+    let changed = "the secret `TOKEN` (tenant `main`) is damaged: it was changed, or was encrypted for \
+                   another place; set it again, or remove it";
     let said = |what: &str| {
         format!("the secret `TOKEN` (tenant `main`) is damaged: {what}; set it again, or remove it")
     };
@@ -241,7 +241,7 @@ async fn refuses_a_value_that_was_moved() {
     ] {
         home.tamper(from).await;
         let error = vault.secret(&place("TOKEN")).await.unwrap_err();
-        assert!(error.to_string().contains("sealed for another place"), "{error}");
+        assert!(error.to_string().contains("encrypted for another place"), "{error}");
     }
     assert_eq!(get(&vault, "X").await.as_deref(), Some("other name"));
 }
@@ -255,8 +255,8 @@ async fn does_not_give_credentials_to_another_binary() {
     home.tamper("UPDATE programs SET settings = replace(settings, '/usr/bin/gh', '/tmp/gh')").await;
     check_damaged(
         &vault.program(&gh()).await.unwrap_err(),
-        "the env of program `gh` (tenant `main`) is damaged: it was sealed for another binary than the one that is \
-         set now; set it again, or remove it",
+        "the env of program `gh` (tenant `main`) is damaged: it was encrypted for another binary than the \
+         one that is set now; set it again, or remove it",
     );
 }
 
@@ -271,8 +271,8 @@ async fn does_not_give_credentials_to_a_helper_that_was_added_in_the_database() 
     home.tamper(r#"UPDATE programs SET settings = replace(settings, '"git"', '"git","sh"')"#).await;
     check_damaged(
         &vault.program(&gh()).await.unwrap_err(),
-        "the env of program `gh` (tenant `main`) is damaged: it was sealed for other helpers than those that are set \
-         now; set it again, or remove it",
+        "the env of program `gh` (tenant `main`) is damaged: it was encrypted for other helpers than those \
+         that are set now; set it again, or remove it",
     );
 }
 
@@ -291,8 +291,8 @@ async fn names_the_key_that_is_missing() {
     check_damaged(
         &vault.secret(&place("TOKEN")).await.unwrap_err(),
         &format!(
-            "the secret `TOKEN` (tenant `main`) is damaged: key `{id}`, which sealed it, is not among the keys; put it \
-             back from a copy, or set the value again"
+            "the secret `TOKEN` (tenant `main`) is damaged: it is encrypted with key `{id}`, which is \
+             missing; restore the key from a copy, or set the value again"
         ),
     );
     let rotated = vault.rotate(|_| {}).await.unwrap();
@@ -309,7 +309,7 @@ async fn keys_that_are_gone_or_open_to_others_are_named_and_put_right() {
     let away = home.0.path().join("away");
     fs::rename(home.keys(), &away).unwrap();
     let error = home.try_vault().await.unwrap_err().to_string();
-    assert!(error.contains("it is not there, and values are sealed with `"), "{error}");
+    assert!(error.contains("it is missing, and values are encrypted with `"), "{error}");
     assert!(!home.keys().exists(), "no other key is made in its place");
     fs::rename(&away, home.keys()).unwrap();
 

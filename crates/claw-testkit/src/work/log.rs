@@ -19,7 +19,7 @@ impl State {
         let found = self.jobs.iter().find(is_parent);
         if other || found.is_some_and(|found| found.new.session.as_ref() != Some(&message.session)) {
             let why = "it is not for the parent's session".to_owned();
-            return Err(StoreError::Refused { what: "could not tell the parent run", why });
+            return Err(StoreError::Refused { what: "could not notify the parent run", why });
         }
         Ok(())
     }

@@ -16,10 +16,10 @@ pub(crate) struct OpenaiCompatCall;
 pub(crate) struct Args {
     /// Name of the endpoint. Leave out to list them.
     endpoint: Option<String>,
-    /// Values for the places in the endpoint's body, by name.
+    /// Values for the placeholders in the endpoint's body, by name.
     #[serde(default)]
     values: Map<String, Value>,
-    /// The whole body, for an endpoint without one of its own.
+    /// The whole request body, if the endpoint does not define one.
     body: Option<Map<String, Value>>,
     /// The field of the answer to return, as a JSON pointer like `/data/0`, instead of the endpoint's.
     read: Option<String>,
@@ -32,7 +32,7 @@ impl Tool for OpenaiCompatCall {
         .cost(Cost::Heavy)
         .needs(&[Need::Endpoints])
         .timeout_secs(600)
-        .about("Send a request to a configured OpenAI-compatible endpoint and read a field of its answer.");
+        .about("Send a request to a configured OpenAI-compatible endpoint and return a field of the answer.");
 
     /// The settings tell the origin of each endpoint; the port compares it with the origin that it really
     /// connects to.

@@ -141,7 +141,7 @@ fn required(value: Option<String>, action: &str, name: &str) -> Result<String, T
 
 fn span(text: &str) -> Result<Span, ToolError> {
     text.trim().parse().map_err(|error| {
-        ToolError::invalid(format!("`{text}` is no span"))
+        ToolError::invalid(format!("`{text}` is not a time span"))
             .try_instead("write it like `1 month 2 days`, `-90 minutes` or `P1DT12H`")
             .because(error)
     })

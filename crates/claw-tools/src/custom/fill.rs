@@ -18,7 +18,7 @@ pub enum FillError {
         value: String,
     },
     /// The value contains a NUL, which a process cannot be given.
-    #[error("`{key}` holds a NUL, which no command can be given")]
+    #[error("`{key}` contains a NUL character, which a command cannot take")]
     Nul {
         /// The parameter.
         key: String,

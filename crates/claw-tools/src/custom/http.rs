@@ -99,7 +99,7 @@ fn origin(start: &str, more: bool) -> Result<Origin, String> {
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !authority.ends_with(']') => {
-            (host, port.parse().map_err(|_| wrong("has a port that is no number"))?)
+            (host, port.parse().map_err(|_| wrong("has a port that is not a number"))?)
         }
         _ => (authority, standard),
     };

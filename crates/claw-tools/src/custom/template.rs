@@ -32,8 +32,8 @@ pub enum TemplateError {
     /// A placeholder at a position where its value cannot be kept apart from the command, or a construct that
     /// hides positions.
     #[error(
-        "at character {at}: no placeholder can be filled safely because of {what}; write each placeholder as a word \
-         of its own, outside of quotes and substitutions"
+        "at character {at}: no placeholder can be filled safely because of {what}; write each placeholder \
+         as a separate word, outside of quotes and substitutions"
     )]
     Unplaced {
         /// Position.
@@ -43,8 +43,8 @@ pub enum TemplateError {
     },
     /// An optional parameter whose absence would change the command.
     #[error(
-        "at character {at}: the optional parameter `{key}` must be a whole argument of a command, which is left out \
-         where a call gives no value; make it required or give it a `default`"
+        "at character {at}: the optional parameter `{key}` must be a whole argument of a command, so that \
+         it can be left out if a call gives no value; make it required or give it a `default`"
     )]
     Optional {
         /// Position.
@@ -171,7 +171,7 @@ impl Template {
 fn readable(text: &str) -> Result<(), TemplateError> {
     if text.len() > LONGEST {
         return Err(TemplateError::Unreadable(format!(
-            "it has {} bytes, at most {LONGEST} can be",
+            "it has {} bytes; at most {LONGEST} are allowed",
             text.len()
         )));
     }

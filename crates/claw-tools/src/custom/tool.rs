@@ -210,9 +210,12 @@ fn ending(ran: &Ran, definition: &CustomToolDefinition) -> Vec<String> {
     let mut lines = Vec::new();
     match ran.stopped {
         Some(Stopped::Time) => {
-            lines.push(format!("stopped: the tool's time of {} s was up", definition.timeout_seconds));
+            lines.push(format!(
+                "stopped: the tool's time limit of {} s was reached",
+                definition.timeout_seconds
+            ));
         }
-        Some(Stopped::Memory) => lines.push("stopped: it took more memory than it may".to_owned()),
+        Some(Stopped::Memory) => lines.push("stopped: it reached its memory limit".to_owned()),
         Some(Stopped::Disk) => lines.push("stopped: the disk filled up".to_owned()),
         None => {}
     }

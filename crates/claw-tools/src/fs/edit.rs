@@ -94,13 +94,13 @@ impl TryFrom<Args> for Wanted {
         match (old_string, new_string) {
             (Some(old), Some(new)) => edits.insert(0, Edit { old, new, replace_all }),
             (None, None) => {}
-            _ => return Err(ToolError::invalid("`old_string` and `new_string` go together")),
+            _ => return Err(ToolError::invalid("`old_string` and `new_string` must be given together")),
         }
         match (patch.filter(|patch| !patch.trim().is_empty()), edits.is_empty()) {
             (Some(patch), true) => Ok(Self::Patch(patch)),
             (None, false) => Ok(Self::Edits(edits)),
-            (Some(_), false) => Err(ToolError::invalid("`patch` stands alone, without other edits")),
-            (None, true) => Err(ToolError::invalid("nothing to do is given")
+            (Some(_), false) => Err(ToolError::invalid("`patch` cannot be combined with other edits")),
+            (None, true) => Err(ToolError::invalid("no edit is given")
                 .try_instead("give `old_string` and `new_string`, or `edits`, or `patch`")),
         }
     }
@@ -114,7 +114,7 @@ fn in_order(plain: &Plain<'_>, mut replacements: Vec<Replacement>) -> Result<Vec
         if second.range.start < first.range.end || second.range == first.range {
             let line = plain.line_of(second.range.start);
             let message = format!("{} and {} overlap at line {line}", first.origin, second.origin);
-            return Err(ToolError::invalid(message).try_instead("make one edit of them"));
+            return Err(ToolError::invalid(message).try_instead("combine them into one edit"));
         }
     }
     Ok(replacements.into_iter().map(|replacement| plain.splice(replacement)).collect())

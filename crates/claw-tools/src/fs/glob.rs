@@ -39,7 +39,7 @@ impl Tool for Glob {
         .effects(&[Effect::Read])
         .aliases(&["Glob"])
         .needs(&[Need::Files])
-        .about("Find workspace files whose path matches a pattern; what changed last comes first.");
+        .about("Find workspace files whose path matches a pattern, most recently changed first.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         Plan::reading(&args.path)
@@ -88,10 +88,10 @@ fn show(args: &Args, walked: &Walked) -> Output {
         text.push_str(&format!("({more} not shown; use a narrower pattern or path)\n"));
     }
     if walked.stopped {
-        text.push_str("(there may be more, too deep to be looked at)\n");
+        text.push_str("(there may be more, too deep to be searched)\n");
     }
     if walked.files == 0 && !args.all {
-        text.push_str("(hidden and ignored files are left out; `all` takes them in)");
+        text.push_str("(hidden and ignored files are left out; `all` includes them)");
     }
     let details = json!({
         "pattern": pattern,

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[serde(default = "lines")]
     #[schemars(range(min = 1, max = 2000))]
     limit: usize,
-    /// Byte of the file to start at, in place of `offset`: to go on within a long line.
+    /// Byte of the file to start at instead of `offset`, to continue within a long line.
     byte: Option<u64>,
 }
 
@@ -168,9 +168,9 @@ fn not_text(path: &str, binary: &Binary) -> ToolError {
     let packed = ["zip", "gzip", "tar", "xz", "bzip", "zstd", "7z", "rar"];
     let advice = match reader {
         Some(reader) => format!("use `{reader}`"),
-        None if is_document => "turn it into text with a program, by `exec`".to_owned(),
+        None if is_document => "convert it to text with a program in `exec`".to_owned(),
         None if packed.iter().any(|of| mime.contains(of)) => "unpack it with `exec`".to_owned(),
-        None => "look into it with a program, by `exec`".to_owned(),
+        None => "inspect it with a program in `exec`".to_owned(),
     };
     ToolError::invalid(format!("`{path}` is not text: {mime}, {size} bytes")).try_instead(advice)
 }

@@ -18,12 +18,12 @@ pub(crate) struct Search;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// Regular expression. Case counts only if it has an upper case letter.
+    /// Regular expression. Case-sensitive only if it has an upper case letter.
     pattern: String,
     /// Directory or file to search.
     #[serde(default = "here")]
     path: String,
-    /// Only files that match one of these, such as `*.rs`; `!vendor/**` leaves out.
+    /// Only files that match one of these, such as `*.rs`; `!vendor/**` excludes.
     #[serde(default)]
     globs: Vec<String>,
     /// Only these file types: `rust`, `py`, `js`, `md`, ...
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Take the pattern as plain text.
     #[serde(default)]
     literal: bool,
-    /// Case-sensitive or not, whatever the pattern.
+    /// Force case-sensitive or case-insensitive matching.
     case: Option<bool>,
     /// Match whole words only.
     #[serde(default)]
@@ -197,10 +197,10 @@ fn notes(args: &Args, found: &Searched) -> String {
         notes.push(format!("{failed} could not be read"));
     }
     if found.stopped {
-        notes.push("there may be more, too deep to be looked at".to_owned());
+        notes.push("there may be more, too deep to be searched".to_owned());
     }
     if found.hits == 0 && !args.all {
-        notes.push("hidden and ignored files are left out; `all` takes them in".to_owned());
+        notes.push("hidden and ignored files are left out; `all` includes them".to_owned());
     }
     if notes.is_empty() { String::new() } else { format!("({})", notes.join("; ")) }
 }

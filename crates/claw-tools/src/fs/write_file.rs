@@ -14,9 +14,9 @@ pub(crate) struct WriteFile;
 pub(crate) struct Args {
     /// Path relative to the workspace root. Missing directories are made.
     path: String,
-    /// The text to write. Send long texts in parts: the first one, then the others with `append`.
+    /// The text to write. Send a long text in parts: the first, then the others with `append`.
     content: String,
-    /// `overwrite` creates the file or replaces it whole; one that exists must have been read before.
+    /// `overwrite` creates the file or replaces it whole; an existing file must be read first.
     #[serde(default)]
     mode: Mode,
 }
@@ -59,7 +59,7 @@ pub(super) fn told(path: &str, written: &Written) -> Output {
     let Written { created, size, diff, .. } = written;
     let text = match (created, diff.is_empty()) {
         (true, _) => format!("created `{path}`: {size} bytes"),
-        (false, true) => format!("`{path}` says that already; nothing was changed"),
+        (false, true) => format!("`{path}` already has this content; nothing was changed"),
         (false, false) => format!("changed `{path}`: {size} bytes now\n{}", diff.trim_end()),
     };
     let changed = *created || !diff.is_empty();

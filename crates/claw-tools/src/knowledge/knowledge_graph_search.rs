@@ -22,17 +22,17 @@ pub(crate) struct Args {
     /// Names or words to look for; `*` lists everything. Not needed with `entity_id`.
     #[serde(default)]
     query: String,
-    /// Only things of this type, such as `person`.
+    /// Only entities of this type, such as `person`.
     #[serde(default)]
     entity_type: Option<String>,
-    /// Id of a thing from a search: show its relations.
+    /// Id of an entity from a search: show its relations.
     #[serde(default)]
     entity_id: Option<String>,
     /// Number of relations to follow.
     #[serde(default = "two")]
     #[schemars(range(min = 0, max = 5))]
     max_depth: usize,
-    /// Date to answer for, `2026-05-03`; left out: now.
+    /// Date to answer for, like `2026-05-03`; default now.
     #[serde(default)]
     as_of: Option<String>,
 }
@@ -47,8 +47,8 @@ impl Tool for KnowledgeGraphSearch {
         .effects(&[Effect::Read])
         .needs(&[Need::Graph])
         .about(
-            "Search the knowledge graph of what was remembered: people, organizations, places and how they relate, with \
-             dates and sources. Ask it who, where and since when; `memory_search` has the words themselves.",
+            "Search the knowledge graph: people, organizations, places and their relations, with dates and sources. \
+             Use it for who, where and since when; `memory_search` finds the original text.",
         );
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
@@ -66,13 +66,14 @@ impl Tool for KnowledgeGraphSearch {
 fn query(args: Args) -> Result<GraphQuery, ToolError> {
     let text = args.query.trim();
     if text.len() > GraphQuery::LONGEST {
-        let message = format!("`query` has {} bytes, and {} is the most", text.len(), GraphQuery::LONGEST);
+        let message =
+            format!("`query` has {} bytes; at most {} are allowed", text.len(), GraphQuery::LONGEST);
         return Err(ToolError::invalid(message).try_instead("ask with a few words"));
     }
     let (start, limit) = match (&args.entity_id, text) {
         (Some(id), _) => {
             let short: String = id.chars().take(60).collect();
-            let wrong = || ToolError::invalid(format!("`entity_id` is `{short}`, which is no id"));
+            let wrong = || ToolError::invalid(format!("`entity_id` is `{short}`, which is not an id"));
             let id = id.trim().parse().map_err(|_| wrong().try_instead("search by a name first"))?;
             (GraphStart::Entity(id), 1)
         }
@@ -84,7 +85,7 @@ fn query(args: Args) -> Result<GraphQuery, ToolError> {
     };
     let as_of = args.as_of.map(|written| {
         let short: String = written.chars().take(40).collect();
-        let wrong = || ToolError::invalid(format!("`as_of` is `{short}`, which is no time"));
+        let wrong = || ToolError::invalid(format!("`as_of` is `{short}`, which is not a time"));
         time(&written).ok_or_else(|| wrong().try_instead("write `2026-05-03` or `2026-05-03T10:00:00Z`"))
     });
     let kind = args.entity_type.filter(|written| !written.trim().is_empty());

@@ -35,7 +35,7 @@ impl Tool for SkillSearch {
         .cost(Cost::Light)
         .profiles(&[Profile::Messaging])
         .needs(&[Need::Skills])
-        .about("Search the skills that can be used. Take one up with `use_skill`.");
+        .about("Search the available skills. Use one with `use_skill`.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let query = args.query.trim();
@@ -47,8 +47,8 @@ impl Tool for SkillSearch {
         let found = call.skills()?.search(query, args.max_results.clamp(1, MOST)).await?;
         let mut text = match found.len() {
             0 => format!("no skill matches `{query}`; try other words for what it should help with"),
-            1 => "1 skill found; take it up with `use_skill`:".to_owned(),
-            count => format!("{count} skills found; take one up with `use_skill`:"),
+            1 => "1 skill found; use it with `use_skill`:".to_owned(),
+            count => format!("{count} skills found; use one with `use_skill`:"),
         };
         for card in &found {
             let _ = write!(text, "\n- {} ({}): {}", card.name, card.tier, card.description);

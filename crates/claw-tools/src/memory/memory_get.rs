@@ -74,7 +74,7 @@ impl Tool for MemoryGet {
         };
         let mut text = format!("{head}\n{}", found.text);
         if found.provenance.untrusted {
-            let head = format!("{head}; untrusted: its writer had read text of others");
+            let head = format!("{head}; untrusted: its writer had read untrusted text");
             text = format!("{head}\n{}", fenced(&found.text, call.id(), &found.path));
         }
         Ok(Output::text(text).with_details(json!(found)))

@@ -34,7 +34,7 @@ impl Tool for MemorySearch {
         .effects(&[Effect::Read])
         .needs(&[Need::Memory])
         .about(
-            "Search what was remembered in `MEMORY.md` and `memory/`: the user's, the agent's and shared documents. Ask \
+            "Search the memory (`MEMORY.md` and `memory/`) of the user, the agent and the tenant. Search it \
              before you answer questions about earlier work, people, dates or preferences; read more with `memory_get`.",
         );
 
@@ -45,7 +45,7 @@ impl Tool for MemorySearch {
                 .try_instead("ask a question, or pass words to look for"));
         }
         if text.len() > LONGEST {
-            let message = format!("`query` has {} bytes, and {LONGEST} is the most", text.len());
+            let message = format!("`query` has {} bytes; at most {LONGEST} are allowed", text.len());
             return Err(ToolError::invalid(message).try_instead("ask a shorter question"));
         }
         let query = MemoryQuery { text: text.to_owned(), limit: args.max_results.clamp(1, 50) };
@@ -78,7 +78,7 @@ fn entry(n: usize, hit: &MemoryHit) -> String {
         reasons.push(format!("similarity {similarity:.2}"));
     }
     if provenance.untrusted {
-        reasons.push("untrusted: its writer had read text of others".to_owned());
+        reasons.push("untrusted: its writer had read untrusted text".to_owned());
     }
     format!("{n}. {path}:{start_line}-{end_line}{under} (score {score:.2}; {})\n{text}", reasons.join("; "))
 }

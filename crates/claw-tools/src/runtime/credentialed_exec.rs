@@ -19,11 +19,11 @@ pub(crate) struct CredentialedExec;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// The program and its arguments, such as `gh pr list --limit 5`. Quotes hold words together; nothing is
+    /// The program and its arguments, such as `gh pr list --limit 5`. Quotes group words; nothing is
     /// expanded, and pipes, redirections and other operators are refused.
     #[schemars(length(min = 1))]
     command: String,
-    /// Further arguments, each passed as it is: for long texts, and for what would need quotes.
+    /// Further arguments, each passed unchanged: for long texts and text that would need quotes.
     #[serde(default)]
     arguments: Vec<String>,
     /// Working directory, relative to the workspace.
@@ -87,8 +87,8 @@ fn told(ran: &Ran) -> Output {
 /// Describes how the program ended.
 fn ending(ran: &Ran) -> Vec<String> {
     let stopped = match ran.stopped {
-        Some(Stopped::Time) => Some("stopped: the time that it is registered with was up"),
-        Some(Stopped::Memory) => Some("stopped: it took more memory than it may"),
+        Some(Stopped::Time) => Some("stopped: its registered time limit was reached"),
+        Some(Stopped::Memory) => Some("stopped: it reached its memory limit"),
         Some(Stopped::Disk) => Some("stopped: the disk filled up"),
         None => None,
     };
@@ -96,7 +96,7 @@ fn ending(ran: &Ran) -> Vec<String> {
     lines.push(match (ran.exit, ran.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}{}", exec::name(signal)),
-        (None, None) => "ended, nobody knows how".to_owned(),
+        (None, None) => "ended, exit status unknown".to_owned(),
     });
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));

@@ -29,30 +29,30 @@ pub(crate) struct Args {
     /// Variables to set, each as `NAME=value`.
     #[serde(default)]
     env: Vec<String>,
-    /// Text for its standard input, which is empty otherwise.
+    /// Text for standard input; empty if left out.
     stdin: Option<String>,
     /// Time limit; if not given, 300 in the sandbox, 60 on the host, and none in the background.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
-    /// Let it reach other machines. A person is asked first.
+    /// Allow network access. Needs a person's approval.
     #[serde(default)]
     network: bool,
-    /// Paths outside the workspace that it needs to read. A person is asked first.
+    /// Paths outside the workspace that the command reads. Needs a person's approval.
     #[serde(default)]
     read_paths: Vec<String>,
-    /// Paths outside the workspace that it needs to change. A person is asked first.
+    /// Paths outside the workspace that the command changes. Needs a person's approval.
     #[serde(default)]
     write_paths: Vec<String>,
-    /// Return standard error apart from standard output, instead of both in order.
+    /// Return standard error separately, instead of both streams in order.
     #[serde(default)]
     split_output: bool,
-    /// Start it and return at once. `process` shows what it prints, types into it and ends it.
+    /// Start the command and return at once. Use `process` to read its output, type into it and end it.
     #[serde(default)]
     background: bool,
-    /// Run it on a terminal, for programs that want one.
+    /// Run on a terminal, for programs that need one.
     #[serde(default)]
     pty: bool,
-    /// Run it for real, show what it would change, and change nothing.
+    /// Run the command, show what it changed, and discard the changes.
     #[serde(default)]
     dry_run: bool,
 }
@@ -91,11 +91,11 @@ impl Args {
         }
         if self.split_output && (self.background || self.pty) {
             let with = if self.pty { "pty" } else { "background" };
-            return Err(ToolError::invalid(format!("`split_output` does not go with `{with}`"))
+            return Err(ToolError::invalid(format!("`split_output` cannot be combined with `{with}`"))
                 .try_instead("leave one of them out"));
         }
         if self.dry_run && self.background {
-            return Err(ToolError::invalid("`dry_run` does not go with `background`")
+            return Err(ToolError::invalid("`dry_run` cannot be combined with `background`")
                 .try_instead("leave one of them out"));
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Tool for Exec {
         .needs(&[Need::Shell, Need::Processes])
         // The shell enforces the command's own time limit; this one only bounds the wait.
         .timeout_secs(LONGEST + 60)
-        .about("Run a shell command in the workspace and return what it prints and its exit code.");
+        .about("Run a shell command in the workspace and return its output and exit code.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         let mut plan = Plan::script(args.script()).with(Effect::Read);
@@ -192,16 +192,16 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
                 Some(LONGEST..) => "",
                 _ => "; `timeout_seconds` gives it more",
             };
-            lines.push(format!("stopped: its time{time} was up{more}"));
+            lines.push(format!("stopped: its time limit{time} was reached{more}"));
         }
-        Some(Stopped::Memory) => lines.push("stopped: it took more memory than it may".to_owned()),
+        Some(Stopped::Memory) => lines.push("stopped: it reached its memory limit".to_owned()),
         Some(Stopped::Disk) => lines.push("stopped: the disk filled up".to_owned()),
         None => {}
     }
     lines.push(match (ran.exit, ran.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}{}", name(signal)),
-        (None, None) => "ended, nobody knows how".to_owned(),
+        (None, None) => "ended, exit status unknown".to_owned(),
     });
     if ran.stragglers > 0 {
         let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
@@ -227,7 +227,7 @@ pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     }
     let Some(changes) = ran.changes.as_ref().filter(|changes| !changes.is_empty()) else { return lines };
     if !changes.applied.is_empty() {
-        let would = if dry_run { ", none of them kept: this was a dry run" } else { "" };
+        let would = if dry_run { ", not applied: this was a dry run" } else { "" };
         lines.push(format!("{}{would}", changes.summary()));
         let mut named = listed(&changes.applied);
         let more = named.len().saturating_sub(NAMED);
@@ -240,8 +240,8 @@ pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     for path in &changes.beside_documents {
         let path = shown_path(path);
         lines.push(format!(
-            "note: the file {path} is not your document of that name, which the file tools reach there; \
-             write that with write_file"
+            "note: the file {path} is not your document of that name, which the file tools use; change the \
+             document with write_file"
         ));
     }
     for held in &changes.held {
@@ -251,7 +251,8 @@ pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
         let path = shown_path(&conflict.path);
         lines.push(match &conflict.kept {
             Some(kept) => format!(
-                "conflict: somebody else changed {path} meanwhile; theirs stays, the command's is {}",
+                "conflict: somebody else changed {path} meanwhile; their version stays, the command's \
+                 version is {}",
                 shown_path(kept)
             ),
             None => format!("conflict: somebody else changed {path} meanwhile; it was not deleted"),

@@ -38,25 +38,28 @@ enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// `list` all, `poll` output of one, `write` text, press `keys`, `resize` its terminal, `wait`, `kill`.
+    /// `list` all commands; for one command: `poll` its output, `write` text to its input, press `keys`, `resize` its
+    /// terminal, `wait` for it, `kill` it.
     action: Action,
-    /// Command id from `exec` or `list`. All actions but `list` need it.
+    /// Command id from `exec` or `list`; required except for `list`.
     id: Option<String>,
     /// For `write`: the text, exactly; a line ends with a line break. Text for a shell is judged like a
     /// command.
     text: Option<String>,
-    /// For `write`: then close its input.
+    /// For `write`: close the command's input after the text.
     #[serde(default)]
     end: bool,
-    /// For `keys`, which need `pty`: names such as `Enter`, `Tab`, `Escape`, `Up`, `C-c`, `F1`, or single characters.
+    /// For `keys`: key names such as `Enter`, `Tab`, `Escape`, `Up`, `C-c`, `F1`, or single characters. Only for a
+    /// command that was started with `pty`.
     #[serde(default)]
     keys: Vec<String>,
-    /// For `poll` and `wait`: byte to start at, as an earlier call said; the newest output if not given.
+    /// For `poll` and `wait`: byte to start at, as returned by an earlier call. If left out, the newest output is
+    /// returned.
     offset: Option<u64>,
     /// For `poll`: most bytes to return.
     #[schemars(range(min = 1, max = 262_144))]
     max_bytes: Option<u32>,
-    /// For `wait`: a regular expression to find in the output; without it, waits for its end.
+    /// For `wait`: a regular expression to wait for in the output. If left out, waits until the command ends.
     pattern: Option<String>,
     /// For `wait`: time limit, 30 if not given.
     #[schemars(range(min = 1, max = 600))]
@@ -88,7 +91,7 @@ impl TryFrom<&Args> for Command {
         }
         let lacks = |what: &str, action: &str| ToolError::invalid(format!("`{action}` needs `{what}`"));
         let id = args.id.clone().ok_or_else(|| {
-            ToolError::invalid("which command is not said").try_instead("give its `id`; `list` names them")
+            ToolError::invalid("no command is named").try_instead("give its `id`; `list` shows the ids")
         })?;
         Ok(match args.action {
             Action::List => Self::List,
@@ -133,7 +136,7 @@ impl Tool for Process {
         .removable(&[Effect::Write, Effect::Network])
         .needs(&[Need::Processes])
         .timeout_secs(LONGEST + 60)
-        .about("List, read, feed and stop commands that run in the background.");
+        .about("List, read, write to and stop background commands.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         match Command::try_from(args) {
@@ -213,7 +216,7 @@ fn waited(awaited: &Awaited, expected: &Expected, limit: Duration) -> Output {
     let (name, state) = (awaited.card.name(), state(awaited.card.state));
     let text = match (&awaited.matched, &expected.pattern, awaited.card.state) {
         (Some(matched), _, _) => {
-            format!("`{name}` printed:\n{matched}\n[{state}; read on from offset {}]", awaited.next)
+            format!("`{name}` printed:\n{matched}\n[{state}; continue from offset {}]", awaited.next)
         }
         (None, Some(pattern), ProcessState::Ended(_)) => {
             format!("`{name}` never printed anything like `{pattern}`: {state}")
@@ -235,7 +238,7 @@ fn state(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".to_owned(),
         ProcessState::Ended(ProcessEnd::Killed) => "ended by us".to_owned(),
-        ProcessState::Ended(ProcessEnd::Lost) => "lost: nobody saw how it ended".to_owned(),
+        ProcessState::Ended(ProcessEnd::Lost) => "lost: its exit status is unknown".to_owned(),
         ProcessState::Ended(ProcessEnd::Exited { code: Some(code), .. }) => {
             format!("ended with exit code {code}")
         }

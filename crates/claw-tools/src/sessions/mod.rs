@@ -27,5 +27,5 @@ fn session(key: &str) -> Result<SessionKey, ToolError> {
 /// does not tell which.
 fn not_there(session: &SessionKey) -> ToolError {
     ToolError::not_found(format!("there is no session `{session}` that you may use"))
-        .try_instead("call `sessions_list` for those you may")
+        .try_instead("call `sessions_list` for the sessions that you may use")
 }

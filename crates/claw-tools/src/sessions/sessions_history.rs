@@ -57,7 +57,7 @@ impl Tool for SessionsHistory {
             said.iter().filter_map(|line| shown(line, args.include_tools).transpose()).collect();
         let mut lines = lines?;
         if lines.is_empty() {
-            lines.push("nothing was said there".to_owned());
+            lines.push("the session has no messages".to_owned());
         }
         let next = said.first().map(|first| first.seq).filter(|first| *first > 1);
         lines.extend(next.map(|next| format!("there is more; next: before = {next}")));

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Only sessions with a message in the last so many minutes.
+    /// Only sessions with a message in the last N minutes.
     #[schemars(range(min = 1))]
     active_minutes: Option<u32>,
     /// The `next` that the previous list gave.
@@ -85,8 +85,8 @@ fn cursor(text: &str) -> Result<(UnixMillis, SessionKey), ToolError> {
     };
     parse().ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
-        ToolError::invalid(format!("`{shown}` is no end of a list"))
-            .try_instead("pass `after` as `next` gave it, or leave it out to begin anew")
+        ToolError::invalid(format!("`{shown}` is not a valid `after`"))
+            .try_instead("pass the last `next` as `after`, or leave it out to start over")
     })
 }
 

@@ -28,8 +28,8 @@ impl Tool for SessionsSend {
         .cost(Cost::Heavy)
         .needs(&[Need::Talks])
         .about(
-            "Send a message into another session of `sessions_list`. It is answered there, in that session's own \
-             time; read the answer with `sessions_history`.",
+            "Send a message into another session of `sessions_list`. That session answers it \
+             later; read the answer with `sessions_history`.",
         );
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {

@@ -18,7 +18,7 @@ pub(crate) struct PublishSkill;
 pub(crate) struct Args {
     /// Directory of the skill, relative to the workspace, such as `skills/pdf-forms`.
     path: String,
-    /// Visible to the user only, or to everyone of the tenant. Holds for a new skill.
+    /// Visible to the user only, or to the whole tenant. Only for a new skill.
     #[serde(default)]
     visibility: SkillVisibility,
 }
@@ -28,7 +28,7 @@ impl Tool for PublishSkill {
     const META: Meta = Meta::new("publish_skill", Group::Skills)
         .effects(&[Effect::Read, Effect::Write])
         .needs(&[Need::Skills])
-        .about("Publish a skill directory of the workspace, so that it can be found and used. A person is asked.");
+        .about("Publish a skill directory of the workspace, so that it can be found and used. Needs a person's approval.");
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         Plan::of(&Self::META).asking(Ask::Publish { path: args.path.clone() })

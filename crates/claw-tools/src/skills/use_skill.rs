@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Name of the skill. Leave out with `end`.
     #[serde(default)]
     name: String,
-    /// End the skill in use: its `allowed-tools` no longer hold.
+    /// Stop using the skill: its `allowed-tools` no longer apply.
     #[serde(default)]
     end: bool,
 }
@@ -33,9 +33,7 @@ impl Tool for UseSkill {
         .cost(Cost::Light)
         .aliases(&["Skill"])
         .needs(&[Need::Skills])
-        .about(
-            "Take up a skill: returns its instructions and lists its files, which can then be read and run.",
-        );
+        .about("Use a skill: returns its instructions and lists its files, which can then be read and run.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let skills = call.skills()?;
@@ -43,7 +41,7 @@ impl Tool for UseSkill {
             let ended = skills.end().await?;
             let text = match &ended {
                 Some(name) => format!("skill `{name}` is no longer in use"),
-                None => "no skill in use narrows the tools here".to_owned(),
+                None => "no skill is in use that limits the tools".to_owned(),
             };
             return Ok(Output::text(text).with_details(json!({ "ended": ended })));
         }

@@ -62,7 +62,7 @@ impl Tool for ResultRead {
         };
         let from = From {
             id: id.parse().map_err(|_| {
-                ToolError::invalid(format!("`{id}` is no artifact id"))
+                ToolError::invalid(format!("`{id}` is not the id of a kept result"))
                     .try_instead("call `result_read` without `artifact` to list the kept results")
             })?,
             line: args.first.max(1),

@@ -37,7 +37,7 @@ impl Tool for ToolSearch {
         .aliases(&["ToolSearch", "mcp_tool_search"])
         .needs(&[Need::Catalogue])
         .standing()
-        .about("Search for more tools than are listed. Tools found can be called from then on.");
+        .about("Search for tools that are not listed. Tools that you find can then be called.");
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {
         let query = args.query.trim();

@@ -20,10 +20,10 @@ pub(crate) struct WebFetch;
 pub(crate) struct Args {
     /// Address of the page, with `http://` or `https://`.
     url: String,
-    /// `markdown`: the article; `text`: the same without markup; `raw`: the body as it came.
+    /// `markdown`: the article; `text`: the same without markup; `raw`: the unchanged body.
     #[serde(default)]
     extract_mode: ExtractMode,
-    /// Read at most so many characters; the rest is kept for `result_read`. 20000 if left out.
+    /// The most characters to return, default 20000; the rest is kept for `result_read`.
     #[schemars(range(min = 500, max = 200_000))]
     max_chars: Option<usize>,
 }
@@ -70,7 +70,7 @@ fn blocked(settings: &Value) -> Result<Vec<String>, ToolError> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(block) => Vec::deserialize(block).map_err(|error| {
             ToolError::failed("`settings.web_fetch.block` is not a list of hosts, so nothing is fetched")
-                .try_instead("a person has to mend the setting")
+                .try_instead("a person has to fix the setting")
                 .because(error)
         }),
     }
@@ -88,8 +88,8 @@ fn shown(page: &WebPage) -> String {
     }
     if page.needs_browser {
         head.push(
-            "[This page shows its content only in a browser that runs its scripts; what follows is all that came without \
-             them.]"
+            "[This page shows its content only in a browser that runs its scripts; below is the text that \
+             it has without them.]"
                 .to_owned(),
         );
     }

@@ -100,7 +100,7 @@ fn freshness(text: &str) -> Result<Freshness, ToolError> {
                 Freshness::Between(from.to_owned(), to.to_owned())
             }
             _ => {
-                return Err(ToolError::invalid(format!("`{range}` is no freshness"))
+                return Err(ToolError::invalid(format!("`{range}` is not a valid `freshness`"))
                     .try_instead("use `pd`, `pw`, `pm`, `py` or `2026-01-01to2026-02-01`"));
             }
         },

@@ -62,7 +62,7 @@ pub fn extract(source: &Source, mode: ExtractMode) -> Result<WebPage, ToolError>
             let depth = nesting::estimate(&text);
             if depth > nesting::DEEPEST {
                 let told = format!(
-                    "`{}` nests {depth} elements, which no honest page does, and is not read",
+                    "`{}` nests elements {depth} deep, far deeper than ordinary pages, and is not read",
                     page.url
                 );
                 return Err(ToolError::failed(told).try_instead("fetch it with `extract_mode` `raw`"));

@@ -51,7 +51,7 @@ impl std::fmt::Display for Cut {
             Self::Seconds(seconds) => write!(f, "reading it takes longer than {seconds} s"),
             Self::MemoryMib(mib) => write!(f, "reading it needs more than {mib} MiB of memory"),
             Self::OutputMib(mib) => write!(f, "its text is longer than {mib} MiB"),
-            Self::Broke => f.write_str("it breaks its reader"),
+            Self::Broke => f.write_str("it crashes its reader"),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn request(
         _ => (header::AUTHORIZATION, format!("Bearer {key}")),
     };
     let mut value =
-        HeaderValue::try_from(value).map_err(|_| "has a key that no header can carry".to_owned())?;
+        HeaderValue::try_from(value).map_err(|_| "has a key that cannot be sent in a header".to_owned())?;
     value.set_sensitive(true);
     Ok(request.header(name, value))
 }

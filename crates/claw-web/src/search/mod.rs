@@ -212,7 +212,7 @@ impl Chain {
         secrets: &Secrets,
     ) -> Result<Vec<SearchResult>, Miss> {
         if let Some(left) = self.resting_for(tenant, link.provider) {
-            return Err(Miss::Failed(format!("is left alone for {} s after its limit", left.as_secs() + 1)));
+            return Err(Miss::Failed(format!("is skipped for {} s after a rate limit", left.as_secs() + 1)));
         }
         let key = self.key(tenant, link).await?;
         if let Some(key) = &key {
@@ -224,15 +224,15 @@ impl Chain {
         match response.status() {
             200..=299 => {}
             status @ (402 | 429 | 432 | 433) => {
-                return Err(Miss::Limited(format!("refused for its limits ({status})")));
+                return Err(Miss::Limited(format!("refused because of a rate limit ({status})")));
             }
             status @ (401 | 403) => return Err(Miss::Failed(format!("refused the key ({status})"))),
             status => return Err(Miss::Failed(format!("answered with status {status}"))),
         }
         let body = response.decoded().await.map_err(|error| Miss::Failed(told(&error)))?;
         formats::read(link.provider, &body).map_err(|why| match why {
-            formats::Unread::Limited => Miss::Limited("asks whether a person searches".to_owned()),
-            formats::Unread::Broken(why) => Miss::Failed(format!("sent an answer that does not read: {why}")),
+            formats::Unread::Limited => Miss::Limited("asks for proof that a person is searching".to_owned()),
+            formats::Unread::Broken(why) => Miss::Failed(format!("sent an invalid answer: {why}")),
         })
     }
 
@@ -295,7 +295,8 @@ impl Link {
         let key = format!("search.providers.{}.base_url", provider.name());
         let refuse = |reason: String| WebConfigError::new(key.clone(), reason);
         let Some(text) = settings.base_url.as_deref().or(provider.address()) else { return Ok(None) };
-        let base = Url::parse(text).map_err(|error| refuse(format!("`{text}` is no address ({error})")))?;
+        let base =
+            Url::parse(text).map_err(|error| refuse(format!("`{text}` is not an address ({error})")))?;
         if claw_net::Origin::of(&base).is_none() {
             return Err(refuse(format!("`{text}` is neither http nor https")));
         }

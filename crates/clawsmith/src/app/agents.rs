@@ -285,7 +285,7 @@ impl App {
             .put_agent(self.tenant(), id, AgentWrite { setup, seen: None }, SystemClock.now())
             .await;
         put.map_err(|error| match error {
-            StoreError::Stale { .. } => Error::conflict(format!("there is an agent `{id}` already"))
+            StoreError::Stale { .. } => Error::conflict(format!("the agent `{id}` already exists"))
                 .hint(format!("clawsmith agent edit {id}")),
             error => error.into(),
         })?;
@@ -363,10 +363,10 @@ impl App {
 /// The error for an agent that neither the configuration nor the store has.
 pub fn not_set_up<'a>(agent: &str, ids: impl Iterator<Item = &'a str>) -> Error {
     let hint = match nearest(agent, ids) {
-        Some(near) => format!("did you mean `{near}`? `clawsmith agent list` has all of them"),
+        Some(near) => format!("did you mean `{near}`? `clawsmith agent list` lists all agents"),
         None => format!(
-            "add it with `clawsmith agent add {agent}`; `clawsmith agent list` has those that are, and `{ANY_AGENT}` \
-             stands for all others"
+            "add it with `clawsmith agent add {agent}`; `clawsmith agent list` lists the agents, and \
+             `{ANY_AGENT}` stands for all others"
         ),
     };
     Error::not_found(format!("agent `{agent}` is not set up")).hint(hint)
@@ -386,7 +386,7 @@ pub fn tools_of(setup: &AgentSetup) -> Result<AgentTools, Error> {
     match &setup.policy {
         Value::Null => Ok(AgentTools::default()),
         policy => serde_json::from_value(policy.clone())
-            .map_err(|error| Error::failed("its policy is not one").because(error)),
+            .map_err(|error| Error::failed("its policy is invalid").because(error)),
     }
 }
 

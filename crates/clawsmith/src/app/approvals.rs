@@ -107,7 +107,7 @@ impl App {
         let mut pending = self.pending_beginning(id).await?;
         match pending.len() {
             0 | 1 => Ok(pending.pop()),
-            count => Err(Error::invalid(format!("`{id}` begins the ids of {count} approvals"))
+            count => Err(Error::invalid(format!("`{id}` matches {count} approvals"))
                 .hint("clawsmith approvals list, and give more of the id")),
         }
     }
@@ -132,7 +132,8 @@ impl App {
         let begin: Vec<String> =
             pending.iter().map(|one| format!("\n  {}  `{}`", one.id, one.request.tool)).collect();
         Err(Error::invalid(format!(
-            "`{id}` is too little of an id to say yes to: give at least {CLEAR} characters. These begin so:{}",
+            "`{id}` is too short to approve: give at least {CLEAR} characters of the id. These approvals \
+             match:{}",
             begin.concat()
         ))
         .hint("clawsmith approvals show ID, then clawsmith approvals approve ID"))
@@ -192,7 +193,7 @@ impl App {
         };
         let approval = answered.map_err(|error| match error {
             StoreError::ApprovalState { id, state } => {
-                Error::failed(format!("approval `{id}` is {state} already; an answer is final"))
+                Error::failed(format!("approval `{id}` is already {state}; an answer is final"))
                     .hint(format!("clawsmith approvals show {id}"))
             }
             error => unusable(error),
@@ -278,7 +279,7 @@ impl App {
         let mut rules = self.rules().await?;
         rules.retain(|rule| !beginning.is_empty() && rule.new.id.to_string().starts_with(&beginning));
         if rules.len() > 1 {
-            return Err(Error::invalid(format!("`{id}` begins the ids of {} rules", rules.len()))
+            return Err(Error::invalid(format!("`{id}` matches {} rules", rules.len()))
                 .hint("clawsmith approvals rules, and give more of the id"));
         }
         let Some(rule) = rules.pop() else { return Ok(None) };
@@ -304,13 +305,13 @@ fn given_rule(
 ) -> Result<NewRule, Error> {
     let request = &approval.request;
     let none = |why: &str| {
-        Error::failed(format!("no rule can be given for this call: {why}"))
+        Error::failed(format!("no rule can be remembered for this call: {why}"))
             .hint(format!("clawsmith approvals approve {}", approval.id))
     };
     let suggestions = request.remember.as_ref();
-    let suggestions = suggestions.ok_or_else(|| none("nothing is remembered of calls like it"))?;
+    let suggestions = suggestions.ok_or_else(|| none("calls like it cannot be remembered"))?;
     let Some(narrowest) = suggestions.rules.first() else {
-        return Err(none(suggestions.impossible.as_deref().unwrap_or("nothing can be remembered of it")));
+        return Err(none(suggestions.impossible.as_deref().unwrap_or("it cannot be remembered")));
     };
     let is_wanted = |suggestion: &&Suggestion| width.is_none_or(|width| width == suggestion.width);
     let suggestion = suggestions.rules.iter().find(is_wanted).ok_or_else(|| {

@@ -60,7 +60,7 @@ impl Sessions {
         let count = client.tools.len();
         if count > MOST_TOOLS {
             return Err(Error::invalid(format!(
-                "{count} tools are too many; a client may have {MOST_TOOLS}"
+                "{count} tools are too many; a client may declare {MOST_TOOLS}"
             )));
         }
         let bytes: usize = client
@@ -70,7 +70,7 @@ impl Sessions {
             .sum();
         if bytes > MOST_DEFINED {
             return Err(Error::invalid(format!(
-                "the definitions of the tools have {bytes} bytes; they may have {MOST_DEFINED}"
+                "the definitions of the tools have {bytes} bytes; at most {MOST_DEFINED} are allowed"
             )));
         }
         let executor = self.deployment().executor;
@@ -82,7 +82,7 @@ impl Sessions {
                 return Err(Error::invalid(format!("two tools have the name `{name}`")));
             }
             if executor.registry().has(name.as_str()) || offer.meta(name.as_str()).is_some() {
-                let what = format!("`{name}` is the name of a tool here, and cannot be the client's");
+                let what = format!("`{name}` is already the name of one of the agent's tools");
                 return Err(Error::invalid(what).hint("rename the client's tool"));
             }
             if tool.parameters.get("type").is_none_or(|kind| kind != "object") {
@@ -114,7 +114,7 @@ impl Sessions {
         let mut told = HashSet::new();
         for (call, text) in given {
             let Some(wanted) = open.iter().find(|wanted: &&Wanted| wanted.call == *call) else {
-                return Err(Error::invalid(format!("call `{call}` waits for no result")));
+                return Err(Error::invalid(format!("call `{call}` does not wait for a result")));
             };
             if !told.insert(*call) {
                 return Err(Error::invalid(format!("call `{call}` has two results")));
@@ -127,7 +127,7 @@ impl Sessions {
 
 /// The error for results of a run that is not the last of its session any more.
 pub(super) fn went_on(run: JobId) -> Error {
-    let what = format!("the calls of run `{run}` wait for no results any more: the session went on");
+    let what = format!("the calls of run `{run}` no longer wait for results: the session has continued");
     Error::conflict(what).hint("read the session, and send a new message instead")
 }
 

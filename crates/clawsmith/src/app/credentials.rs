@@ -106,8 +106,8 @@ impl NewProgram {
         };
         let warning = |(name, _)| {
             format!(
-                "the value of `{name}` is too short to be recognised, so nothing that `{}` prints is shown; use one of \
-                 at least {SHORTEST_SECRET} bytes",
+                "the value of `{name}` is too short to be recognised, so the output of `{}` is not shown; \
+                 use a value of at least {SHORTEST_SECRET} bytes",
                 self.place.name
             )
         };
@@ -134,10 +134,14 @@ impl App {
             }
             if workspace.is_some_and(|workspace| Path::new(&settings.binary).starts_with(workspace)) {
                 return Err(Error::invalid(format!(
-                    "`{}` lies in the current directory: where agents work in it, they can change it, and it is not run",
+                    "`{}` is in the current directory: if agents work there, they can change it, and then \
+                     it does not run",
                     settings.binary
                 ))
-                .hint("put it where only its owner writes, or add it from another directory if none works here"));
+                .hint(
+                    "move it where only its owner can write, or add it from another directory if no agent \
+                     works here",
+                ));
             }
             ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
                 .map_err(|error| Error::invalid(error.to_string()))?;
@@ -240,7 +244,7 @@ impl App {
         let mut ran = host.run(context, run).await.map_err(not_run)?.ran;
         let values = context.secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value"));
         let scrubber = self.setup.scrubber()?.with_values(values).map_err(|error| {
-            Error::failed("what it printed cannot be shown, since its credentials cannot be scrubbed")
+            Error::failed("its output cannot be shown, because its credentials cannot be scrubbed")
                 .because(error)
         })?;
         ran.output = scrubber.scrub(&ran.output).into_owned();
@@ -285,7 +289,7 @@ impl Setup {
             Some(path) => self.around.directory.join(path),
             None => self.program_in_path(name).ok_or_else(|| {
                 Error::invalid(format!("no program `{name}` is in `$PATH`"))
-                    .hint("give its place with `--binary`")
+                    .hint("give its path with `--binary`")
             })?,
         };
         // As it really is: a link could lead elsewhere by the time it runs.

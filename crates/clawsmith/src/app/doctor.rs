@@ -145,7 +145,7 @@ fn configuration(setup: &Setup) -> Vec<Finding> {
             findings.push(match fs::metadata(&found.path) {
                 Ok(file) if file.mode() & 0o022 != 0 => Finding::bad(
                     TOPIC,
-                    format!("`{path}` can be written by others than its owner, and so can every rule in it"),
+                    format!("users other than its owner can change `{path}`, and so every rule in it"),
                     format!("chmod go-w {path}"),
                 ),
                 Ok(_) => Finding::good(TOPIC, format!("`{path}`")),
@@ -187,9 +187,9 @@ fn private(topic: &'static str, path: &Path) -> Finding {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Finding::good(topic, format!("`{shown}` is not there yet; the first call makes it"));
+            return Finding::good(topic, format!("`{shown}` does not exist yet; the first call creates it"));
         }
-        Err(error) => return Finding::bad(topic, format!("`{shown}`: {error}"), "see who owns it"),
+        Err(error) => return Finding::bad(topic, format!("`{shown}`: {error}"), "check who owns it"),
     };
     let (mode, me) = (metadata.permissions().mode() & 0o777, rustix::process::geteuid().as_raw());
     if metadata.uid() != me {
@@ -211,20 +211,21 @@ async fn store(setup: &Setup) -> (Finding, Option<Status>) {
     };
     if place == StoreLocation::Memory {
         let what = "in memory: everything is forgotten when the program ends";
-        return (Finding::worth(TOPIC, what, "take `store.url` out, to keep it in a file"), None);
+        return (Finding::worth(TOPIC, what, "remove `store.url` to keep it in a file"), None);
     }
     match claw_store::status(&place).await {
-        Ok(None) => (Finding::good(TOPIC, format!("none at {place} yet; the first call makes it")), None),
+        Ok(None) => (Finding::good(TOPIC, format!("none at {place} yet; the first call creates it")), None),
         Err(error) => (Finding::bad(TOPIC, format!("{place}: {error}"), "clawsmith db status"), None),
         Ok(Some(status)) => {
             let schema = &status.schema;
             let finding = if !schema.newer.is_empty() {
-                let what = format!("{place} was made by a newer Clawsmith, and this one does not open it");
+                let what =
+                    format!("{place} was created by a newer Clawsmith, and this version cannot open it");
                 Finding::bad(TOPIC, what, "install the newer Clawsmith")
             } else if schema.pending.is_empty() {
                 Finding::good(TOPIC, format!("{place}, {} {}", status.backend, status.version))
             } else {
-                let what = format!("{place} lacks {} steps of its schema", schema.pending.len());
+                let what = format!("{place} lacks {} migrations", schema.pending.len());
                 Finding::worth(TOPIC, what, "clawsmith db migrate, or let the next call do it")
             };
             (finding, Some(status))
@@ -236,14 +237,14 @@ fn clock(status: Option<&Status>) -> Vec<Finding> {
     const TOPIC: &str = "clock";
     let now = SystemClock.now();
     if now < NOT_BEFORE {
-        let what = format!("it is {}, says this machine", rfc3339(now));
-        return vec![Finding::bad(TOPIC, what, "set the clock; leases and expiry go by it")];
+        let what = format!("this machine's clock says {}", rfc3339(now));
+        return vec![Finding::bad(TOPIC, what, "set the clock; leases and expiry depend on it")];
     }
     match status.and_then(|status| status.clock) {
         Some(server) if (server.0 - now.0).abs() > SKEW_MS => {
             let apart = (server.0 - now.0).abs() / 1000;
             let what = format!("this machine and the database are {apart} s apart");
-            vec![Finding::bad(TOPIC, what, "let both take their time from the same server (NTP)")]
+            vec![Finding::bad(TOPIC, what, "synchronise both with the same time server (NTP)")]
         }
         Some(_) => vec![Finding::good(TOPIC, "this machine and the database agree")],
         None => vec![Finding::good(TOPIC, rfc3339(now))],
@@ -265,12 +266,12 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
     };
     let variable = setup.around.variable(KEYS).cloned();
     if variable.is_none() && !file.exists() && used.is_empty() {
-        return Finding::good(TOPIC, "none yet; the first secret makes one");
+        return Finding::good(TOPIC, "none yet; the first secret creates one");
     }
     let opened = KeySource::new(variable, file).and_then(|source| KeyRing::open(&source, &used));
     let ring = match opened {
         Ok(keys) => keys.ring(),
-        Err(error) => return Finding::bad(TOPIC, error.to_string(), "bring the keys back from a backup"),
+        Err(error) => return Finding::bad(TOPIC, error.to_string(), "restore the keys from a backup"),
     };
     let (ids, mut lost) = (ring.ids(), 0);
     for KeyUse { key, values } in &used {
@@ -279,11 +280,11 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
         }
     }
     match lost {
-        0 => Finding::good(TOPIC, format!("{}, and every secret names one of them", ids.len())),
+        0 => Finding::good(TOPIC, format!("{}, and every secret is encrypted with one of them", ids.len())),
         lost => Finding::bad(
             TOPIC,
-            format!("{lost} secrets cannot be decrypted with the keys that are here"),
-            "bring the keys back from a backup, or set those values anew",
+            format!("{lost} secrets cannot be decrypted with the available keys"),
+            "restore the keys from a backup, or set those secrets again",
         ),
     }
 }
@@ -291,8 +292,9 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
 async fn sandbox(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "sandbox";
     if setup.config().sandbox.mode == SandboxMode::Off {
-        let what = "`sandbox.mode` is `off`: commands run in none and reach all that Clawsmith reaches, its own gateway included";
-        return vec![Finding::worth(TOPIC, what, "leave `sandbox.mode` out, or set it to `all`")];
+        let what = "`sandbox.mode` is `off`: commands run without a sandbox and can reach everything that \
+                    Clawsmith can, its own gateway included";
+        return vec![Finding::worth(TOPIC, what, "remove `sandbox.mode`, or set it to `all`")];
     }
     if setup.config().sandbox.backend == SandboxBackend::Docker {
         let local = LocalShell::new(Arc::default(), ShellOptions::default());
@@ -317,7 +319,7 @@ async fn sandbox(setup: &Setup) -> Vec<Finding> {
         }
     }
     if !claw_sandbox::can_close_ports() {
-        let what = "this kernel cannot close a port: a gateway's commands that want the network are refused";
+        let what = "this kernel cannot block a port, so a gateway refuses commands that need the network";
         findings.push(Finding::worth(TOPIC, what, "use Linux 6.7 or newer, with Landlock"));
     }
     if findings.is_empty() {

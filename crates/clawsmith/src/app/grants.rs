@@ -74,7 +74,7 @@ impl Setup {
         let full = real(&self.loaded.resolved(key, path, &self.around));
         let refused = |why: &str| {
             let what = format!("`{key}` entry `{}`: {why}", path.display());
-            Error::invalid(what).hint("grant a smaller directory, or take the entry out")
+            Error::invalid(what).hint("grant a smaller directory, or remove the entry")
         };
         if full.exists() && !full.is_dir() {
             return Err(refused("it is a file, and only directories can be granted"));

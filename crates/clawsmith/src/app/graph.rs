@@ -209,8 +209,10 @@ impl App {
         let owner = self.owner_of_both(reader, one, other).await?;
         match self.store.part_entities(&owner, one, other).await? {
             true => Ok(()),
-            false => Err(Error::not_found(format!("`{one}` and `{other}` are no doubtful pair"))
-                .hint("`clawsmith graph merge` lists those there are")),
+            false => {
+                Err(Error::not_found(format!("`{one}` and `{other}` are not listed as possible duplicates"))
+                    .hint("`clawsmith graph merge` lists the pairs"))
+            }
         }
     }
 
@@ -275,8 +277,10 @@ impl App {
         let others = self.owner_of_entity(reader, other).await?;
         if owner != others {
             let (one, other) = (owner.name(), others.name());
-            return Err(Error::invalid(format!("one entity is the {one}'s and the other the {other}'s"))
-                .hint("only two of one owner can be one"));
+            return Err(Error::invalid(format!(
+                "one entity belongs to the {one} and the other to the {other}"
+            ))
+            .hint("only entities of the same owner can be merged"));
         }
         graph_owner(reader, owner)
     }
@@ -340,7 +344,7 @@ fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
     let count = lines.len();
     if count > MOST_IMPORTED {
         return Err(Error::invalid(format!(
-            "there are {count} facts, and {MOST_IMPORTED} is the most at a time"
+            "there are {count} facts; at most {MOST_IMPORTED} are allowed at a time"
         ))
         .hint("import them in parts"));
     }
@@ -407,7 +411,8 @@ fn facts_of(lines: Vec<ReadLine>) -> Result<NewFacts, Error> {
 
 fn graph_owner(reader: &MemoryReader, owner: MemoryOwner) -> Result<GraphOwner, Error> {
     GraphOwner::of(reader, owner).ok_or_else(|| {
-        Error::invalid("there is no user whose knowledge this is").hint("name a user, or the agent")
+        Error::invalid("no user is given, so it is unknown whose knowledge this is")
+            .hint("name a user, or the agent")
     })
 }
 
@@ -421,7 +426,7 @@ fn refused(error: StoreError) -> Error {
 
 fn no_entity(named: &str) -> Error {
     Error::not_found(format!("there is no entity `{}`", shortened(named)))
-        .hint("`clawsmith graph search '*'` lists those there are")
+        .hint("`clawsmith graph search '*'` lists all entities")
 }
 
 fn shortened(text: &str) -> String {

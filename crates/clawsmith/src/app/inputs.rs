@@ -39,7 +39,7 @@ fn checked(
     let InputForm::Form { schema } = &input.form else {
         return match values.is_empty() {
             true => Ok(values),
-            false => Err(Error::invalid("a page is visited; it takes no values here")),
+            false => Err(Error::invalid("this request asks to visit a page; it takes no values")),
         };
     };
     let fields = schema.get("properties").and_then(Value::as_object);
@@ -57,7 +57,7 @@ fn checked(
     let validator = Validator::compile(schema).map_err(|error| Error::invalid(error.to_string()))?;
     let checked = validator.check(Value::Object(values), &|args| scrubber.json(args));
     let Value::Object(values) = checked.map_err(|error| Error::invalid(error.to_string()))?.args else {
-        return Err(Error::invalid("the values are no object"));
+        return Err(Error::invalid("the values must be an object"));
     };
     for (name, value) in &values {
         let (Some(field), Some(text)) = (fields.and_then(|fields| fields.get(name)), value.as_str()) else {
@@ -66,7 +66,7 @@ fn checked(
         if let Some(format) = field.get("format").and_then(Value::as_str)
             && !fits(format, text)
         {
-            return Err(Error::invalid(format!("`{name}` is no {format}")));
+            return Err(Error::invalid(format!("`{name}` is not a valid {format}")));
         }
         if !allow_secrets && scrubber.text(text) != text {
             return Err(Error::invalid(format!(
@@ -146,8 +146,8 @@ mod tests {
             (json!({}), "name"),
             (json!({ "name": "a", "count": 0 }), "count"),
             (json!({ "name": "a", "size": "xl" }), "size"),
-            (json!({ "name": "a", "mail": "nobody" }), "`mail` is no email"),
-            (json!({ "name": "a", "when": "2026-13-01" }), "`when` is no date"),
+            (json!({ "name": "a", "mail": "nobody" }), "`mail` is not a valid email"),
+            (json!({ "name": "a", "when": "2026-13-01" }), "`when` is not a valid date"),
             (json!({ "name": "a", "more": 1 }), "there is no field `more`"),
         ] {
             let error = give(&wrong, false).unwrap_err();

@@ -32,7 +32,7 @@ pub(crate) fn of(data: &Path) -> Result<Option<InstallationId>, Error> {
         }
     };
     let id = text.trim().parse().map_err(|_| {
-        Error::failed(format!("`{}` holds no installation's id", path.display())).hint(
+        Error::failed(format!("`{}` contains no installation id", path.display())).hint(
             "write the id that `clawsmith db status` shows into it, if this is that store's data directory",
         )
     })?;
@@ -88,8 +88,8 @@ fn holds_data(data: &Path) -> io::Result<bool> {
 fn orphaned(data: &Path, place: &StoreLocation, id: InstallationId) -> Error {
     let (data, file) = (data.display(), file(data));
     Error::failed(format!(
-        "the data directory `{data}` holds files and does not say of which installation; the store at {place} is \
-         that of `{id}`"
+        "the data directory `{data}` contains files but no installation id; the store at {place} has the id \
+         `{id}`"
     ))
     .hint(format!(
         "set `data_dir` to an empty directory, or, if they belong together, write `{id}` into `{}`",

@@ -43,10 +43,11 @@ impl Setup {
             return Ok(Listening { address, tls, peers: None });
         }
         if config.proxies.is_empty() {
-            let what = format!("`{address}` is no loopback address, and without TLS keys could be read");
+            let what =
+                format!("`{address}` is not a loopback address, and without TLS others could read API keys");
             return Err(Error::invalid(what).hint(
-                "set `gateway.tls`, or listen on 127.0.0.1 and let a proxy on this machine speak TLS; name a proxy \
-                 elsewhere in `gateway.proxies`",
+                "set `gateway.tls`, or listen on 127.0.0.1 behind a proxy with TLS on this machine; list a \
+                 proxy on another machine in `gateway.proxies`",
             ));
         }
         let loopback = [IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])];

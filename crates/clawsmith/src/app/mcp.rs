@@ -168,7 +168,7 @@ impl App {
             let path = real(Path::new(granted));
             if path.starts_with(&data) || data.starts_with(&path) {
                 return Err(Error::invalid(format!(
-                    "MCP server `{}`: `{granted}` holds the data directory or is in it",
+                    "MCP server `{}`: `{granted}` contains the data directory or is inside it",
                     server.name
                 ))
                 .hint("grant another directory"));
@@ -254,14 +254,13 @@ impl App {
         if visitor.tenant == *self.setup().tenant() {
             return Ok(());
         }
-        Err(Error::invalid("programs and private addresses are for the owner of the deployment to define")
+        Err(Error::invalid("only the owner of the deployment may define programs and private addresses")
             .refusing())
     }
 }
 
 fn no_server(name: &ServerName) -> Error {
-    Error::not_found(format!("there is no MCP server `{name}`"))
-        .hint("`clawsmith mcp list` shows those there are")
+    Error::not_found(format!("there is no MCP server `{name}`")).hint("`clawsmith mcp list` lists them")
 }
 
 /// The built-in tool whose name or alias begins with `prefix`.
@@ -300,14 +299,14 @@ fn check(server: &McpServer) -> Result<(), Error> {
                 return wrong("it has no command".to_owned());
             }
             match read.iter().chain(write).find(|path| !path.starts_with('/')) {
-                Some(path) => wrong(format!("`{path}` is no absolute path")),
+                Some(path) => wrong(format!("`{path}` is not an absolute path")),
                 None => Ok(()),
             }
         }
         McpTransport::Http(McpEndpoint { url, .. }) | McpTransport::Sse(McpEndpoint { url, .. }) => {
             match url.starts_with("https://") || url.starts_with("http://") {
                 true => Ok(()),
-                false => wrong(format!("`{url}` is no address; it starts with https:// or http://")),
+                false => wrong(format!("`{url}` is not an address; start it with https:// or http://")),
             }
         }
     }
@@ -319,19 +318,17 @@ fn hint(server: &McpServer) -> String {
         McpTransport::Stdio(program) => {
             let mut grants = Vec::new();
             if !program.network {
-                grants.push("`--network` lets it reach other machines");
+                grants.push("`--network` lets it use the network");
             }
             grants.push("`--read DIR` shows it a directory, such as that of its program");
             grants.push("`--env NAME=VALUE` gives it a variable");
             format!("it runs in the sandbox: {}", grants.join("; "))
         }
         McpTransport::Http(_) => {
-            "look at the address; `--sse` speaks the older transport; `--header NAME=VALUE` logs in"
+            "check the address; `--sse` uses the older transport; `--header NAME=VALUE` sends a login"
                 .to_owned()
         }
-        McpTransport::Sse(_) => {
-            "look at the address; without `--sse` the newer transport is spoken".to_owned()
-        }
+        McpTransport::Sse(_) => "check the address; without `--sse` the newer transport is used".to_owned(),
     }
 }
 

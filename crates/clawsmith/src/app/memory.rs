@@ -279,16 +279,18 @@ fn memory_key(reader: &MemoryReader, owner: MemoryOwner, path: &str) -> Result<D
     });
     if path != MEMORY && !(is_below && recall::is_readable(&path)) {
         let shown: String = path.chars().take(200).collect();
-        return Err(Error::invalid(format!("`{}` is no path of a memory document", shown.escape_debug()))
-            .hint("use `MEMORY.md` or a path below `memory/`, without control characters"));
+        return Err(Error::invalid(format!(
+            "`{}` is not the path of a memory document",
+            shown.escape_debug()
+        ))
+        .hint("use `MEMORY.md` or a path below `memory/`, without control characters"));
     }
     let (agent, user) = match owner {
         MemoryOwner::User => match &reader.user {
             Some(user) => (Some(reader.agent.clone()), Some(user.clone())),
             None => {
-                return Err(
-                    Error::invalid("there is no user whose memory this is").hint("name a user, or the agent")
-                );
+                return Err(Error::invalid("no user is given, so it is unknown whose memory this is")
+                    .hint("name a user, or the agent"));
             }
         },
         MemoryOwner::Agent => (Some(reader.agent.clone()), None),
@@ -322,7 +324,7 @@ fn origins_in(directory: &Path) -> Result<Origins, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Origins::new()),
         Err(error) => return Err(unread(error.to_string())),
         Ok(about) if about.len() > LONGEST_FILE => {
-            return Err(unread(format!("it has {} bytes, and {LONGEST_FILE} is the most", about.len())));
+            return Err(unread(format!("it has {} bytes; at most {LONGEST_FILE} are allowed", about.len())));
         }
         Ok(_) => {}
     }
@@ -387,7 +389,7 @@ fn is_text(name: &str) -> bool {
 fn text_of(file: &Path) -> Result<String, String> {
     let length = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
     if length > LONGEST_FILE {
-        return Err(format!("it has {length} bytes, and {LONGEST_FILE} is the most"));
+        return Err(format!("it has {length} bytes; at most {LONGEST_FILE} are allowed"));
     }
     let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;

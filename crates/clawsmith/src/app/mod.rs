@@ -151,12 +151,13 @@ impl Setup {
         };
         let hint = match &error {
             StoreError::OtherInstallation { .. } => format!(
-                "set `store.url` (now {place}) or `data_dir` (now `{}`) so that they belong together; if that store \
-                 is lost and all begins anew, remove `{}`",
+                "set `store.url` (now {place}) or `data_dir` (now `{}`) so that they belong together; if \
+                 that store is lost and you want to start over, remove `{}`",
                 data.display(),
                 installation::file(&data).display()
             ),
-            _ => "see `store.url` and `data_dir` in `clawsmith config show`; the store must be there and writable"
+            _ => "check `store.url` and `data_dir` in `clawsmith config show`; the store must exist and be \
+                  writable"
                 .to_owned(),
         };
         Error::failed(format!("the store at {place} cannot be opened")).because(error).hint(hint)

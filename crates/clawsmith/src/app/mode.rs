@@ -44,8 +44,8 @@ impl Mode {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Plan => "read only: nothing is changed",
-            Self::Ask => "each write is asked about, with its diff",
-            Self::Edits => "files are edited without asking; commands are asked about",
+            Self::Ask => "asks before each write, with its diff",
+            Self::Edits => "edits files without asking; asks before commands",
             Self::Configured => "as the configuration says",
         }
     }
@@ -80,7 +80,7 @@ impl FromStr for Mode {
         let known = Self::ALL.into_iter().find(|mode| mode.name() == word);
         known.ok_or_else(|| match nearest(word, names) {
             Some(near) => format!("there is no mode `{word}`; did you mean `{near}`?"),
-            None => format!("there is no mode `{word}`; there are {}", names.join(", ")),
+            None => format!("there is no mode `{word}`; the modes are {}", names.join(", ")),
         })
     }
 }

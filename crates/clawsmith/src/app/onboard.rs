@@ -201,8 +201,8 @@ impl Target {
         new.write_all(self.after(text, added).as_bytes()).map_err(failed)?;
         new.as_file().sync_all().map_err(failed)?;
         let changed = || {
-            Error::failed(format!("`{shown}` was changed meanwhile, and is left as it is"))
-                .hint("clawsmith onboard, once more")
+            Error::failed(format!("`{shown}` was changed meanwhile, and is not overwritten"))
+                .hint("run `clawsmith onboard` again")
         };
         let Some(before) = &self.before else {
             return match new.persist_noclobber(&self.path) {
@@ -304,10 +304,9 @@ fn failed(NewModel { provider, model, .. }: &NewModel, error: &ModelError) -> Mo
         Fault::Connection | Fault::TimedOut => {
             (ModelTestState::Unreachable, format!("`{provider}` cannot be reached"))
         }
-        Fault::RateLimited { .. } => (
-            ModelTestState::Failed,
-            format!("`{provider}` answers no more requests now, or its account is empty"),
-        ),
+        Fault::RateLimited { .. } => {
+            (ModelTestState::Failed, format!("`{provider}` has reached a limit, or its account is empty"))
+        }
         _ => (ModelTestState::Failed, format!("`{provider}/{model}` did not answer: {}", error.fault)),
     };
     ModelTest { state, what: format!("{what}: {}", error.message), millis: None }

@@ -92,7 +92,7 @@ impl PolicyTests {
     /// Reads a file of assertions.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let tests: Self = toml::from_str(text).map_err(|error| {
-            Error::invalid(format!("these are no policy tests: {error}"))
+            Error::invalid(format!("the policy tests are invalid: {error}"))
                 .hint("see docs/policy.md for the fields")
         })?;
         match tests.tests.is_empty() {
@@ -227,7 +227,8 @@ impl App {
         if visitor.tenant == *self.setup().tenant() {
             return Ok(());
         }
-        Err(Error::invalid("the rules of the deployment are for administrators of its own tenant").refusing())
+        Err(Error::invalid("the rules of the deployment are only for administrators of its own tenant")
+            .refusing())
     }
 
     /// Explains why a caller has a tool or not.

@@ -36,8 +36,7 @@ impl Owning {
         let directory = data.join(DIRECTORY);
         lock(&directory, &worker.node).map_err(|error| {
             let shown = directory.display();
-            Error::failed(format!("what runs in the background cannot be written down in `{shown}`"))
-                .because(error)
+            Error::failed(format!("background commands cannot be recorded in `{shown}`")).because(error)
         })
     }
 

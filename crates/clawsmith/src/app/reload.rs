@@ -69,7 +69,7 @@ impl ConfigurationStatus {
                 tracing::error!(
                     file = self.file,
                     error,
-                    "the configuration was not reloaded; the old one holds"
+                    "the configuration was not reloaded; the old one stays in force"
                 );
                 self.failure = Some(ReloadFailure { at: SystemClock.now(), error });
             }

@@ -107,7 +107,7 @@ impl App {
         match (beginning.is_empty(), runs.len()) {
             (false, 0 | 1) => runs.pop().ok_or_else(unknown),
             (true, _) => Err(unknown()),
-            (false, count) => Err(Error::invalid(format!("`{id}` begins the ids of {count} runs"))
+            (false, count) => Err(Error::invalid(format!("`{id}` matches {count} runs"))
                 .hint("clawsmith runs list, and give more of the id")),
         }
     }

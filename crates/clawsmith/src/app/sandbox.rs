@@ -230,11 +230,11 @@ impl CommandSandbox {
                 Error::failed(format!("`{program}` cannot be run: {reason}")).hint(
                     match program.contains('/') {
                         true => {
-                            "see whether that file is there, may be run, and can be reached from the sandbox \
+                            "check that the file exists, is executable, and can be reached from the sandbox \
                              (`--grant`)"
                         }
                         false => {
-                            "see whether it is installed where the sandbox reaches it, or give its whole path"
+                            "check that it is installed where the sandbox can reach it, or give its full path"
                         }
                     },
                 )
@@ -269,9 +269,9 @@ fn not_run(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 
 fn stopped(finished: &Finished) -> Option<&'static str> {
     match (finished.reason, finished.ended.stopped) {
-        (Some(Reason::TimedOut), _) => Some("its time was up"),
+        (Some(Reason::TimedOut), _) => Some("it reached its time limit"),
         (Some(Reason::Cancelled), _) => Some("it was cancelled"),
-        (None, Some(Stopped::Memory)) => Some("it took more memory than it may"),
+        (None, Some(Stopped::Memory)) => Some("it reached its memory limit"),
         (None, Some(Stopped::Disk)) => Some("the disk filled up while it ran"),
         (None, None) => None,
     }

@@ -54,9 +54,9 @@ impl App {
     /// Every value that the store keeps sealed for a tenant.
     pub async fn sealed(&self, tenant: &TenantId) -> Result<Vec<String>, Error> {
         let unopened = |error: StoreError| {
-            Error::failed("a secret cannot be decrypted, so it could not be kept out of what is shown")
+            Error::failed("a secret cannot be decrypted, so it cannot be scrubbed from output")
                 .because(error)
-                .hint("`clawsmith doctor` tells which; set it again, or remove it")
+                .hint("`clawsmith doctor` says which; set it again, or remove it")
         };
         let kept = self.store.secrets(tenant).await.map_err(unopened)?;
         let mut values = self.programs()?.secrets(tenant).await.map_err(unopened)?;
@@ -103,7 +103,8 @@ impl App {
                 tokio::task::spawn_blocking(hide).await.map_err(|error| unhidden().because(error))?;
             let short = hidden.map_err(|error| unhidden().because(error))?;
             if short > 0 {
-                tracing::warn!(%tenant, count = short, "secrets are too short to be told from ordinary text");
+                tracing::warn!(%tenant, count = short, "secrets are too short to be distinguished from \
+                                                        ordinary text");
             }
         }
         Ok(())

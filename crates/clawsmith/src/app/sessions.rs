@@ -232,8 +232,8 @@ impl Sessions {
         let open = self.deployment().store.jobs(&caller.tenant, &filter).await?;
         // The first to be accepted is the one that goes on; the list begins with the latest.
         let Some(run) = open.last() else {
-            return Err(Error::conflict(format!("no run goes on in session `{}`", caller.session))
-                .hint("send the message instead: a run of its own answers it"));
+            return Err(Error::conflict(format!("session `{}` has no active run", caller.session))
+                .hint("send the message normally: a new run answers it"));
         };
         let order: Order = serde_json::from_value(run.new.payload.clone())
             .map_err(|error| Error::failed("the run's order cannot be read").because(error))?;
@@ -265,7 +265,7 @@ impl Sessions {
         let scrubbed = |part| match part {
             Part::Text { text } => Ok(Part::text(scrubber.said(&text))),
             Part::Image(image) if !scrubber.passes_image(&image) => {
-                let hint = "an image cannot be scrubbed; send one without it";
+                let hint = "an image cannot be scrubbed; send one without the secret";
                 Err(Error::invalid(format!("the image ({} bytes) holds a secret", image.bytes)).hint(hint))
             }
             part => Ok(part),

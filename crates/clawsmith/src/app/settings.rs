@@ -46,7 +46,7 @@ impl App {
         match tools.find(tool.as_str()).or_else(|| tools.find_absent(tool.as_str())) {
             Some(_) => Ok(Layer::Tenant(self.tenant().clone())),
             None => Err(Error::not_found(format!("there is no built-in tool `{tool}`"))
-                .hint("`clawsmith tools list --all` has all of them")),
+                .hint("`clawsmith tools list --all` lists all of them")),
         }
     }
 
@@ -64,14 +64,14 @@ impl App {
     ) -> Result<(), Error> {
         if let Some(prefix) = RESERVED.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
             return Err(Error::invalid(format!(
-                "names that begin with `{prefix}` are kept for their own commands"
+                "names that begin with `{prefix}` are reserved for other commands"
             ))
             .hint("`clawsmith mcp` sets the values of MCP servers"));
         }
         let length = value.expose_secret().len();
         if !(1..=LONGEST_SECRET).contains(&length) {
             return Err(Error::invalid(format!(
-                "a secret has 1 to {LONGEST_SECRET} bytes, and this {length}"
+                "a secret must have 1 to {LONGEST_SECRET} bytes; this one has {length}"
             )));
         }
         if let Some(agent) = &agent {
@@ -84,8 +84,9 @@ impl App {
     /// Removes a secret of this tenant.
     pub async fn remove_secret(&self, name: SecretName, agent: Option<AgentId>) -> Result<(), Error> {
         if RESERVED.iter().any(|prefix| name.as_str().starts_with(prefix)) {
-            return Err(Error::invalid("it goes with the MCP server that it belongs to")
-                .hint("`clawsmith mcp remove`"));
+            return Err(
+                Error::invalid("it is removed together with its MCP server").hint("`clawsmith mcp remove`")
+            );
         }
         let place = SecretPlace { tenant: self.tenant().clone(), agent, name };
         match self.store.remove_secret(&place).await? {
@@ -168,14 +169,16 @@ pub(crate) fn check(tool: &str, settings: &Settings) -> Result<(), Error> {
         };
         if !fits {
             let shown: String = value.to_string().chars().take(80).collect();
-            return Err(Error::invalid(format!("`{key}` of `{name}` is {expected}, and this is `{shown}`")));
+            return Err(Error::invalid(format!("`{key}` of `{name}` must be {expected}, not `{shown}`")));
         }
     }
     if name == "datetime"
         && let Some(zone) = settings.get("timezone").and_then(Value::as_str)
     {
         jiff::tz::TimeZone::get(zone).map_err(|error| {
-            Error::invalid(format!("`{zone}` is no time zone")).because(error).hint("such as `Europe/Berlin`")
+            Error::invalid(format!("`{zone}` is not a time zone"))
+                .because(error)
+                .hint("such as `Europe/Berlin`")
         })?;
     }
     Ok(())
@@ -206,7 +209,7 @@ mod tests {
         check_settings("web_search", json!({ "order": ["brave"] }), None);
         check_settings("web_search", json!({ "origins": [] }), Some("no setting `origins`"));
         check_settings("datetime", json!({ "timezone": "Europe/Berlin" }), None);
-        check_settings("datetime", json!({ "timezone": "Europe/Nowhere" }), Some("no time zone"));
+        check_settings("datetime", json!({ "timezone": "Europe/Nowhere" }), Some("not a time zone"));
         check_settings("datetime", json!({ "timezone": 1 }), Some("a text"));
         check_settings("read_file", json!({ "deny_paths": ["private"] }), None);
         check_settings("read_file", json!({ "deny_paths": [null] }), Some("a list of texts"));

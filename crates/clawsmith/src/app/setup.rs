@@ -55,7 +55,7 @@ impl Setup {
 
     fn must_be_trusted(&self) -> Result<(), Error> {
         let trust = self.loaded.trust(&self.around).map_err(|error| {
-            Error::failed("whether the configuration was accepted cannot be told").because(error)
+            Error::failed("it cannot be determined whether the configuration was accepted").because(error)
         })?;
         let file =
             self.loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
@@ -72,9 +72,9 @@ impl Setup {
                 let gone = self.loaded.gone(&self.around);
                 let file = gone.map(|path| path.display().to_string()).unwrap_or_default();
                 Err(Error::invalid(format!(
-                    "`{file}` was accepted and is gone, so its rules no longer hold here"
+                    "`{file}` was accepted and is gone, so its rules no longer apply here"
                 ))
-                .hint("put it back, or `clawsmith config trust --forget` if it was you who removed it"))
+                .hint("restore it, or run `clawsmith config trust --forget` if you removed it"))
             }
         }
     }
@@ -93,7 +93,7 @@ impl Setup {
     pub fn data_dir(&self) -> Result<PathBuf, Error> {
         let hint = "set `CLAWSMITH_DATA_DIR` to a directory";
         let directory = self.loaded.data_dir(&self.around).ok_or_else(|| {
-            Error::invalid("there is no place for data: neither `data_dir` nor a home directory is set")
+            Error::invalid("there is no directory for data: neither `data_dir` nor a home directory is set")
                 .hint(hint)
         })?;
         match self.around.home() {

@@ -231,8 +231,11 @@ mod tests {
         assert_eq!((shown.is_good, shown.note.as_str()), (false, "exit code 2"));
         assert_eq!(shown.printed, ["out", "[exit code 0]", "more"], "what it printed itself is no end");
         assert_eq!(shown.details, ["1 file changed, +1 -0", "+ a"]);
-        let shown = result(&told("exec", "[stopped: its time was up]\n[ended by signal 9 (SIGKILL)]"), None);
-        assert_eq!((shown.is_good, shown.note.as_str()), (false, "stopped: its time was up"));
+        let shown = result(
+            &told("exec", "[stopped: its time limit was reached]\n[ended by signal 9 (SIGKILL)]"),
+            None,
+        );
+        assert_eq!((shown.is_good, shown.note.as_str()), (false, "stopped: its time limit was reached"));
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl ShownSession for LocalSession {
         let session = run.is_none().then(|| self.owner.session.clone());
         let filter = UsageFilter { root: run, session, ..UsageFilter::default() };
         let usage = self.deployment.store.usage(&self.owner.tenant, &filter).await;
-        usage.map_err(|error| Error::failed("what it cost cannot be read").because(error))
+        usage.map_err(|error| Error::failed("the session's cost cannot be read").because(error))
     }
 
     async fn pending(&self) -> Result<Vec<ApprovalId>, Error> {

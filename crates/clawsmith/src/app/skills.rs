@@ -134,7 +134,7 @@ impl App {
         let digest = package.digest();
         if seen.is_some_and(|seen| *seen != digest) {
             let error = Error::invalid(format!("skill `{name}` has changed: it is {digest} now"));
-            return Err(error.hint("look at it again, and accept what you have seen"));
+            return Err(error.hint("review it again, then accept it"));
         }
         Ok(shelf.accept(&caller.tenant, &package, by).await?)
     }
@@ -143,10 +143,11 @@ impl App {
     pub async fn publish_skill(&self, publication: SkillPublication) -> Result<StoredSkill, Error> {
         let directory = publication.directory.clone();
         let read = tokio::task::spawn_blocking(move || read_directory(&directory)).await;
-        let package: SkillPackage =
-            read.map_err(|stopped| Error::failed("the directory was not read").because(stopped))?.map_err(
-                |error| Error::invalid(format!("`{}` is no skill: {error}", publication.directory.display())),
-            )?;
+        let package: SkillPackage = read
+            .map_err(|stopped| Error::failed("the directory was not read").because(stopped))?
+            .map_err(|error| {
+                Error::invalid(format!("`{}` is not a skill: {error}", publication.directory.display()))
+            })?;
         let scrubber = self.setup().scrubbers()?.for_tenant(self.tenant());
         let findings = skills::inspect(&package, &scrubber).map_err(told)?;
         let new = NewSkillVersion {

@@ -49,19 +49,19 @@ pub struct UndoLog {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum ChangeState {
     /// The file is as the change left it, or a newer change covers it.
-    #[serde(rename = "stands")]
+    #[serde(rename = "in place")]
     Stands,
     /// The change was reverted.
     #[serde(rename = "undone")]
     Undone,
     /// The file is as it was before the change.
-    #[serde(rename = "not made")]
+    #[serde(rename = "already reverted")]
     NotMade,
     /// Somebody else changed the file after the change.
     #[serde(rename = "changed since")]
     ChangedSince,
     /// The file is not accessible from here.
-    #[serde(rename = "out of reach")]
+    #[serde(rename = "not accessible")]
     OutOfReach,
 }
 
@@ -69,11 +69,11 @@ impl ChangeState {
     /// Returns the state in words.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Stands => "stands",
+            Self::Stands => "in place",
             Self::Undone => "undone",
-            Self::NotMade => "not made",
+            Self::NotMade => "already reverted",
             Self::ChangedSince => "changed since",
-            Self::OutOfReach => "out of reach",
+            Self::OutOfReach => "not accessible",
         }
     }
 }
@@ -185,10 +185,8 @@ impl UndoLog {
             changes = self.changes(&filter, MOST).await?;
         }
         match changes.is_empty() {
-            true => {
-                Err(Error::invalid(format!("no change, call or run `{id}` is kept"))
-                    .hint("clawsmith undo list"))
-            }
+            true => Err(Error::invalid(format!("there is no saved change, call or run `{id}`"))
+                .hint("clawsmith undo list")),
             false => Ok(changes),
         }
     }
@@ -203,7 +201,11 @@ impl UndoLog {
         for call in calls(&here) {
             let changes = self.of_call(call).await?;
             // A change that cannot be looked at is not passed over: nobody means the one before it.
-            let named = |error: Error| error.hint("clawsmith undo list, and name another change by its id");
+            let named = |error: Error| {
+                error.hint(
+                    "find the change's id with `clawsmith undo list`, then run `clawsmith undo apply ID`",
+                )
+            };
             if self.is_made(&changes).await.map_err(named)? {
                 return Ok(LastChanges { changes: Ok(changes), skipped });
             }
@@ -222,7 +224,7 @@ impl UndoLog {
             {
                 let (file, workspace) = (self.scrubber.text(&new.shown), self.scrubber.text(&new.workspace));
                 return Error::failed(format!(
-                    "{none}. The last one elsewhere is of `{file}` in `{workspace}`"
+                    "{none}; the latest one in another workspace is to `{file}` in `{workspace}`"
                 ))
                 .hint(format!("clawsmith undo apply {}", new.call));
             }
@@ -278,7 +280,8 @@ impl UndoLog {
         let recorder = Recorder { store: &*self.app.store, scrubber: &self.scrubber, clock: &SystemClock };
         let scope = self.scope();
         let restore = async { self.restoring(&scope).restore(call, steps, force).await };
-        let unrecorded = |error: StoreError| Error::failed("the undoing cannot be recorded").because(error);
+        let unrecorded =
+            |error: StoreError| Error::failed("the undo cannot be recorded in the ledger").because(error);
         let restored = recorder.perform(operation, restore).await.map_err(unrecorded)?.map_err(failed)?;
         Ok(Undone::Done { call, restored })
     }
@@ -307,10 +310,10 @@ impl UndoLog {
     }
 }
 
-/// Returns the kind of a change, in a word; a change that reverted another is "undoing".
+/// Returns the kind of a change, in a word; a change that reverted another is an "undo".
 pub fn change_kind(new: &NewUndo) -> &'static str {
     match (&new.before, &new.after) {
-        _ if new.tool.as_str() == TOOL => "undoing",
+        _ if new.tool.as_str() == TOOL => "undo",
         _ if new.command.is_some() => "command",
         (None, Some(_)) => "created",
         (Some(_), None) => "removed",

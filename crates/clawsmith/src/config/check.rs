@@ -20,7 +20,7 @@ pub fn warnings(loaded: &Loaded, around: &Surroundings, tools: &[&str]) -> Vec<S
         let file = found.path.canonicalize().unwrap_or_else(|_| found.path.clone());
         if others_may_write(&file) {
             warnings.push(format!(
-                "`{}` can be changed by other users of this machine; take their write permission away",
+                "`{}` can be changed by other users of this machine; remove their write permission",
                 found.path.display()
             ));
         }
@@ -94,7 +94,7 @@ pub fn unknown_provider(models: &ModelsConfig, name: &str) -> Option<String> {
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "there are {}; another one is written down as `[models.providers.{name}]`",
+            "the providers are {}; define another one as `[models.providers.{name}]`",
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         ),
     };

@@ -36,7 +36,7 @@ pub struct FilesConfig {
     /// Days for which changes of files can be undone.
     #[schemars(range(min = 1, max = 36500))]
     pub undo_days: u32,
-    /// The most MiB of files kept for undo; beyond that the oldest are forgotten.
+    /// The most MiB of files kept for undo; beyond that the oldest are deleted.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub undo_mib: u32,
 }

@@ -19,10 +19,10 @@ pub struct GatewayConfig {
     pub hosts: Vec<String>,
     /// Other names of agents in `model` of a request: each name with its agent.
     pub aliases: BTreeMap<String, String>,
-    /// The certificate to speak TLS with. Left out: plain HTTP.
+    /// The certificate for TLS. Left out: plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
-    /// The addresses of proxies that speak TLS on other machines. Without `tls`, connections to a
+    /// The addresses of proxies on other machines that terminate TLS. Without `tls`, connections to a
     /// non-loopback address are accepted from these alone.
     #[schemars(with = "Vec<String>")]
     pub proxies: Vec<IpAddr>,

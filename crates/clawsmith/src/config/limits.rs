@@ -21,7 +21,7 @@ pub struct LimitsConfig {
     pub timeout_secs: u32,
     /// Seconds that a tool may take to clean up after it was told to stop.
     pub grace_secs: u32,
-    /// The most bytes of a result sent to the model; the whole is kept as an artifact.
+    /// The most bytes of a result sent to the model; the whole result is kept.
     #[schemars(range(min = 256))]
     pub output_bytes: u32,
     /// The most bytes of arguments of a call.
@@ -33,7 +33,7 @@ pub struct LimitsConfig {
     /// Days for which whole results are kept.
     #[schemars(range(min = 1, max = 36500))]
     pub result_days: u32,
-    /// The most MiB of whole results kept for a tenant; beyond that the oldest are forgotten.
+    /// The most MiB of whole results kept for a tenant; beyond that the oldest are deleted.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub result_mib: u32,
     /// Commands of one session that may run in the background at a time; 0 allows none.

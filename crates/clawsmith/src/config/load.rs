@@ -201,7 +201,7 @@ impl Loaded {
                 let text = path.to_string_lossy();
                 let why = match () {
                     () if text.contains(['*', '?', '[']) => {
-                        "patterns are not read; name a file or a directory"
+                        "patterns are not supported; name a file or a directory"
                     }
                     () if path.components().any(|part| part == Component::ParentDir) => {
                         "`..` is not followed; write the path without it"

@@ -33,7 +33,7 @@ pub struct GraphConfig {
     /// Facts that the model is less sure of are left out; from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_confidence: f64,
-    /// Seconds without a write after which a document is read.
+    /// Seconds without a write after which facts are extracted from a document.
     pub quiet_seconds: u64,
 }
 

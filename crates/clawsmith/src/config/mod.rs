@@ -71,11 +71,11 @@ pub const SHORTEST_SECRET: usize = 6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The tenant of the data; each has its own ledger and artifacts.
+    /// The tenant of the data; each has its own ledger and kept results.
     pub tenant: TenantId,
     /// The name of this machine; each machine writes its own ledger chain.
     pub node: NodeId,
-    /// The directory of artifacts, and of the store by default. Left out: `$XDG_DATA_HOME/clawsmith`, or
+    /// The directory of kept results, and of the store by default. Left out: `$XDG_DATA_HOME/clawsmith`, or
     /// `~/.local/share/clawsmith`. Machines that share a store share this directory too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<PathBuf>,

@@ -102,13 +102,13 @@ pub struct DockerConfig {
     /// Processes and threads for them; each command takes two for itself.
     #[schemars(range(min = 16, max = 1_000_000))]
     pub pids: u32,
-    /// A container that no command used for so many seconds ends.
+    /// A container ends when no command has used it for this many seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub idle_secs: u32,
-    /// A container that is older than so many seconds ends as soon as no command uses it.
+    /// A container that is older than this many seconds ends as soon as no command uses it.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub max_age_secs: u32,
-    /// The engine's network for commands that were granted one; all others have none.
+    /// The engine's network for commands that were granted network access; all others have none.
     #[schemars(length(min = 1))]
     pub network: String,
 }
@@ -117,7 +117,7 @@ pub struct DockerConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownWorkspace {
-    /// None: the container has a workspace of its own, lost with it.
+    /// None: the container has a private workspace, which is lost with it.
     None,
     /// Read only.
     Ro,

@@ -10,7 +10,7 @@ pub struct ScrubConfig {
     /// Remove secrets from what models and users see. Logs, ledger and events stay scrubbed.
     pub output: bool,
     /// Environment variables whose values are secret. An unset variable is skipped; a value shorter than 6
-    /// bytes is refused, since it could not be told from ordinary text.
+    /// bytes is refused, since it could not be distinguished from ordinary text.
     pub values_from_env: Vec<String>,
 }
 

@@ -62,12 +62,12 @@ fn says_what_is_wrong() {
         error.for_model()
     };
     assert!(
-        says(&["a[b"], &[]).contains("`a[b` is no glob: unclosed character class"),
+        says(&["a[b"], &[]).contains("`a[b` is not a glob: unclosed character class"),
         "{}",
         says(&["a[b"], &[])
     );
-    assert!(says(&["{a"], &[]).contains("`{a` is no glob"));
-    assert!(says(&[], &["pyton"]).contains("`pyton` is no file type"));
+    assert!(says(&["{a"], &[]).contains("`{a` is not a glob"));
+    assert!(says(&[], &["pyton"]).contains("`pyton` is not a file type"));
     assert!(says(&[], &["pyton"]).contains("python"));
     assert!(says(&[], &["§"]).contains("rust"));
 }

@@ -152,7 +152,7 @@ impl RoutedFiles {
         if !crate::recall::is_readable(below) {
             let shown: String = path.chars().take(200).collect();
             let told = format!(
-                "`{}` holds control characters, which no memory document's path may",
+                "`{}` contains control characters, which the path of a memory document must not",
                 shown.escape_debug()
             );
             return Err(ToolError::invalid(told).try_instead("use letters, digits, `-` and `/`"));
@@ -368,7 +368,7 @@ impl FsBridge for RoutedFiles {
 fn text_of<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str, ToolError> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     text.ok_or_else(|| {
-        ToolError::invalid(format!("`{path}` is a document of the store, which holds text in UTF-8 alone"))
+        ToolError::invalid(format!("`{path}` is a document in the store, which can hold only UTF-8 text"))
             .try_instead("write it to an ordinary file")
     })
 }
@@ -387,7 +387,7 @@ fn is_directory(path: &str) -> ToolError {
 }
 
 fn not_directory(path: &str) -> ToolError {
-    ToolError::invalid(format!("`{path}` leads through a file, which is no directory"))
+    ToolError::invalid(format!("`{path}` leads through a file that is not a directory"))
 }
 
 fn generated_only(path: &str) -> ToolError {

@@ -171,9 +171,9 @@ impl Shelves {
         }
         compare(expect, both.seen.as_ref(), spot.shown)?;
         let Some(mine) = both.mine else {
-            let message = format!("`{}` is the agent's own, for all of its users", spot.shown);
+            let message = format!("`{}` belongs to the agent, for all its users", spot.shown);
             return Err(ToolError::new(ErrorKind::Forbidden, message)
-                .try_instead("write it: that makes one for this user alone"));
+                .try_instead("write it: that creates a version for this user only"));
         };
         let removed = self.documents.remove_document(&both.key, mine.version, self.clock.now()).await;
         removed.map_err(|error| match error {
@@ -228,7 +228,7 @@ fn compare(expect: Expect<'_>, seen: Option<&Document>, shown: &str) -> Result<(
 }
 
 fn read_only(shown: &str) -> ToolError {
-    let message = format!("`{shown}` belongs to whoever set this agent up and is read-only to tools");
+    let message = format!("`{shown}` belongs to the person who set up this agent and is read-only for tools");
     ToolError::new(ErrorKind::Forbidden, message).try_instead("write what concerns the user to `USER.md`")
 }
 
@@ -237,6 +237,6 @@ fn exists(shown: &str) -> ToolError {
 }
 
 fn changed(shown: &str) -> ToolError {
-    let message = format!("`{shown}` has changed since it was looked at");
+    let message = format!("`{shown}` has changed since it was last checked");
     ToolError::new(ErrorKind::Conflict, message).try_instead("read it again")
 }

@@ -60,17 +60,17 @@ fn looks_around(search: &Search) -> Result<bool, ToolError> {
 fn refuse(search: &Search, error: &grep_regex::Error) -> ToolError {
     let pattern = &search.pattern;
     match error.kind() {
-        ErrorKind::NotAllowed(_) => {
-            ToolError::invalid(format!("`{pattern}` has a line end in it, and lines are searched one by one"))
-                .try_instead("search with `multiline`")
-        }
+        ErrorKind::NotAllowed(_) => ToolError::invalid(format!(
+            "`{pattern}` contains a line break, but files are searched line by line"
+        ))
+        .try_instead("search with `multiline`"),
         _ => no_regex(pattern, &error.to_string()),
     }
 }
 
 fn no_regex(pattern: &str, why: &str) -> ToolError {
-    ToolError::invalid(format!("`{pattern}` is no regular expression: {why}"))
-        .try_instead("mend it, or search for the text itself with `literal`")
+    ToolError::invalid(format!("`{pattern}` is not a regular expression: {why}"))
+        .try_instead("fix it, or search for the text itself with `literal`")
 }
 
 #[cfg(test)]

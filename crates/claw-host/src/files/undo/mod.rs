@@ -87,9 +87,9 @@ impl StoredUndo {
         blocking(move || blobs.get(&digest)).await.map_err(|error| {
             let gone = error.kind() == io::ErrorKind::NotFound;
             let message = if gone {
-                "what the file held is not kept any more".to_owned()
+                "the file's earlier content is no longer kept".to_owned()
             } else {
-                format!("what the file held cannot be read: {error}")
+                format!("the file's earlier content cannot be read: {error}")
             };
             ToolError::new(ErrorKind::Unavailable, message).because(error)
         })
@@ -98,7 +98,7 @@ impl StoredUndo {
     /// Forgets changes beyond the limits, unless somebody is recording one.
     pub async fn prune(&self) -> Result<(), ToolError> {
         let failed = |error: io::Error| {
-            ToolError::new(ErrorKind::Unavailable, "old changes cannot be forgotten").because(error)
+            ToolError::new(ErrorKind::Unavailable, "old changes cannot be deleted").because(error)
         };
         let blobs = self.blobs.clone();
         let Some(lock) = blocking(move || blobs.lock_to_remove()).await.map_err(failed)? else {
@@ -225,7 +225,7 @@ impl UndoJournal for StoredUndo {
             at: self.clock.now(),
         };
         self.index.record_undo(new).await.map_err(|error| {
-            let message = "the command's changes cannot be kept for undoing them, so none was applied";
+            let message = "the command's changes cannot be saved for undo, so none was applied";
             ToolError::new(ErrorKind::Unavailable, message).because(error.to_string())
         })?;
         self.prune_when_due(change.bytes).await;
@@ -239,8 +239,7 @@ impl UndoJournal for StoredUndo {
 
 /// Returns the error for a change that is not made, since it could not be undone.
 fn unkept(shown: &str, error: impl std::fmt::Display) -> ToolError {
-    let message =
-        format!("what `{shown}` holds cannot be kept for undoing the change, so nothing was changed");
+    let message = format!("the content of `{shown}` cannot be saved for undo, so nothing was changed");
     ToolError::new(ErrorKind::Unavailable, message).because(error.to_string())
 }
 

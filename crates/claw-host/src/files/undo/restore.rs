@@ -166,8 +166,8 @@ impl Restoring<'_> {
         let transactions = self.journal.transactions.clone();
         super::blocking(move || work(&mut transactions.open(id)?)).await.map_err(|error| {
             let message = match error.kind() {
-                io::ErrorKind::NotFound => "what the command changed is not kept any more".to_owned(),
-                _ => format!("what the command changed cannot be looked at or undone: {error}"),
+                io::ErrorKind::NotFound => "the command's changes are no longer kept".to_owned(),
+                _ => format!("the command's changes cannot be read or undone: {error}"),
             };
             ToolError::new(ErrorKind::Unavailable, message).because(error)
         })
@@ -376,7 +376,7 @@ impl Restoring<'_> {
                 } else {
                     error
                         .message
-                        .push_str(&format!("; `{}` was undone before that and stays so", restored.id));
+                        .push_str(&format!("; `{}` had already been undone and stays undone", restored.id));
                 }
                 continue;
             }
@@ -391,14 +391,11 @@ impl Restoring<'_> {
             match back {
                 Ok(()) => {
                     if let Err(error) = self.journal.withdraw(&step.caller.tenant, restored.id).await {
-                        tracing::warn!(
-                            error = error.for_log(),
-                            "an undoing that was taken back stays listed"
-                        );
+                        tracing::warn!(error = error.for_log(), "an undo that was reverted stays listed");
                     }
                 }
                 Err(_) => error.message.push_str(&format!(
-                    "; `{}` was undone before that and stays so (`{}`)",
+                    "; `{}` had already been undone and stays undone (`{}`)",
                     new.shown, restored.id
                 )),
             }

@@ -106,7 +106,7 @@ fn refuses_many_files_that_are_large_together_and_many_small_ones() {
 fn refuses_deep_directories_pipes_and_odd_names() {
     let (_base, directory) = skill();
     fs::create_dir_all(directory.join("a/b/c/d/e/f/g/h/i/j")).unwrap();
-    refused(&directory, "lies deeper than 8");
+    refused(&directory, "is deeper than 8");
     let (_base, directory) = skill();
     rustix::fs::mkfifoat(rustix::fs::CWD, directory.join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
     refused(&directory, "no regular file");

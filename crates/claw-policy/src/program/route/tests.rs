@@ -98,7 +98,7 @@ fn refuses_a_registered_program_beside_anything_else() {
         "gh pr; gh pr",
         "gh pr\ngit pull",
     ] {
-        check(text, Err("here it comes with"));
+        check(text, Err("this call also has"));
     }
     for text in [
         "GH_HOST=evil.example gh pr",
@@ -108,7 +108,7 @@ fn refuses_a_registered_program_beside_anything_else() {
         "gh pr 2>/dev/null",
         "gh pr <<< x",
     ] {
-        check(text, Err("here it comes with more than one plain command"));
+        check(text, Err("this call also has more than one plain command"));
     }
     let script = Script { text: "gh pr".into(), ..Script::default() };
     let with = |script: Script| match of_script(&script) {
@@ -116,7 +116,7 @@ fn refuses_a_registered_program_beside_anything_else() {
         route => panic!("{route:?}"),
     };
     let env = vec![("GH_HOST".to_owned(), "evil.example".to_owned())];
-    assert!(with(Script { env, ..script.clone() }).contains("variables of its own"));
+    assert!(with(Script { env, ..script.clone() }).contains("its own environment variables"));
     assert!(with(Script { input: Some("x".into()), ..script }).contains("something to read"));
 }
 
@@ -190,7 +190,7 @@ fn a_program_that_cannot_be_used_is_refused() {
     card.settings.enabled = true;
     card.settings.deny_args = vec!["(".into()];
     assert!(reason(Route::of_argv(&argv(&["gh"]), &[Arc::new(card)])).contains("cannot be used"));
-    assert!(reason(of_words(&["aws", "s3"])).contains("registered are `gh`, `git`"));
+    assert!(reason(of_words(&["aws", "s3"])).contains("the registered programs are `gh`, `git`"));
     assert!(reason(of_words(&[])).contains("no program is named"));
     assert!(reason(of_words(&["gh", "a\0b"])).contains("NUL"));
     assert!(reason(Route::of_argv(&argv(&["gh"]), &[])).contains("none is registered"));

@@ -84,7 +84,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     (kind::AUTHORIZATION, "credentials of an `Authorization` header, or after `Bearer`"),
     (kind::PAIR, "the value of a key that names a secret"),
     (kind::ENV, "the value of an environment variable that names a secret"),
-    (kind::HEX, "64 or more hex digits that are no digest"),
+    (kind::HEX, "64 or more hex digits that are not a digest"),
 ];
 
 /// A rule that a literal can start.

@@ -48,7 +48,7 @@ impl Parser<'_> {
                 }
                 Some('\n') => self.line_end()?,
                 Some(')') | None => return Ok(List(items)),
-                _ => return self.error("this does not belong behind a command"),
+                _ => return self.error("this cannot follow a command"),
             }
         }
     }
@@ -355,7 +355,7 @@ impl Parser<'_> {
             let compound =
                 self.looking_at("(") || self.ahead().is_some_and(|(word, _)| starts_compound(&word));
             if compound {
-                return self.error("a coprocess with a name is not understood");
+                return self.error("a coprocess with a name is not supported");
             }
             self.at = start;
         }

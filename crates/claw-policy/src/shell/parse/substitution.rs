@@ -33,7 +33,7 @@ impl Parser<'_> {
                 self.at += 1;
                 self.parameter(quoted).map(Some)
             }
-            Some('[') => self.error("`$[` is not understood; write `$((`"),
+            Some('[') => self.error("`$[` is not supported; write `$((`"),
             Some('\\') if self.looking_at("\\\n") => self.error("an expansion is continued on the next line"),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let rest = self.rest();
@@ -101,7 +101,7 @@ impl Parser<'_> {
         let list = inner.deeper(|parser| parser.list(&[]))?;
         match inner.at == text.len() && inner.pending.is_empty() {
             true => Ok(Part::Command(Rc::new(list))),
-            false => inner.error("what stands in backquotes is no command"),
+            false => inner.error("the text in backquotes is not a command"),
         }
     }
 

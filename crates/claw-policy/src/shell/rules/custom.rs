@@ -64,7 +64,7 @@ pub struct CustomRule {
     /// Regular expressions, each of which some argument must match as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// Paths, one of which an argument or redirection must be or lie below.
+    /// Paths: an argument or redirection must be one of them or below one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// Effects, one of which the command must have.
@@ -174,11 +174,11 @@ fn compile(id: &str, rule: &CustomRule) -> Result<Compiled, RuleError> {
         }
     }
     if rule.reason.trim().is_empty() {
-        return Err(error(".reason", "a reason is missing; people and models are told it".to_owned()));
+        return Err(error(".reason", "a reason is missing; it is shown to people and models".to_owned()));
     }
     let arguments = rule.arguments.iter().map(|pattern| {
         Regex::new(&format!("^(?:{pattern})$"))
-            .map_err(|_| error(".arguments", format!("`{pattern}` is no regular expression")))
+            .map_err(|_| error(".arguments", format!("`{pattern}` is not a regular expression")))
     });
     let arguments = arguments.collect::<Result<_, _>>()?;
     Ok(Compiled { id: id.to_owned(), rule: rule.clone(), arguments, effects: Effects::of(&rule.effects) })

@@ -40,17 +40,17 @@ const fn ask(id: &'static str, person: &'static str, model: &'static str) -> Rul
 pub const RULES: &[Rule] = &[
     deny(
         "destructive.rm-recursive",
-        "deletes whole directories without asking back",
-        "delete single files by name, or move what is not needed to another place",
+        "deletes whole directories without confirmation",
+        "delete single files by name, or move unneeded files elsewhere",
     ),
     deny(
         "destructive.rm-root",
         "deletes a root, home or system directory",
-        "name the files inside the workspace that should go",
+        "name the files inside the workspace that should be deleted",
     ),
     ask(
         "destructive.rm-tree",
-        "deletes a directory with all it holds",
+        "deletes a directory with everything in it",
         "delete single files by name, or wait for the answer",
     ),
     deny(
@@ -58,15 +58,15 @@ pub const RULES: &[Rule] = &[
         "deletes everything below a directory",
         "restrict `find` by name, and look at its output first",
     ),
-    deny("destructive.overwrite", "makes files unrecoverable", "delete files by name if they have to go"),
+    deny("destructive.overwrite", "makes files unrecoverable", "delete the files by name instead"),
     deny(
         "destructive.permissions",
-        "opens or takes away a whole tree's permissions",
+        "opens a directory tree's permissions to everyone, or removes them",
         "change the mode of the files that need it",
     ),
     deny(
         "destructive.windows",
-        "deletes without asking back, in the language of cmd",
+        "deletes without confirmation, with Windows commands (cmd, PowerShell)",
         "delete single files by name",
     ),
     deny(
@@ -76,12 +76,12 @@ pub const RULES: &[Rule] = &[
     ),
     deny(
         "destructive.history",
-        "throws committed or stored work away without a way back",
+        "irrecoverably discards committed or stored work",
         "make a branch or a backup first, and leave this to a person",
     ),
     ask(
         "destructive.uncommitted",
-        "throws away changes that nobody has committed",
+        "discards changes that were not committed",
         "commit or `git stash` them first, or wait for the answer",
     ),
     deny("disk.format", "formats or repartitions a disk", "work on files in the workspace"),
@@ -102,22 +102,22 @@ pub const RULES: &[Rule] = &[
     ),
     deny(
         "fork-bomb.function",
-        "starts itself over and over until nothing else runs",
+        "starts itself again and again until the machine stalls",
         "start a fixed number of processes",
     ),
     deny(
         "remote-code.piped",
-        "runs what it fetches from another machine unseen",
+        "downloads code from another machine and runs it before anyone has read it",
         "download to a file, read it, then decide",
     ),
     deny(
         "remote-code.fetched-file",
-        "runs a file that it has just fetched, unseen",
+        "downloads a file and runs it before anyone has read it",
         "download first, read the file, then run it in another call",
     ),
     deny(
         "remote-code.inline",
-        "code that fetches code and runs it",
+        "inline code that downloads code and runs it",
         "download to a file, read it, then decide",
     ),
     ask(
@@ -126,9 +126,13 @@ pub const RULES: &[Rule] = &[
         "install by name and version, or download it, read it, then install",
     ),
     deny("reverse-shell.device", "opens a connection with /dev/tcp or /dev/udp", "use curl for requests"),
-    deny("reverse-shell.netcat", "ties a program to a connection", "use curl for requests"),
-    deny("reverse-shell.inline", "code that ties a shell to a connection", "use curl for requests"),
-    deny("eval.dynamic", "runs text that is only made while running", "write the command out"),
+    deny(
+        "reverse-shell.netcat",
+        "connects a program's input and output to the network",
+        "use curl for requests",
+    ),
+    deny("reverse-shell.inline", "code that connects a shell to the network", "use curl for requests"),
+    deny("eval.dynamic", "runs text that is only known at run time", "write the command out"),
     deny("eval.decoded", "decodes text and runs it", "write the command out"),
     ask(
         "eval.inline-code",
@@ -137,10 +141,14 @@ pub const RULES: &[Rule] = &[
     ),
     deny(
         "eval.inline-destructive",
-        "inline code that deletes trees or runs what rules deny",
+        "inline code that deletes directory trees or runs commands that other rules deny",
         "delete single files by name",
     ),
-    deny("eval.option", "an option that makes a program run another one", "run the other program by itself"),
+    deny(
+        "eval.option",
+        "uses an option that makes a program run another program",
+        "run the other program by itself",
+    ),
     deny(
         "privilege.become",
         "acts as another user, or asks for more rights",
@@ -148,18 +156,18 @@ pub const RULES: &[Rule] = &[
     ),
     deny(
         "privilege.setuid",
-        "gives a file the rights of its owner or capabilities",
+        "sets setuid or setgid on a file, or gives it capabilities",
         "leave setuid and capabilities alone",
     ),
     deny(
         "environment.injection",
         "sets a variable that makes programs load or run other code",
-        "leave the variable as it is",
+        "run the command without setting this variable",
     ),
     ask(
         "environment.path",
-        "changes where programs are looked for",
-        "keep `$PATH` in it, or give programs by their path",
+        "changes `PATH`, where programs are searched",
+        "keep `$PATH` in the value, or name programs by their path",
     ),
     deny(
         "container.escape",
@@ -168,20 +176,16 @@ pub const RULES: &[Rule] = &[
     ),
     deny(
         "container.namespace",
-        "enters namespaces, mounts or changes roots",
+        "enters namespaces, mounts file systems or changes the root directory",
         "work in the directories that are there",
     ),
-    deny(
-        "persistence.schedule",
-        "leaves something that runs later or at every start",
-        "run what is needed now",
-    ),
+    deny("persistence.schedule", "makes something run later or at every start", "run what is needed now"),
     deny("persistence.profile", "changes what runs at every login", "leave start-up files alone"),
     deny("persistence.keys", "changes who may log in", "leave keys and accounts alone"),
     deny("exfiltration.secrets", "sends files or secrets to another machine", "keep secrets where they are"),
     deny(
         "exfiltration.metadata",
-        "asks the machine's cloud for its credentials",
+        "asks the cloud's metadata service for the machine's credentials",
         "leave the metadata service alone",
     ),
     ask(
@@ -198,13 +202,17 @@ pub const RULES: &[Rule] = &[
     ask("unknown.script", "which script runs is only known at run time", "write the script out"),
     ask(
         "unknown.input",
-        "an interpreter reads what it runs from its standard input",
+        "an interpreter reads code from its standard input",
         "put the program in a file and run that",
     ),
     ask("unknown.recursion", "a function calls itself", "write a loop"),
-    ask("unknown.shell-state", "changes what names mean to the shell", "use the programs by their own names"),
-    ask("unknown.syntax", "cannot be read as a command", "write it in plain shell syntax"),
-    ask("unknown.size", "is too large to be followed", "split it, or put it in a script file"),
+    ask(
+        "unknown.shell-state",
+        "changes the meaning of names in the shell",
+        "use the programs by their own names",
+    ),
+    ask("unknown.syntax", "cannot be parsed as a command", "write it in plain shell syntax"),
+    ask("unknown.size", "is too large to be analysed", "split it, or put it in a script file"),
 ];
 
 /// The rule of this name.

@@ -90,7 +90,7 @@ impl Walker<'_> {
         } else if used && all.suffice() {
             self.hit(
                 "unknown.script",
-                Some("arithmetic runs `a[$(...)]`, and values here may be joined to that"),
+                Some("arithmetic runs the command in `a[$(...)]`, and a value here may contain such text"),
             );
         }
     }

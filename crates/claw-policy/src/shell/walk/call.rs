@@ -51,7 +51,7 @@ impl Walker<'_> {
         self.record(argv, programs::effects(&name, arguments, place));
         rules::judge(self, &name, argv, place);
         if self.takes_script && place.input == Input::Inherited && eaters::reads_input(&name, arguments) {
-            self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
+            self.hit("unknown.script", Some("it reads lines of the same script as its shell"));
         }
         self.runs_written_file(written, arguments, place, environment);
         if programs::is_interpreter(&name) {

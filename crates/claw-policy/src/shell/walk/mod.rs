@@ -452,7 +452,7 @@ impl<'r> Walker<'r> {
                 let values = self.loop_values(variable, words.as_deref(), environment);
                 // `select` reads the choice from the input.
                 if !fixed && self.takes_script && *input == Input::Inherited {
-                    self.hit("unknown.script", Some("it reads lines of the script that its shell reads"));
+                    self.hit("unknown.script", Some("it reads lines of the same script as its shell"));
                 }
                 let values = values
                     .filter(|values| *fixed && values.len() <= 16 && values.iter().all(|v| !v.is_many()));

@@ -171,7 +171,7 @@ impl Walker<'_> {
             self.commands.truncate(commands);
             self.here = place.span;
             if denied {
-                self.hit("unknown.command", Some("it may run what stands behind it"));
+                self.hit("unknown.command", Some("it may run its later arguments as a command"));
                 return;
             }
         }

@@ -29,7 +29,7 @@ const ENDING: Duration = Duration::from_secs(3);
 /// Runs a command to its end. Until then its output is passed on and messages from outside are handled.
 pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::Result<()> {
     if let Some(path) = look::wrong(&running.mounted) {
-        let reason = format!("`{}` is not what it was when the container was asked for", path.display());
+        let reason = format!("`{}` was replaced after the container was requested", path.display());
         return output.write_all(&told(&Told::Failed { step: "check the mounts".into(), reason }));
     }
     if let Some(at) = running.seen.iter().position(|(target, seen)| look::look(target) != *seen) {

@@ -28,10 +28,7 @@ pub(super) fn of(binary: &Path, helpers: &[String], writable: &[PathBuf]) -> Res
         }
         let is_inside = |directory: &PathBuf| path.starts_with(directory) || directory.starts_with(&path);
         if writable.iter().any(is_inside) {
-            return Err(format!(
-                "`{}` would be executed and lies where agents can change it",
-                path.display()
-            ));
+            return Err(format!("`{}` would be executed, but agents can change it", path.display()));
         }
         if path.is_dir() {
             file::check_directory(&path)?;

@@ -25,11 +25,11 @@ fn check_as(path: &Path, program: bool) -> Result<(), String> {
     for above in real.ancestors() {
         let found = above
             .metadata()
-            .map_err(|error| format!("`{}` cannot be looked at: {error}", above.display()))?;
+            .map_err(|error| format!("`{}` cannot be inspected: {error}", above.display()))?;
         let (mode, owner, shown) = (found.mode(), found.uid(), above.display());
         let itself = above == real;
         if itself && program && (!found.is_file() || mode & 0o111 == 0) {
-            return Err(format!("`{shown}` is no program"));
+            return Err(format!("`{shown}` is not a program"));
         }
         if owner != 0 && owner != us {
             return Err(format!("`{shown}` belongs to somebody else (user {owner}), who can change it"));

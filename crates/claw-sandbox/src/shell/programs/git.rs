@@ -196,7 +196,7 @@ fn host(text: &str) -> Result<&str, ToolError> {
     if !text.is_empty() && text.chars().all(is_part) {
         return Ok(text);
     }
-    Err(ToolError::new(ErrorKind::Forbidden, format!("`{HOST}` is `{text}`, which is no host"))
+    Err(ToolError::new(ErrorKind::Forbidden, format!("`{HOST}` is `{text}`, which is not a host name"))
         .try_instead("a person has to add the program again, with a value such as `github.com`"))
 }
 
@@ -210,7 +210,7 @@ fn check_clone(arguments: &[String]) -> Result<(), ToolError> {
         Some(option) => {
             let message = format!("`git clone` with credentials does not take `{option}`");
             Err(ToolError::new(ErrorKind::Forbidden, message)
-                .try_instead(format!("leave it out; these can be used: {}", OF_CLONE.join(", "))))
+                .try_instead(format!("leave it out; these options are allowed: {}", OF_CLONE.join(", "))))
         }
     }
 }
@@ -219,7 +219,7 @@ fn check_clone(arguments: &[String]) -> Result<(), ToolError> {
 /// there is none.
 fn repository(workspace: &Path, directory: &str) -> Result<Option<PathBuf>, ToolError> {
     let unusable = |path: &Path, why: &str| {
-        let message = format!("`{}` {why}, and git is not given credentials there", path.display());
+        let message = format!("`{}` {why}, so git gets no credentials there", path.display());
         ToolError::new(ErrorKind::Forbidden, message)
             .try_instead("call it where `.git` is a directory: the main working tree of the repository")
     };

@@ -209,7 +209,7 @@ async fn refuses_what_cannot_be_hidden() {
     let Some(mut kit) = DockerKit::new() else { return };
     kit.options.hidden = vec![kit.workspace.path().join("later")];
     let error = kit.try_script("true").await.unwrap_err().to_string();
-    assert!(error.contains("later") && error.contains("make it first"), "{error}");
+    assert!(error.contains("later") && error.contains("create it first"), "{error}");
     assert!(kit.containers().await.is_empty());
 }
 

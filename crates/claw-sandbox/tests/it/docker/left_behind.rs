@@ -128,7 +128,7 @@ async fn a_paused_container_and_a_hung_engine_are_told_as_what_they_are() {
     kit.docker.socket = socket;
     let hung = tokio::time::timeout(soon, kit.try_script("echo fine")).await.expect("within seconds");
     assert!(
-        hung.as_ref().is_err_and(|error| error.to_string().contains("does not answer in time")),
+        hung.as_ref().is_err_and(|error| error.to_string().contains("did not answer in time")),
         "{hung:?}"
     );
 }

@@ -99,7 +99,7 @@ async fn refuses_a_helper_where_agents_can_write() {
         program.card.settings.helpers = vec![planted.display().to_string()];
         program.try_run(".", &["attack", "execute", "./helper"]).await.unwrap_err()
     };
-    assert!(error.message.contains("lies where agents can change it"), "{error:?}");
+    assert!(error.message.contains("but agents can change it"), "{error:?}");
     assert!(!program.workspace().join(RAN).exists());
     // So it is in a directory that their commands are granted for writing.
     let granted = program.kit.outside.path().canonicalize().unwrap();
@@ -107,6 +107,6 @@ async fn refuses_a_helper_where_agents_can_write() {
     fs::copy(&planted, granted.join("helper")).unwrap();
     program.card.settings.helpers = vec![granted.join("helper").display().to_string()];
     let error = program.try_run(".", &["attack", "execute", "./helper"]).await.unwrap_err();
-    assert!(error.message.contains("lies where agents can change it"), "{error:?}");
+    assert!(error.message.contains("but agents can change it"), "{error:?}");
     assert_eq!(program.kit.context.access, WorkspaceAccess::Direct);
 }

@@ -146,7 +146,7 @@ pub(super) async fn finds_what_is_said(world: World<impl FsBridge>) {
     assert_eq!(world.searched(&Search { within: all("b"), ..text("two") }).await.files[0].path, "c.txt");
     assert_eq!(world.searched(&Search { within: all("b/c.txt"), ..text("two") }).await.files[0].path, "");
     let wrong = world.files.search(&world.place(), &text("a("), &redactor()).await;
-    check(wrong, ErrorKind::Invalid, "`a(` is no regular expression");
+    check(wrong, ErrorKind::Invalid, "`a(` is not a regular expression");
 }
 
 pub(super) async fn tells_nothing_of_secrets(world: World<impl FsBridge>) {

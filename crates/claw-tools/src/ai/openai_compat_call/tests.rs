@@ -37,7 +37,7 @@ fn spec() {
       "properties": {
         "body": {
           "additionalProperties": true,
-          "description": "The whole body, for an endpoint without one of its own.",
+          "description": "The whole request body, if the endpoint does not define one.",
           "type": [
             "object",
             "null"
@@ -60,7 +60,7 @@ fn spec() {
         "values": {
           "additionalProperties": true,
           "default": {},
-          "description": "Values for the places in the endpoint's body, by name.",
+          "description": "Values for the placeholders in the endpoint's body, by name.",
           "type": "object"
         }
       },

@@ -46,7 +46,7 @@ impl Reading {
             (Some(name), _) => zone::find(name)?,
             (None, Some(name)) => zone::find(name).map_err(|error| ToolError {
                 kind: ErrorKind::Unavailable,
-                ..error.because("it stands as `timezone` in the settings of `datetime`")
+                ..error.because("it is `timezone` in the settings of `datetime`")
             })?,
             (None, None) => TimeZone::UTC,
         };

@@ -23,14 +23,14 @@ impl Format {
             Some("rfc2822") => Ok(Self::Rfc2822),
             Some("unix") => Ok(Self::Unix),
             Some(pattern) if pattern.contains('%') => Ok(Self::Pattern(pattern.to_owned())),
-            Some(other) => Err(ToolError::invalid(format!("`{other}` is no format"))
+            Some(other) => Err(ToolError::invalid(format!("`{other}` is not a format"))
                 .try_instead("use `rfc3339`, `rfc2822`, `unix` or strftime such as `%Y-%m-%d %H:%M`")),
         }
     }
 
     fn write(&self, at: &Zoned) -> Result<String, ToolError> {
         let refused = |error: jiff::Error| {
-            ToolError::invalid(format!("the time cannot be written so: {error}"))
+            ToolError::invalid(format!("the time cannot be written in this format: {error}"))
                 .try_instead("use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`")
         };
         match self {

@@ -62,7 +62,7 @@ async fn the_settings_may_name_a_zone() {
     assert!(text(in_zone("Asia/Tokyo").run::<DateTime>(asked.clone()).await).starts_with("2026-11-15T08:30"));
     assert!(text(in_zone("Asia/Tokio").run::<DateTime>(asked).await).starts_with("2026-11-15T08:30"));
     let wrong = in_zone("Asia/Tokio").run::<DateTime>(json!({ "action": "now" })).await;
-    insta::assert_snapshot!(failure(wrong, ErrorKind::Unavailable), @"`Asia/Tokio` is no time zone; did you mean `Asia/Tokyo`?");
+    insta::assert_snapshot!(failure(wrong, ErrorKind::Unavailable), @"`Asia/Tokio` is not a time zone; did you mean `Asia/Tokyo`?");
 }
 
 #[tokio::test]
@@ -221,24 +221,24 @@ async fn errors_say_what_to_try() {
         told.push('\n');
     }
     insta::assert_snapshot!(told, @"
-    `Europe/Pariss` is no time zone; did you mean `Europe/Paris`?
-    `New York` is no time zone; did you mean `America/New_York`?
-    `Tokio` is no time zone; did you mean `Asia/Tokyo`?
-    `the moon` is no time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
-    `` is no time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
-    `EST5EDT,M3.2.0,M11.1.0` is no time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
+    `Europe/Pariss` is not a time zone; did you mean `Europe/Paris`?
+    `New York` is not a time zone; did you mean `America/New_York`?
+    `Tokio` is not a time zone; did you mean `Asia/Tokyo`?
+    `the moon` is not a time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
+    `` is not a time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
+    `EST5EDT,M3.2.0,M11.1.0` is not a time zone; use an IANA name such as `Europe/Paris` or an offset such as `+02:00`
     action `now` takes no `span`; leave it out or choose another action
-    `iso` is no format; use `rfc3339`, `rfc2822`, `unix` or strftime such as `%Y-%m-%d %H:%M`
-    the time cannot be written so: strftime formatting failed: found unrecognized specifier directive `!`; use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`
-    the time cannot be written so: strftime formatting failed: parsed width is too big, max is 255; use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`
+    `iso` is not a format; use `rfc3339`, `rfc2822`, `unix` or strftime such as `%Y-%m-%d %H:%M`
+    the time cannot be written in this format: strftime formatting failed: found unrecognized specifier directive `!`; use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`
+    the time cannot be written in this format: strftime formatting failed: parsed width is too big, max is 255; use `rfc3339` or strftime such as `%Y-%m-%d %H:%M`
     action `convert` needs `time`
     `next friday` cannot be read as a time: failed to parse four digit integer as year: invalid digit, expected 0-9 but got n; write it like `2026-03-29T14:30:00+02:00` or `2026-03-29 14:30`, or use action `add`
     `2026-02-30` cannot be read as a time: parsed date is not valid: parameter 'day' for `2026-02` is invalid, must be in range `1..=28`; write it like `2026-03-29T14:30:00+02:00` or `2026-03-29 14:30`, or use action `add`
-    `Asia/Tokio` is no time zone; did you mean `Asia/Tokyo`?
+    `Asia/Tokio` is not a time zone; did you mean `Asia/Tokyo`?
     `2026-03-29T14:30+01:00[Asia/Tokyo]` cannot be read as a time: datetime could not resolve to a timestamp since `reject` conflict resolution was chosen, and because datetime has offset `+01`, but the time zone `Asia/Tokyo` for the given datetime unambiguously has offset `+09`; write it like `2026-03-29T14:30:00+02:00` or `2026-03-29 14:30`, or use action `add`
     `99999999999999999999` cannot be read as a time: failed to parse two digit integer as month: parameter 'month' is not in the required range of 1..=12; write it like `2026-03-29T14:30:00+02:00` or `2026-03-29 14:30`, or use action `add`
     action `add` needs `span`
-    `a while` is no span; write it like `1 month 2 days`, `-90 minutes` or `P1DT12H`
+    `a while` is not a time span; write it like `1 month 2 days`, `-90 minutes` or `P1DT12H`
     the result is out of range; stay within the years -9999 to 9999
     action `difference` needs `until`
     ");

@@ -36,7 +36,7 @@ fn unknown(name: &str) -> ToolError {
         [] => "use an IANA name such as `Europe/Paris` or an offset such as `+02:00`".to_owned(),
         names => format!("did you mean `{}`?", names.join("`, `")),
     };
-    ToolError::invalid(format!("`{name}` is no time zone")).try_instead(advice)
+    ToolError::invalid(format!("`{name}` is not a time zone")).try_instead(advice)
 }
 
 /// Suggests names that contain the given one, else the most similar ones.

@@ -49,9 +49,8 @@ pub(super) fn not_found(path: &str, plain: &Plain<'_>, old: &str, origin: &str) 
             );
             ToolError::invalid(message).try_instead("copy it exactly as it is there")
         }
-        None => {
-            ToolError::invalid(format!("{message}, nor anything like it")).try_instead("read the file again")
-        }
+        None => ToolError::invalid(format!("{message}, nor is anything similar"))
+            .try_instead("read the file again"),
     }
 }
 

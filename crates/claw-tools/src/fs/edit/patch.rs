@@ -61,7 +61,7 @@ fn parse<'p>(path: &str, patch: &'p str) -> Result<Vec<Hunk<'p>>, ToolError> {
         if (old_left, new_left) == (0, 0) {
             if line.starts_with("@@") {
                 let (start, old, new) = header(line).ok_or_else(|| {
-                    ToolError::invalid(format!("line {} of the patch is no hunk header: `{line}`", at + 1))
+                    ToolError::invalid(format!("line {} of the patch is not a hunk header: `{line}`", at + 1))
                         .try_instead("write it as `@@ -first,count +first,count @@`")
                 })?;
                 (old_left, new_left) = (old, new);
@@ -100,7 +100,7 @@ fn parse<'p>(path: &str, patch: &'p str) -> Result<Vec<Hunk<'p>>, ToolError> {
 
 fn miscounted(header: usize) -> ToolError {
     ToolError::invalid(format!(
-        "the hunk at line {header} of the patch has other numbers of lines than it says"
+        "the hunk at line {header} of the patch does not have the numbers of lines that its header says"
     ))
     .try_instead("count its lines again, or use `old_string` and `new_string`")
 }
@@ -140,7 +140,7 @@ impl File<'_> {
         }
         if old.is_empty() {
             let (path, has) = (self.path, self.lines.len());
-            let message = format!("{origin} is to come after line {}, and `{path}` has {has}", hunk.at);
+            let message = format!("{origin} should come after line {}, but `{path}` has {has}", hunk.at);
             return Err(ToolError::invalid(message));
         }
         let mut places = (0..self.lines.len()).filter(|at| fits(*at));

@@ -58,19 +58,19 @@ async fn all_or_none() {
     for (args, says) in [
         (
             json!({ "edits": [{ "old": "one", "new": "1" }, { "old": "four", "new": "4" }] }),
-            "edit 2: the text to replace is not in `a.txt`, nor anything like it; read the file again",
+            "edit 2: the text to replace is not in `a.txt`, nor is anything similar; read the file again",
         ),
         (
             json!({ "edits": [{ "old": "one\ntwo", "new": "1" }, { "old": "two\nthree", "new": "2" }] }),
-            "edit 1 and edit 2 overlap at line 2; make one edit of them",
+            "edit 1 and edit 2 overlap at line 2; combine them into one edit",
         ),
         (
             one("", "x"),
             "the edit: the text to replace is empty; give text that is in the file, or use `write_file` for a new one",
         ),
         (one("one", "one"), "the edit: the new text is the same as the old"),
-        (json!({ "old_string": "one" }), "`old_string` and `new_string` go together"),
-        (json!({}), "nothing to do is given; give `old_string` and `new_string`, or `edits`, or `patch`"),
+        (json!({ "old_string": "one" }), "`old_string` and `new_string` must be given together"),
+        (json!({}), "no edit is given; give `old_string` and `new_string`, or `edits`, or `patch`"),
     ] {
         let (reply, after) = edit(text, args).await;
         assert_eq!(failed(&reply, ErrorKind::Invalid), says);
@@ -142,9 +142,9 @@ async fn a_patch_that_does_not_fit_is_refused() {
         ("@@ -1,1 +1,1 @@\n-gone entirely\n+z\n", "hunk 1: the text to replace is not in `a.txt`"),
         (
             "@@ -1,3 +1,1 @@\n-x\n+z\n",
-            "the hunk at line 1 of the patch has other numbers of lines than it says",
+            "the hunk at line 1 of the patch does not have the numbers of lines that its header says",
         ),
-        ("@@ broken @@\n-x\n", "line 1 of the patch is no hunk header"),
+        ("@@ broken @@\n-x\n", "line 1 of the patch is not a hunk header"),
         ("no patch at all", "the patch has no hunk"),
         (
             "--- a/other.txt\n+++ b/other.txt\n@@ -1 +1 @@\n-x\n+z\n",

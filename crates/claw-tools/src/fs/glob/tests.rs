@@ -29,7 +29,7 @@ async fn the_newest_comes_first() {
     ");
     insta::assert_snapshot!(done(&road().call("glob", json!({ "pattern": "*.go" })).await), @"
     no file in `.` matches `*.go`
-    (hidden and ignored files are left out; `all` takes them in)
+    (hidden and ignored files are left out; `all` includes them)
     ");
     let all = done(&road().call("glob", json!({ "pattern": "*.rs", "all": true })).await);
     assert!(all.contains("target/c.rs"), "{all}");
@@ -38,7 +38,7 @@ async fn the_newest_comes_first() {
 #[tokio::test]
 async fn says_what_is_wrong() {
     let said = failed(&road().call("glob", json!({ "pattern": "a[" })).await, ErrorKind::Invalid);
-    assert!(said.starts_with("`a[` is no glob: "), "{said}");
+    assert!(said.starts_with("`a[` is not a glob: "), "{said}");
     let said = failed(&road().call("glob", json!({ "pattern": "" })).await, ErrorKind::Invalid);
     assert_eq!(said, "the pattern is empty; use one such as `*.rs`");
 }

@@ -98,11 +98,11 @@ async fn what_is_no_text_is_told_with_the_tool_for_it() {
     for (bytes, says) in [
         (
             &b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"[..],
-            "image/png, 16 bytes; look into it with a program, by `exec`",
+            "image/png, 16 bytes; inspect it with a program in `exec`",
         ),
-        (b"%PDF-1.7\n", "application/pdf, 9 bytes; turn it into text with a program, by `exec`"),
+        (b"%PDF-1.7\n", "application/pdf, 9 bytes; convert it to text with a program in `exec`"),
         (b"\x1f\x8b\x08\x00\x00", "application/gzip, 5 bytes; unpack it with `exec`"),
-        (b"a\x00b", "application/octet-stream, 3 bytes; look into it with a program, by `exec`"),
+        (b"a\x00b", "application/octet-stream, 3 bytes; inspect it with a program in `exec`"),
     ] {
         let said = failed(&read(bytes, json!({})).await, ErrorKind::Invalid);
         assert_eq!(said, format!("`a.txt` is not text: {says}"));

@@ -53,7 +53,7 @@ async fn shows_lines_under_their_files() {
     ");
     insta::assert_snapshot!(search(json!({ "pattern": "nowhere" })).await, @"
     nothing matches `nowhere` in `.`; 2 files searched
-    (1 file left out: not text; hidden and ignored files are left out; `all` takes them in)
+    (1 file left out: not text; hidden and ignored files are left out; `all` includes them)
     ");
 }
 
@@ -90,9 +90,9 @@ async fn takes_what_is_asked_for() {
 #[tokio::test]
 async fn says_what_is_wrong() {
     let said = async |args: Value| failed(&road().call("grep", args).await, ErrorKind::Invalid);
-    insta::assert_snapshot!(said(json!({ "pattern": "a(b" })).await, @"`a(b` is no regular expression: unclosed group, at character 2; mend it, or search for the text itself with `literal`");
-    insta::assert_snapshot!(said(json!({ "pattern": "a", "types": ["rst2"] })).await, @"`rst2` is no file type; there are rst; or use a glob such as `*.rst2`");
-    insta::assert_snapshot!(said(json!({ "pattern": r"a\nb" })).await, @r#"`a\nb` has a line end in it, and lines are searched one by one; search with `multiline`"#);
+    insta::assert_snapshot!(said(json!({ "pattern": "a(b" })).await, @"`a(b` is not a regular expression: unclosed group, at character 2; fix it, or search for the text itself with `literal`");
+    insta::assert_snapshot!(said(json!({ "pattern": "a", "types": ["rst2"] })).await, @"`rst2` is not a file type; the types are rst; or use a glob such as `*.rst2`");
+    insta::assert_snapshot!(said(json!({ "pattern": r"a\nb" })).await, @r#"`a\nb` contains a line break, but files are searched line by line; search with `multiline`"#);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ async fn it_says_what_it_did() {
     +two
     ");
     let same = done(&road.call("write_file", write("one\ntwo\n", "overwrite")).await);
-    assert_eq!(same, "`d/a.txt` says that already; nothing was changed");
+    assert_eq!(same, "`d/a.txt` already has this content; nothing was changed");
     assert_eq!(road.text("d/a.txt"), "one\ntwo\n");
 }
 

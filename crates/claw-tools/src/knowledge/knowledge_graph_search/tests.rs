@@ -63,7 +63,11 @@ async fn wrong_arguments_say_what_to_try() {
         (json!({}), ErrorKind::Invalid, "`*` for all"),
         (json!({ "query": " " }), ErrorKind::Invalid, "`query` is empty"),
         (json!({ "query": "x".repeat(5_000) }), ErrorKind::Invalid, "5000 bytes"),
-        (json!({ "query": "x", "as_of": "yesterday" }), ErrorKind::Invalid, "`yesterday`, which is no time"),
+        (
+            json!({ "query": "x", "as_of": "yesterday" }),
+            ErrorKind::Invalid,
+            "`yesterday`, which is not a time",
+        ),
         (json!({ "query": "x", "entity_type": "y".repeat(100) }), ErrorKind::Invalid, "`entity_type`"),
         (json!({ "entity_id": "../../etc" }), ErrorKind::Invalid, "search by a name first"),
         (

@@ -62,7 +62,7 @@ async fn the_end_is_always_told() {
     let ran = Ran { signal: Some(9), stopped: Some(Stopped::Time), dropped: 3, ..Ran::default() };
     let (result, _) = call(ran, json!({ "command": "gh" })).await;
     insta::assert_snapshot!(text(result), @r"
-    [stopped: the time that it is registered with was up]
+    [stopped: its registered time limit was reached]
     [ended by signal 9 (SIGKILL)]
     [3 bytes are left out of the middle]
     ");

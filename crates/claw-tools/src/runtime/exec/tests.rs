@@ -48,8 +48,8 @@ fn the_end_is_always_told() {
     );
     check(
         Ran { stopped: Some(Stopped::Memory), stragglers: 2, dropped: 7, ..ran("") },
-        "[stopped: it took more memory than it may]\n[exit code 0]\n[2 processes that it left running ended with \
-         it]\n[7 bytes are left out of the middle]",
+        "[stopped: it reached its memory limit]\n[exit code 0]\n[2 processes that it left running ended \
+         with it]\n[7 bytes are left out of the middle]",
     );
 }
 
@@ -99,7 +99,7 @@ fn the_schema() {
       "properties": {
         "background": {
           "default": false,
-          "description": "Start it and return at once. `process` shows what it prints, types into it and ends it.",
+          "description": "Start the command and return at once. Use `process` to read its output, type into it and end it.",
           "type": "boolean"
         },
         "command": {
@@ -114,7 +114,7 @@ fn the_schema() {
         },
         "dry_run": {
           "default": false,
-          "description": "Run it for real, show what it would change, and change nothing.",
+          "description": "Run the command, show what it changed, and discard the changes.",
           "type": "boolean"
         },
         "env": {
@@ -127,17 +127,17 @@ fn the_schema() {
         },
         "network": {
           "default": false,
-          "description": "Let it reach other machines. A person is asked first.",
+          "description": "Allow network access. Needs a person's approval.",
           "type": "boolean"
         },
         "pty": {
           "default": false,
-          "description": "Run it on a terminal, for programs that want one.",
+          "description": "Run on a terminal, for programs that need one.",
           "type": "boolean"
         },
         "read_paths": {
           "default": [],
-          "description": "Paths outside the workspace that it needs to read. A person is asked first.",
+          "description": "Paths outside the workspace that the command reads. Needs a person's approval.",
           "items": {
             "type": "string"
           },
@@ -145,11 +145,11 @@ fn the_schema() {
         },
         "split_output": {
           "default": false,
-          "description": "Return standard error apart from standard output, instead of both in order.",
+          "description": "Return standard error separately, instead of both streams in order.",
           "type": "boolean"
         },
         "stdin": {
-          "description": "Text for its standard input, which is empty otherwise.",
+          "description": "Text for standard input; empty if left out.",
           "type": [
             "string",
             "null"
@@ -167,7 +167,7 @@ fn the_schema() {
         },
         "write_paths": {
           "default": [],
-          "description": "Paths outside the workspace that it needs to change. A person is asked first.",
+          "description": "Paths outside the workspace that the command changes. Needs a person's approval.",
           "items": {
             "type": "string"
           },

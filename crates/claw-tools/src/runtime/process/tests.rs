@@ -90,7 +90,7 @@ fn what_a_model_reads() {
     let limit = Duration::from_secs(3);
     assert_eq!(
         text(waited(&awaited(Some("ready"), running), &expected, limit)),
-        "`deadbeef` printed:\nready\n[running; read on from offset 9]"
+        "`deadbeef` printed:\nready\n[running; continue from offset 9]"
     );
     assert_eq!(
         text(waited(&awaited(None, running), &expected, limit)),

@@ -58,7 +58,7 @@ async fn shows_calls_where_they_are_wanted() {
 #[tokio::test]
 async fn refuses_what_is_not_theirs_as_what_is_not_there() {
     let result = fixture().run::<SessionsHistory>(json!({ "session_key": "cli:other" })).await;
-    insta::assert_snapshot!(failure(result, ErrorKind::NotFound), @"there is no session `cli:other` that you may use; call `sessions_list` for those you may");
+    insta::assert_snapshot!(failure(result, ErrorKind::NotFound), @"there is no session `cli:other` that you may use; call `sessions_list` for the sessions that you may use");
     let result = fixture().run::<SessionsHistory>(json!({ "session_key": "no key" })).await;
     assert!(failure(result, ErrorKind::Invalid).ends_with("take a key from `sessions_list`"));
 }

@@ -74,7 +74,7 @@ async fn refuses_an_end_that_was_made_up() {
         let result = fixture().0.run::<SessionsList>(json!({ "after": after })).await;
         let message = failure(result, ErrorKind::Invalid);
         assert!(
-            message.ends_with("pass `after` as `next` gave it, or leave it out to begin anew"),
+            message.ends_with("pass the last `next` as `after`, or leave it out to start over"),
             "{message}"
         );
     }
@@ -87,7 +87,7 @@ fn spec() {
       "additionalProperties": false,
       "properties": {
         "active_minutes": {
-          "description": "Only sessions with a message in the last so many minutes.",
+          "description": "Only sessions with a message in the last N minutes.",
           "format": "uint32",
           "minimum": 1,
           "type": [

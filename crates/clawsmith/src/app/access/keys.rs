@@ -36,7 +36,7 @@ impl App {
         rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
             .ok()
             .filter(|count| *count == random.len())
-            .ok_or_else(|| Error::failed("the system gave no random bytes").hint("try again"))?;
+            .ok_or_else(|| Error::failed("the system provided no random bytes").hint("try again"))?;
         let key = ApiKey::from_random(random);
         let (tenant, user) = (self.tenant().clone(), request.user);
         if self.store.user(&tenant, &user).await?.is_none() {
@@ -77,7 +77,7 @@ impl App {
                 return Err(Error::not_found(format!("there is no key `{id}`")).hint(hint));
             }
             (false, several) => {
-                let message = format!("`{id}` begins the ids of {} keys", several.len());
+                let message = format!("`{id}` matches {} keys", several.len());
                 return Err(Error::invalid(message).hint(hint));
             }
         };

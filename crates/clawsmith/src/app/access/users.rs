@@ -30,7 +30,7 @@ impl App {
         if visitor.tenant == *self.setup().tenant() {
             return Ok(());
         }
-        Err(Error::invalid("tenants are for the owner of the deployment to see and change").refusing())
+        Err(Error::invalid("only the owner of the deployment may see and change tenants").refusing())
     }
 
     /// Checks that a visitor may see the metrics, which cover all tenants: the visitor must belong to the
@@ -40,7 +40,8 @@ impl App {
         if visitor.tenant == *self.setup().tenant() {
             return Ok(());
         }
-        Err(Error::invalid("metrics are of the whole deployment, and for its own tenant alone").refusing())
+        Err(Error::invalid("metrics cover the whole deployment, so only its own tenant may read them")
+            .refusing())
     }
 
     /// The users of this tenant.
@@ -55,7 +56,7 @@ impl App {
         let user = User { tenant, id, name, role, created, disabled: false };
         match self.store.add_user(user.clone()).await? {
             true => Ok(user),
-            false => Err(Error::conflict(format!("there is a user `{}` already", user.id))
+            false => Err(Error::conflict(format!("the user `{}` already exists", user.id))
                 .hint(format!("clawsmith users edit {}", user.id))),
         }
     }
@@ -79,7 +80,7 @@ impl App {
             Tenant { id, name, created: SystemClock.now(), disabled: false, policy: serde_json::Value::Null };
         match self.store.add_tenant(tenant.clone()).await? {
             true => Ok(tenant),
-            false => Err(Error::conflict(format!("there is a tenant `{}` already", tenant.id))
+            false => Err(Error::conflict(format!("the tenant `{}` already exists", tenant.id))
                 .hint("clawsmith tenants list")),
         }
     }

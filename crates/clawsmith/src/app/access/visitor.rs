@@ -60,7 +60,7 @@ impl Visitor {
     /// they have, and a limited key grants nothing.
     pub fn may_give(&self, role: AccessRole) -> Result<(), Error> {
         if self.limits != KeyLimits::default() {
-            return Err(Error::invalid("a key with limits cannot change who may come in").refusing());
+            return Err(Error::invalid("a restricted key cannot change keys, users or tenants").refusing());
         }
         if role > self.role {
             return Err(Error::invalid(format!(
@@ -77,11 +77,11 @@ impl Visitor {
     pub fn is_for_all_agents(&self) -> Result<(), Error> {
         match &self.limits.agents {
             None => Ok(()),
-            Some(_) => {
-                Err(Error::invalid("this key is limited to some agents, and this is about all of them")
-                    .hint("use a key without `--agent`")
-                    .refusing())
-            }
+            Some(_) => Err(Error::invalid(
+                "this key is restricted to some agents, but this request concerns all agents",
+            )
+            .hint("use a key without `--agent`")
+            .refusing()),
         }
     }
 
@@ -177,7 +177,7 @@ fn session_of(visitor: &Visitor, agent: &AgentId, named: Option<&str>) -> Result
         "there is no session `{}` of yours with the agent `{agent}`",
         shortened(named)
     ))
-    .hint("leave it out for a fresh one"))
+    .hint("leave it out to start a new one"))
 }
 
 fn shortened(text: &str) -> String {

@@ -100,9 +100,7 @@ impl CustomToolDocument {
                 })
             }
             _ => {
-                return Err(Error::invalid(
-                    "exactly one of `command`, `argv` and `http` says what the tool does",
-                ));
+                return Err(Error::invalid("give exactly one of `command`, `argv` and `http`"));
             }
         };
         let values =
@@ -122,7 +120,8 @@ impl CustomToolDocument {
 }
 
 fn not_a_tool(error: &serde_json::Error) -> Error {
-    Error::invalid(format!("this is no custom tool: {error}")).hint("see docs/custom-tools.md for the fields")
+    Error::invalid(format!("this is not a valid custom tool: {error}"))
+        .hint("see docs/custom-tools.md for the fields")
 }
 
 /// A custom tool as it is shown: names of variables and headers, never their values.
@@ -220,9 +219,11 @@ fn stays_or_is_given_again(
         return Ok(());
     }
     let of = old.unwrap_or_else(|| "another server".to_owned());
-    let told =
-        format!("the secret header `{}` was given for `{of}`, and is not sent elsewhere", kept.join("`, `"));
-    Err(Error::invalid(told).hint("give it again in `http.headers`, or take it out with `null`"))
+    let told = format!(
+        "the secret header `{}` was set for `{of}`, and is not sent to another server",
+        kept.join("`, `")
+    );
+    Err(Error::invalid(told).hint("set it again in `http.headers`, or remove it with `null`"))
 }
 
 /// Returns the document of a tool with some fields changed.
@@ -286,7 +287,7 @@ fn merge(values: &mut Map<String, Value>, change: Option<Value>, field: &str) ->
                 };
             }
         }
-        Some(_) => return Err(Error::invalid(format!("`{field}` is an object of names and values"))),
+        Some(_) => return Err(Error::invalid(format!("`{field}` must be an object of names and values"))),
     }
     Ok(())
 }

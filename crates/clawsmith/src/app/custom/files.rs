@@ -80,7 +80,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     if files.len() > MOST_FILES {
         return Err(Error::invalid(format!(
-            "`custom_tools.directory` has {} files, at most {MOST_FILES} can be",
+            "`custom_tools.directory` has {} files; at most {MOST_FILES} are allowed",
             files.len()
         )));
     }
@@ -92,7 +92,7 @@ fn read(file: &Path) -> Result<CustomToolDocument, Error> {
     let unread = |error: std::io::Error| Error::invalid("it cannot be read").because(error);
     let size = std::fs::metadata(file).map_err(unread)?.len();
     if size > MOST_BYTES {
-        return Err(Error::invalid(format!("it has {size} bytes, at most {MOST_BYTES} can be")));
+        return Err(Error::invalid(format!("it has {size} bytes; at most {MOST_BYTES} are allowed")));
     }
     CustomToolDocument::parse(&std::fs::read_to_string(file).map_err(unread)?)
 }

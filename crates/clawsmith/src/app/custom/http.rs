@@ -45,10 +45,7 @@ impl HttpHost for GuardedHttp {
         let origin = &request.origin;
         // The plan was judged by the origin: an address that is read otherwise goes nowhere.
         if leads_to != (origin.scheme.as_str(), origin.host.as_str(), Some(origin.port)) {
-            return Err(ToolError::new(
-                ErrorKind::Forbidden,
-                "the address leads elsewhere than its tool says",
-            ));
+            return Err(ToolError::new(ErrorKind::Forbidden, "the address is not on the tool's server"));
         }
         let method = Method::from_bytes(request.method.as_bytes()).map_err(|error| bad(&error))?;
         let mut sent = Request::new(method, url);
@@ -82,5 +79,5 @@ fn unreached(error: NetError) -> ToolError {
         _ => ErrorKind::Unavailable,
     };
     ToolError::new(kind, error.to_string())
-        .try_instead("try again later; if it stays so, a person has to see to it")
+        .try_instead("try again later; if the error persists, a person has to fix it")
 }

@@ -40,9 +40,11 @@ impl App {
         if owns || self.setup().config().custom_tools.tenant_admins {
             return Ok(());
         }
-        Err(Error::invalid("custom tools run programs on the host, so the deployment's owner defines them")
-            .hint("ask the owner, who can also set `custom_tools.tenant_admins`")
-            .refusing())
+        Err(Error::invalid(
+            "custom tools run programs on the host, so only the deployment's owner may define them",
+        )
+        .hint("ask the owner, who can also set `custom_tools.tenant_admins`")
+        .refusing())
     }
 
     /// The tenant's custom tools and those of its agents, sorted.
@@ -83,7 +85,7 @@ impl App {
         let document = document::changed(&card, &values, change)?;
         let (mut new, values) = self.checked(document).await?;
         if new.place != place {
-            return Err(Error::invalid("a tool keeps its name and its agent")
+            return Err(Error::invalid("the name and the agent of a tool cannot be changed")
                 .hint("add another, and remove this one"));
         }
         let version = card.version;
@@ -177,7 +179,7 @@ impl App {
         let stored = vault.put_custom_tool(card.clone(), values, seen).await;
         card.version = stored.map_err(|error| match (seen, &error) {
             (None, StoreError::Stale { now: Some(_), .. }) => {
-                Error::conflict(format!("there is a custom tool `{}` already", card.place.name))
+                Error::conflict(format!("the custom tool `{}` already exists", card.place.name))
                     .hint(format!("clawsmith tools edit {}", card.place.name))
             }
             _ => changed_since(&error),
@@ -207,7 +209,7 @@ impl App {
             let path = real(Path::new(&granted.path));
             if path.starts_with(&data) || data.starts_with(&path) {
                 return Err(Error::invalid(format!(
-                    "`grants.paths` has `{}`, which holds the data directory or is in it",
+                    "`grants.paths` has `{}`, which contains the data directory or is inside it",
                     granted.path
                 ))
                 .hint("grant another directory"));
@@ -240,7 +242,7 @@ impl App {
 fn check(place: &CustomToolPlace, definition: &CustomToolDefinition) -> Result<(), Error> {
     custom::check(place, definition).map_err(|error| Error::invalid(error.to_string()))?;
     Validator::compile(&definition.parameters)
-        .map_err(|error| Error::invalid(format!("`parameters` is no usable JSON Schema: {error}")))?;
+        .map_err(|error| Error::invalid(format!("`parameters` is not a usable JSON Schema: {error}")))?;
     Ok(())
 }
 

@@ -164,7 +164,7 @@ impl CustomToolSource {
                         read.readings += 1;
                     }
                     Err(error) => {
-                        tracing::error!(%error, "the files of custom tools are left as they were read");
+                        tracing::error!(%error, "the custom tools stay as they were");
                     }
                 }
             }

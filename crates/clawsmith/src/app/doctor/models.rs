@@ -69,7 +69,7 @@ fn set_up(setup: &Setup) -> String {
     let variable = written.or_else(|| Some((*known?.key_env.first()?).to_owned()));
     let first = match variable {
         Some(variable) => format!("set `{variable}`"),
-        None => format!("see that the server of `{provider}` runs"),
+        None => format!("check that the server of `{provider}` is running"),
     };
     let settings = setup.loaded.settings().unwrap_or_default();
     let origin = settings.into_iter().find(|setting| setting.key == "models.provider").map(|set| set.origin);
@@ -92,7 +92,7 @@ fn keyless(setup: &Setup) -> Vec<Finding> {
     });
     let told = missing.map(|(name, endpoint)| {
         let what = format!("`{name}` has no key: `{}` is not set", endpoint.key_env.join("`, `"));
-        Finding::worth(TOPIC, what, "set the variable, or keep the key with `clawsmith secrets set`")
+        Finding::worth(TOPIC, what, "set the variable, or store the key with `clawsmith secrets set`")
     });
     let mut findings: Vec<Finding> = told.collect();
     if findings.is_empty() && !endpoints.is_empty() {
@@ -111,7 +111,7 @@ async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding
             Finding::worth(TOPIC, "none is set up: a demo plays a script instead", set_up(setup))
         }
         Ok(model) => match asked(&model, probe).await {
-            Ok(how) => Finding::good(TOPIC, format!("`{}` answers where none is named{how}", name(&model))),
+            Ok(how) => Finding::good(TOPIC, format!("`{}` answers if no model is named{how}", name(&model))),
             Err(error) => Finding::bad(TOPIC, error, set_up(setup)),
         },
         Err(error) => Finding::bad(TOPIC, error.to_string(), set_up(setup)),
@@ -121,7 +121,7 @@ async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding
         if is_written && !card.is_ready() {
             let why = card.keys.map_or_else(|error| error, |_| "no key is set".to_owned());
             let fix = format!(
-                "set what `models.providers.{}.key_env` names, or seal it with `clawsmith secrets set`",
+                "set what `models.providers.{}.key_env` names, or store the key with `clawsmith secrets set`",
                 card.name
             );
             findings.push(Finding::worth(
@@ -135,8 +135,8 @@ async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding
         if let Some((provider, model)) = name.split_once('/')
             && let Err(error) = providers.model(tenant, Some(provider), Some(model)).await
         {
-            let fix = "set its key, or take it out of `models.fallback`";
-            findings.push(Finding::worth(TOPIC, format!("fallback `{name}` cannot stand in: {error}"), fix));
+            let fix = "set its key, or remove it from `models.fallback`";
+            findings.push(Finding::worth(TOPIC, format!("fallback `{name}` cannot be used: {error}"), fix));
         }
     }
     findings
@@ -209,15 +209,15 @@ async fn credentials(app: &App) -> Vec<Finding> {
             let what = format!("`{name}` is disabled");
             findings.push(Finding::worth(TOPIC, what, format!("clawsmith credentials add {name}")));
         } else if let Err(failure) = usable(std::path::Path::new(&card.settings.binary)) {
-            let fix = format!("install it, or `clawsmith credentials add {name}` with where it is");
+            let fix = format!("install it, or run `clawsmith credentials add {name} --binary PATH`");
             findings.push(Finding::bad(TOPIC, format!("`{name}`: {failure}"), fix));
         } else if !is_as_added(card) {
-            let what = format!("`{name}` is another file than the one that was added, so it is not run");
+            let what = format!("the file of `{name}` has changed since it was added, so it does not run");
             findings.push(Finding::bad(TOPIC, what, format!("clawsmith credentials accept {name}")));
         }
     }
     if !findings.iter().any(|finding| finding.state == State::Bad) && !programs.is_empty() {
-        findings.push(Finding::good(TOPIC, format!("{}, and their programs are there", programs.len())));
+        findings.push(Finding::good(TOPIC, format!("{}, and their programs are installed", programs.len())));
     }
     findings
 }
@@ -228,7 +228,7 @@ async fn asked(model: &Arc<dyn Model>, probe: bool) -> Result<&'static str, Stri
         return Ok("");
     }
     match probe_model(&**model).await {
-        Ok(_) => Ok(", and was asked just now"),
+        Ok(_) => Ok(", and was tested just now"),
         Err(error) => Err(error.to_string()),
     }
 }

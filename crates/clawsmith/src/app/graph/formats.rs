@@ -69,7 +69,7 @@ pub(super) fn read(format: GraphFormat, text: &str) -> Result<Vec<ReadLine>, Err
         GraphFormat::JsonLines => Ok(text.lines().zip(1..).filter_map(json_line).collect()),
         GraphFormat::Csv => csv_lines(text),
         GraphFormat::Dot => {
-            Err(Error::invalid("DOT can be written, not read").hint("import JSON lines or CSV"))
+            Err(Error::invalid("DOT files can only be exported").hint("import JSON lines or CSV"))
         }
     }
 }
@@ -80,7 +80,7 @@ fn json_line((line, number): (&str, usize)) -> Option<ReadLine> {
     }
     let read = match line.len() {
         length if length > LONGEST_LINE => {
-            Err(format!("it has {length} bytes, and {LONGEST_LINE} is the most"))
+            Err(format!("it has {length} bytes; at most {LONGEST_LINE} are allowed"))
         }
         _ => serde_json::from_str(line).map_err(|error| error.to_string()),
     };
@@ -95,7 +95,7 @@ fn csv_lines(text: &str) -> Result<Vec<ReadLine>, Error> {
         header.iter().map(|name| name.trim_start_matches('\u{feff}').trim().to_owned()).collect();
     if let Some(unknown) = header.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
         let short: String = unknown.chars().take(40).collect();
-        return Err(Error::invalid(format!("`{short}` is no column"))
+        return Err(Error::invalid(format!("`{short}` is not a known column"))
             .hint(format!("the columns are {}", COLUMNS.join(", "))));
     }
     let mut lines = Vec::new();
@@ -114,10 +114,10 @@ fn csv_lines(text: &str) -> Result<Vec<ReadLine>, Error> {
 
 fn csv_line(header: &[String], record: &csv::StringRecord) -> Result<GraphLine, String> {
     if record.len() > header.len() {
-        return Err(format!("it has {} cells, and the header {}", record.len(), header.len()));
+        return Err(format!("it has {} cells, but the header has {}", record.len(), header.len()));
     }
     if record.as_slice().len() > LONGEST_LINE {
-        return Err(format!("it has {} bytes, and {LONGEST_LINE} is the most", record.as_slice().len()));
+        return Err(format!("it has {} bytes; at most {LONGEST_LINE} are allowed", record.as_slice().len()));
     }
     let cell = |name: &str| {
         let at = header.iter().position(|column| column == name);
@@ -128,7 +128,7 @@ fn csv_line(header: &[String], record: &csv::StringRecord) -> Result<GraphLine, 
     let aliases = cell("aliases").map(|text| serde_json::from_str(&text).unwrap_or_else(|_| vec![text]));
     let properties = match cell("properties").map(|text| serde_json::from_str(&text)) {
         None => Default::default(),
-        Some(read) => read.map_err(|_| "`properties` is no JSON object".to_owned())?,
+        Some(read) => read.map_err(|_| "`properties` is not a JSON object".to_owned())?,
     };
     let sources = match cell("sources").map(|text| serde_json::from_str(&text)) {
         None => Vec::new(),
@@ -136,11 +136,11 @@ fn csv_line(header: &[String], record: &csv::StringRecord) -> Result<GraphLine, 
     };
     let confidence = match cell("confidence").map(|text| text.parse::<f64>()) {
         None => 1.0,
-        Some(read) => read.map_err(|_| "`confidence` is no number".to_owned())?,
+        Some(read) => read.map_err(|_| "`confidence` is not a number".to_owned())?,
     };
     let moment = |name: &str| -> Result<Option<UnixMillis>, String> {
         let Some(text) = cell(name) else { return Ok(None) };
-        time(&text).map(Some).ok_or_else(|| format!("`{name}` is no time; write `2026-05-03`"))
+        time(&text).map(Some).ok_or_else(|| format!("`{name}` is not a time; write `2026-05-03`"))
     };
     let (valid_from, valid_until) = (moment("valid_from")?, moment("valid_until")?);
     let untrusted = match cell("untrusted").as_deref() {
@@ -315,7 +315,7 @@ impl Writer {
             Self::JsonLines(text) => Ok(text),
             Self::Csv(writer) => {
                 let bytes = writer.into_inner().map_err(|error| unwritten(error.into_error().into()))?;
-                String::from_utf8(bytes).map_err(|error| Error::failed("the CSV is no text").because(error))
+                String::from_utf8(bytes).map_err(|error| Error::failed("the CSV is not text").because(error))
             }
             Self::Dot(text) => Ok(format!("{text}}}\n")),
         }

@@ -133,7 +133,7 @@ fn malformed_lines_are_named_and_nothing_is_imported() {
     let twice = "{\"id\": \"a\", \"entity\": {\"name\": \"A\", \"type\": \"x\"}}\n{\"id\": \"a\", \"entity\": {\"name\": \"B\", \"type\": \"x\"}}";
     refused(GraphFormat::JsonLines, twice, &["line 2: `a` is there twice"]);
     let long = format!("{{\"entity\": {{\"name\": \"{}\", \"type\": \"x\"}}}}", "x".repeat(1_000_000));
-    refused(GraphFormat::JsonLines, &long, &["65536 is the most"]);
+    refused(GraphFormat::JsonLines, &long, &["at most 65536 are allowed"]);
     let mut many = String::new();
     for _ in 0..500 {
         let _ = writeln!(many, "[");
@@ -141,14 +141,14 @@ fn malformed_lines_are_named_and_nothing_is_imported() {
     refused(GraphFormat::JsonLines, &many, &["and 490 more"]);
     let deep = "[".repeat(60_000);
     refused(GraphFormat::JsonLines, &deep, &["line 1"]);
-    refused(GraphFormat::Csv, "record,name,evil\n", &["`evil` is no column"]);
+    refused(GraphFormat::Csv, "record,name,evil\n", &["`evil` is not a known column"]);
     refused(
         GraphFormat::Csv,
         "record,type,name\nentity,x\nthing,x,y\nentity,x,y,z\n",
         &["line 2", "line 3", "line 4"],
     );
     refused(GraphFormat::Csv, "record,type,name,valid_from\nentity,x,y,soon\n", &["`valid_from` is no time"]);
-    refused(GraphFormat::Dot, "digraph {}", &["DOT can be written, not read"]);
+    refused(GraphFormat::Dot, "digraph {}", &["DOT files can only be exported"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl App {
             return Ok(());
         }
         let McpSubject::Agent(agent) = &grant.subject else {
-            return Err(Error::invalid("only an agent has variables or headers of its own")
+            return Err(Error::invalid("only an agent can have its own variables or headers")
                 .hint("a server added with `--oauth --per-user` has a login for each user"));
         };
         let (kind, names, others, declared) = match self.mcp_server(server).await?.server.transport {
@@ -56,7 +56,7 @@ impl App {
         // Another variable could make the program run something else, such as `LD_PRELOAD`.
         if let Some(name) = names.iter().find(|name| !declared.contains(name)) {
             return Err(Error::invalid(format!("MCP server `{server}` has no variable or header `{name}`"))
-                .hint("an agent has values of its own only for names that the server was added with"));
+                .hint("an agent can have its own values only for names that the server was added with"));
         }
         let vault = self.vault().await?;
         for name in names {

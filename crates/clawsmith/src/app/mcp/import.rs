@@ -36,7 +36,7 @@ struct Entry {
 /// Reads the servers of an `mcpServers` file. Names are made lower case, with `-` for invalid characters.
 pub fn read_servers(text: &str) -> Result<Vec<NewServer>, Error> {
     let file: File = serde_json::from_str(text).map_err(|error| {
-        Error::invalid(format!("the file is no list of MCP servers: {error}"))
+        Error::invalid(format!("the file is not a list of MCP servers: {error}"))
             .hint("it has the form {\"mcpServers\": {\"NAME\": {\"command\": \"…\", \"args\": []}}}")
     })?;
     file.mcp_servers.into_iter().map(|(name, entry)| server(&name, entry)).collect()
@@ -66,9 +66,7 @@ fn server(name: &str, entry: Entry) -> Result<NewServer, Error> {
             (transport, entry.headers)
         }
         _ => {
-            return Err(Error::invalid(format!(
-                "server `{name}` has to have a `command` or a `url`, and not both"
-            )));
+            return Err(Error::invalid(format!("server `{name}` must have either a `command` or a `url`")));
         }
     };
     let server = McpServer { enabled: !entry.disabled, ..McpServer::new(known, transport) };

@@ -85,7 +85,7 @@ fn failed(error: &McpError) -> Error {
 /// Returns advice for a server that cannot be reached.
 pub(super) fn advice(server: &McpServer) -> String {
     match wants_login(server) {
-        true => format!("`clawsmith mcp login {}` logs in", server.name),
+        true => format!("log in with `clawsmith mcp login {}`", server.name),
         false => hint(server),
     }
 }

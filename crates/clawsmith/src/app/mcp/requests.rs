@@ -23,7 +23,7 @@ impl App {
         if let McpSubject::User(other) = &subject
             && *other != user
         {
-            return Err(Error::invalid("access can be asked for an agent or for yourself"));
+            return Err(Error::invalid("you can request access for an agent or for yourself"));
         }
         let (id, at) = (AccessRequestId::new(), SystemClock.now());
         let request = McpRequest { id, server, user, subject, tools, reason, at, review: None };
@@ -40,7 +40,7 @@ impl App {
     ) -> Result<McpRequest, Error> {
         if !self.mcp_requests().await?.iter().any(|request| request.id == id) {
             return Err(Error::not_found(format!("there is no request `{id}`"))
-                .hint("`clawsmith mcp requests` shows those there are"));
+                .hint("`clawsmith mcp requests` lists them"));
         }
         let review = McpReview { approved, by, note, at: SystemClock.now() };
         Ok(self.store.review_mcp_request(self.tenant(), id, &review).await?)

@@ -125,7 +125,7 @@ pub(super) fn check_values(
     match names(server).iter().find(|name| !has_value(name)) {
         None => Ok(()),
         Some(name) => Err(Error::invalid(format!("MCP server `{}`: `{name}` has no value", server.name))
-            .hint("give it; a stored secret is not sent to another address or program")),
+            .hint("set it again; a stored secret is not sent to another address or program")),
     }
 }
 

@@ -111,7 +111,7 @@ impl CommandSandbox {
         };
         let mounted = layers.works(LayerName::Mounts);
         let temporary_files =
-            if mounted { "its session's own" } else { "none: no mounts give it one of its own" };
+            if mounted { "its session's own" } else { "none: without mounts there is no private one" };
         let mut reach = self.workspace_and_grants(write, "", access(write));
         reach.push(ReachedPath::new("/tmp", "", temporary_files));
         reach.push(ReachedPath::new("programs and libraries of the system", "", "read"));
@@ -131,8 +131,8 @@ impl CommandSandbox {
             unusable: missing.map(|layer| format!("No command runs: `{layer}` is required.")),
             reach,
             warning: (!mounted).then_some(
-                "Without mounts a command that may write is asked about: it can change modes and times of files outside \
-                 the workspace, and its changes cannot be undone.",
+                "Without mounts a command that may write needs approval: it can change modes and times of \
+                 files outside the workspace, and its changes cannot be undone.",
             ),
             limits: vec![
                 ("memory", size(memory)),
@@ -236,12 +236,12 @@ const fn held(mode: SandboxMode) -> &'static str {
     match mode {
         SandboxMode::All => "Every command of a tool runs in it (`sandbox.mode` is `all`).",
         SandboxMode::NonMain => {
-            "Commands of your own conversations at the terminal run outside of it (`sandbox.mode` is `non-main`): an \
-             agent there can reach the store and answer its own questions."
+            "Commands of your own sessions at the terminal run outside of it (`sandbox.mode` is \
+             `non-main`): an agent there can reach the store and answer its own approvals."
         }
         SandboxMode::Off => {
-            "No command of a tool runs in it (`sandbox.mode` is `off`): an agent can reach the store and answer its own \
-             questions."
+            "No command of a tool runs in it (`sandbox.mode` is `off`): an agent can reach the store and \
+             answer its own approvals."
         }
     }
 }

@@ -67,7 +67,7 @@ impl UndoLog {
         });
         let read = read.await.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)));
         let changes = read.map_err(|error| {
-            Error::failed("what the command changed is not kept any more, or cannot be read").because(error)
+            Error::failed("the command's changes are no longer kept, or cannot be read").because(error)
         })?;
         let (mut shown, mut lines) = (String::new(), 0);
         for (change, [before, after]) in changes {
@@ -119,14 +119,14 @@ impl UndoLog {
             FileView::Binary(_) => None,
         };
         let mut told = match (before, after) {
-            (FileView::Absent, FileView::Absent) => "(it is not there)\n".to_owned(),
-            (FileView::Absent, _) => "(it was not there before)\n".to_owned(),
-            (_, FileView::Absent) => "(it is not there after)\n".to_owned(),
+            (FileView::Absent, FileView::Absent) => "(the file does not exist)\n".to_owned(),
+            (FileView::Absent, _) => "(the file did not exist before)\n".to_owned(),
+            (_, FileView::Absent) => "(the file was removed)\n".to_owned(),
             _ => String::new(),
         };
         match (text(before), text(after)) {
             (Some(old), Some(new)) if old == new && told.is_empty() => {
-                told.push_str("(nothing that may be seen differs)\n");
+                told.push_str("(no visible difference)\n");
             }
             (Some(old), Some(new)) => told.push_str(&unified_diff(&shown, &old, &new, most)),
             _ => told.push_str(&format!("({} before, {} after)\n", before.size(), after.size())),

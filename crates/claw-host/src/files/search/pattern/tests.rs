@@ -33,7 +33,7 @@ fn a_literal_is_the_text_itself() {
 fn says_where_a_pattern_is_wrong() {
     let says = |search: &Search| Pattern::new(search).unwrap_err().for_model();
     let wrong = |pattern: &str| says(&search(pattern)).split_once(';').unwrap().0.to_owned();
-    assert_eq!(wrong("ä(b"), "`ä(b` is no regular expression: unclosed group, at character 2");
+    assert_eq!(wrong("ä(b"), "`ä(b` is not a regular expression: unclosed group, at character 2");
     assert!(
         wrong("*a").ends_with("repetition operator missing expression, at character 1"),
         "{}",
