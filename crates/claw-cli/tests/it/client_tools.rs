@@ -119,7 +119,7 @@ fn results_that_are_sent_at_once_are_taken_once() {
         );
         assert!(taken[0].body.contains("You are in Berlin"), "{}", taken[0].body);
         for answer in refused {
-            answer.check(409, "wait for no results any more");
+            answer.check(409, "no longer wait for results");
         }
         let said = gateway.get(&format!("/v1/sessions/{session}/messages"), &key).check(200, "").json();
         let said = said["messages"].as_array().unwrap().clone();

@@ -364,7 +364,7 @@ fn an_agent_answers_as_a_model_does() {
     gateway.chat(&key, "two", Some(&session)).check(200, "You said: two");
     let path = format!("/v1/sessions/{session}/messages");
     let said = gateway.get(&path, &key).check(200, "You said: one").json();
-    assert_eq!(said["messages"].as_array().unwrap().len(), 4, "the session went on");
+    assert_eq!(said["messages"].as_array().unwrap().len(), 4, "the session has continued");
     let listed = gateway.get("/v1/sessions", &key).json();
     assert_eq!(listed["sessions"][0]["sessionKey"], session.as_str());
     let runs = gateway.get(&format!("/v1/runs?sessionKey={session}"), &key).json();
