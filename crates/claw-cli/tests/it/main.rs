@@ -36,6 +36,7 @@ mod mcp_access;
 mod mcp_conformance;
 mod mcp_inputs;
 mod memory;
+mod minimal;
 mod onboard;
 mod outside;
 mod own_address;

@@ -194,6 +194,26 @@ fn commands_that_only_read_are_no_changes() {
 }
 
 #[test]
+fn a_command_that_changed_nothing_is_not_called_one_that_cannot_be_undone() {
+    let home = Home::new();
+    // Its text says that it may write, and it does not.
+    call(&home, "exec", json!({ "command": "sh -c 'true; exit 3'" }));
+    call(&home, "exec", json!({ "command": "touch made", "dry_run": true }));
+    let ran = home.run(&["undo", "list"]);
+    assert!(!ran.shown().contains("not covered"), "{}", ran.shown());
+    assert_eq!(ran.stdout, "no change of a file is kept\n", "{}", ran.shown());
+    let ledger = home.run(&["ledger", "show"]).stdout;
+    assert!(!ledger.contains("0 changes"), "{ledger}");
+    // A command that could write to a place without a layer may have changed it.
+    std::fs::create_dir(home.path().join("shared")).unwrap();
+    let shared = home.path().join("shared").display().to_string();
+    home.configure(&format!("[files]\nwrite = [\"{shared}\"]\n"));
+    call(&home, "exec", json!({ "command": format!("echo x > {shared}/x") }));
+    let ran = home.run(&["undo", "list"]);
+    assert!(ran.stdout.contains("not covered") && ran.stderr.contains("cannot be undone"), "{}", ran.shown());
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let home = Home::new();
     let ran = home.run(&["undo", "list"]);

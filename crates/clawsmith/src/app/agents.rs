@@ -278,7 +278,8 @@ impl App {
     /// Adds an agent to the store; returns the lint findings about its rules.
     pub async fn add_agent(&self, id: &AgentId, setup: AgentSetup) -> Result<Vec<Finding>, Error> {
         self.must_be_storable(id)?;
-        self.must_hold_no_secret("the agent's name", id.as_str()).await?;
+        self.must_hold_no_secret("the agent's id", id.as_str()).await?;
+        self.must_hold_no_secret("the agent's name", &setup.name).await?;
         let doubts = self.check_agent(id, &setup)?;
         let put = self.store.put_agent((self.tenant(), id), setup, None, SystemClock.now()).await;
         put.map_err(|error| match error {
@@ -300,6 +301,7 @@ impl App {
         self.must_be_storable(id)?;
         let agent = self.stored_agent(id).await?;
         let setup = change(agent.setup)?;
+        self.must_hold_no_secret("the agent's name", &setup.name).await?;
         let doubts = self.check_agent(id, &setup)?;
         let seen = Some(seen.unwrap_or(agent.version));
         self.store.put_agent((self.tenant(), id), setup, seen, SystemClock.now()).await?;
