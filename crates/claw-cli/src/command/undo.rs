@@ -84,8 +84,8 @@ struct Work {
 }
 
 impl Work {
-    fn new(session: &Session, app: &App) -> Result<Self, Failure> {
-        Ok(Self { log: app.undo()?, directory: real(&session.around.directory) })
+    async fn new(session: &Session, app: &App) -> Result<Self, Failure> {
+        Ok(Self { log: app.undo().await?, directory: real(&session.around.directory) })
     }
 }
 
@@ -93,7 +93,7 @@ impl Undo {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
         let done = with_existing_app(&setup, async |app| {
-            let work = Work::new(session, app)?;
+            let work = Work::new(session, app).await?;
             match &self {
                 Self::List(list) => list.run(session, &work).await,
                 Self::Show(which) => work.show(session, which).await,
@@ -112,7 +112,7 @@ impl Undo {
 
 /// Undoes the changes of the last call of a session.
 pub(crate) async fn last_of(session: &mut Session, app: &App, key: &SessionKey) -> Result<(), Failure> {
-    let work = Work::new(session, app)?;
+    let work = Work::new(session, app).await?;
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
     let changes = work.last(&filter, None).await?;
     work.take_back(session, changes, false).await.map(drop)

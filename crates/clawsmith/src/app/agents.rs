@@ -266,10 +266,7 @@ impl App {
 
     /// Refuses a name that is or contains a known secret: names are stored and shown as they are.
     pub(super) async fn must_hold_no_secret(&self, what: &str, name: &str) -> Result<(), Error> {
-        let (scrubbers, sealed) = (self.setup.scrubbers()?, self.sealed(self.tenant()).await?);
-        // Values too short to be told from ordinary text are left out.
-        let _short = scrubbers.set_for(self.tenant(), sealed);
-        match scrubbers.for_tenant(self.tenant()).knows(name) {
+        match self.scrubber(self.tenant()).await?.knows(name) {
             true => Err(Error::invalid(format!("{what} holds a secret")).hint("use another one")),
             false => Ok(()),
         }

@@ -147,7 +147,7 @@ impl App {
             read.map_err(|stopped| Error::failed("the directory was not read").because(stopped))?.map_err(
                 |error| Error::invalid(format!("`{}` is no skill: {error}", publication.directory.display())),
             )?;
-        let scrubber = self.setup().scrubbers()?.for_tenant(self.tenant());
+        let scrubber = self.scrubber(self.tenant()).await?;
         let findings = skills::inspect(&package, &scrubber).map_err(told)?;
         let new = NewSkillVersion {
             tenant: self.tenant().clone(),

@@ -107,12 +107,12 @@ pub enum Undone {
 
 impl App {
     /// The undo journal.
-    pub fn undo(&self) -> Result<UndoLog, Error> {
+    pub async fn undo(&self) -> Result<UndoLog, Error> {
         Ok(UndoLog {
             journal: self.undo_journal()?,
             bridge: self.bridge()?,
             rules: self.setup.file_rules()?,
-            scrubber: self.setup.scrubbers()?.for_tenant(self.tenant()),
+            scrubber: self.scrubber(self.tenant()).await?,
             app: self.clone(),
         })
     }
