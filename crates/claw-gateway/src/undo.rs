@@ -123,7 +123,7 @@ pub(crate) async fn list(
     visit: Visit,
     Query(wanted): Query<ChangesQuery>,
 ) -> Result<Json<Changes>, ApiError> {
-    let log = visit.app().undo()?;
+    let log = visit.app().undo().await?;
     let before = wanted.cursor.as_deref().map(cursor).transpose()?;
     let mut filter = UndoFilter { session: wanted.session_key, before, ..UndoFilter::default() };
     let limit = wanted.limit.unwrap_or(PAGE).clamp(1, PAGE);
@@ -157,7 +157,7 @@ fn cursor(text: &str) -> Result<(UnixMillis, UndoId), ApiError> {
 }
 
 pub(crate) async fn show(visit: Visit, Path(id): Path<UndoId>) -> Result<Json<ChangeShown>, ApiError> {
-    let log = visit.app().undo()?;
+    let log = visit.app().undo().await?;
     let change = found(&visit, id).await?;
     let state: ChangeState = log.state(&change, true).await;
     let diff = log.diff(&change.new, DIFF).await?;
@@ -169,7 +169,7 @@ pub(crate) async fn apply(
     Path(id): Path<UndoId>,
     Body(asked): Body<ApplyRequest>,
 ) -> Result<Json<Applied>, ApiError> {
-    let log = visit.app().undo()?;
+    let log = visit.app().undo().await?;
     let change = found(&visit, id).await?;
     match log.apply(vec![change], asked.force).await? {
         Undone::Done { call, restored } => Ok(Json(Applied { call_id: call, files: restored.len() })),

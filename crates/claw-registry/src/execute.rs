@@ -28,7 +28,7 @@ use claw_core::event::What;
 use claw_core::nearest::nearest;
 use claw_core::port::{ActiveSkills, Root};
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
-use claw_core::tool::{Ask, Cost, Effect, Effects, Need, Output, ToolError};
+use claw_core::tool::{Ask, Caller, Cost, Effect, Effects, Need, Output, ToolError};
 use claw_core::{CallId, RuleId, ToolName};
 use claw_policy::pipeline::Subject;
 use claw_schema::validate::{self, Checked};
@@ -52,6 +52,19 @@ impl Executor {
         let call = request.call;
         let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));
+        if let Some(refusal) = secret_name(offer.caller(), &scrubber) {
+            args.discard();
+            // No entry is written: it would hold the name.
+            let (tool, outcome) = (output::name(&request.tool, &scrubber), Err(CallError::Refused(refusal)));
+            return Reply {
+                call,
+                tool,
+                outcome,
+                notes: Vec::new(),
+                took: Duration::ZERO,
+                effects: Effects::NONE,
+            };
+        }
         let traces = self.0.traces.as_ref().filter(|_| request.run.is_none());
         let trace = traces.map(|traces| {
             CallTrace::begin(
@@ -177,6 +190,17 @@ impl Executor {
             event,
         }
     }
+}
+
+/// Refuses a caller whose names hold a known secret: the ledger and events hold names as they are.
+fn secret_name(caller: &Caller, scrubber: &CallScrubber) -> Option<Refusal> {
+    let user = caller.user.as_ref().map_or("", |user| user.as_str());
+    let names = [("session", caller.session.as_str()), ("agent", caller.agent.as_str()), ("user", user)];
+    // A scrubber that cannot decide withholds the result, and says so.
+    let holds = |(_, name): &(&str, &str)| !scrubber.withholds() && scrubber.knows(name);
+    let (what, _) = names.into_iter().find(holds)?;
+    let reason = format!("the name of the {what} holds a secret, and names are recorded as they are");
+    Some(Refusal::at(Step::Record, reason).try_instead("use another name"))
 }
 
 /// Step 1: finds the tool, or suggests the nearest name.

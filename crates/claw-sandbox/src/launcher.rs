@@ -72,6 +72,9 @@ pub struct Ended {
     pub stragglers: u32,
     /// The limit that was hit.
     pub stopped: Option<Stopped>,
+    /// File systems in memory that were full while it ran, with their sizes in bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub full: Vec<(PathBuf, u64)>,
 }
 
 /// A limit by which a command was stopped.
@@ -308,13 +311,13 @@ impl Running {
                     if let Some(Ok(socket)) = self.control.take().map(UnixStream::into_std) {
                         self.idle.give(self.confined, socket);
                     }
-                    let wire::Ending { exit, signal, stragglers, disk, memory } = ending;
+                    let wire::Ending { exit, signal, stragglers, disk, memory, full } = ending;
                     let stopped = match (disk, memory) {
                         (true, _) => Some(Stopped::Disk),
                         (false, true) => Some(Stopped::Memory),
                         (false, false) => None,
                     };
-                    return Ok(Ended { exit, signal, stragglers, stopped });
+                    return Ok(Ended { exit, signal, stragglers, stopped, full });
                 }
                 wire::Told::Failed { step, reason } => return Err(SandboxError::Start { step, reason }),
                 wire::Told::Started { .. } => {}

@@ -59,6 +59,14 @@ pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_time_that_is_not_known_is_no_date_of_1970() {
+        let time = |at: i64| super::time(claw_core::port::UnixMillis(at));
+        assert_eq!([time(0), time(-1)].map(|time| time.trim_end().to_owned()), ["-", "-"]);
+        assert_eq!(time(1_767_225_600_000), "2026-01-01 00:00");
+        assert_eq!(time(0).len(), time(1_767_225_600_000).len(), "columns stay aligned");
+    }
+
     use super::*;
 
     #[test]

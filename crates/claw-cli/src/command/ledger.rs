@@ -94,7 +94,8 @@ fn row(table: &mut Table, entry: &Entry) {
             (Cell::new("intent"), format!("effects: {effects}{approved}; {args}"))
         }
         EntryEvent::Outcome { outcome, micros, bytes, error, changes } => {
-            let changed = changes.as_ref().map_or_else(String::new, |it| format!(", {} changes", it.count));
+            let changed = changes.as_ref().filter(|it| it.count > 0);
+            let changed = changed.map_or_else(String::new, |it| format!(", {} changes", it.count));
             let took = format!("{:.1} ms, {bytes} bytes{changed}", *micros as f64 / 1000.0);
             let what = error.as_ref().map_or_else(|| took.clone(), |error| format!("{took}; {error}"));
             match outcome {

@@ -93,8 +93,9 @@ impl Sandbox {
                         &[
                             ("try", &|one| Cell::strong(one.what)),
                             ("result", &|one| match one.held {
-                                true => Cell::good("held"),
-                                false => Cell::bad("got out"),
+                                Some(true) => Cell::good("held"),
+                                Some(false) => Cell::bad("got out"),
+                                None => Cell::warning("not tried"),
                             }),
                             ("what it was told", &|one| Cell::quiet(&one.said)),
                         ],

@@ -8,6 +8,7 @@ use claw_core::port::UnixMillis;
 use claw_core::store::{CommandUndo, Entry, EntryEvent, NewUndo, Undo as Change, UndoFilter};
 use claw_core::{AgentId, CallId, JobId, SessionKey};
 use claw_host::files::Restored;
+use claw_registry::CallScrubber;
 use claw_terminal::{Cell, Table, style, tell};
 use clawsmith::app::undo::{
     ChangeState, LastChanges, NOT_COVERED, UndoLog, Undone, change_json, change_kind, command_json,
@@ -83,8 +84,8 @@ struct Work {
 }
 
 impl Work {
-    fn new(session: &Session, app: &App) -> Result<Self, Failure> {
-        Ok(Self { log: app.undo()?, directory: real(&session.around.directory) })
+    async fn new(session: &Session, app: &App) -> Result<Self, Failure> {
+        Ok(Self { log: app.undo().await?, directory: real(&session.around.directory) })
     }
 }
 
@@ -92,7 +93,7 @@ impl Undo {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
         let done = with_existing_app(&setup, async |app| {
-            let work = Work::new(session, app)?;
+            let work = Work::new(session, app).await?;
             match &self {
                 Self::List(list) => list.run(session, &work).await,
                 Self::Show(which) => work.show(session, which).await,
@@ -111,7 +112,7 @@ impl Undo {
 
 /// Undoes the changes of the last call of a session.
 pub(crate) async fn last_of(session: &mut Session, app: &App, key: &SessionKey) -> Result<(), Failure> {
-    let work = Work::new(session, app)?;
+    let work = Work::new(session, app).await?;
     let filter = UndoFilter { session: Some(key.clone()), ..UndoFilter::default() };
     let changes = work.last(&filter, None).await?;
     work.take_back(session, changes, false).await.map(drop)
@@ -181,7 +182,7 @@ impl List {
             ]),
             false => Table::new(["id", "time", "change", "state", "file"]),
         };
-        rows.into_iter().for_each(|row| row.put(&mut table, self.wide));
+        rows.into_iter().for_each(|row| row.put(&mut table, self.wide, scrubber));
         session.out.table(&table)?;
         session.out.flush()?;
         if !commands.is_empty() {
@@ -259,14 +260,16 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn put(self, table: &mut Table, wide: bool) {
+    fn put(self, table: &mut Table, wide: bool, scrubber: &CallScrubber) {
         let (session, agent, tool) = self.by;
         let Self { id, at, call, run, change, state, file, .. } = self;
         let (at, change, file) = (Cell::quiet(time(at)), Cell::new(change), Cell::new(file));
         if !wide {
             return table.row([id, at, change, state, file]);
         }
-        let (tool, agent, session) = (Cell::new(tool), Cell::new(agent), Cell::new(session));
+        // A name may be older than the secret that it holds.
+        let scrubbed = |name: &str| Cell::new(scrubber.text(name));
+        let (tool, agent, session) = (Cell::new(tool), scrubbed(agent.as_str()), scrubbed(session.as_str()));
         let run = run.map_or_else(|| Cell::quiet("-"), Cell::quiet);
         table.row([id, at, change, state, file, tool, agent, session, Cell::quiet(call), run]);
     }
@@ -353,7 +356,8 @@ impl Work {
             session.out.foreign(&format!("{} `{shown}`, {state}", change_kind(new)))?;
             session.out.styled(
                 style::QUIET,
-                &format!("change {id}\nby {tool} of {agent} in {key}, {}\ncall {call}", time(*at)),
+                &scrubber
+                    .text(&format!("change {id}\nby {tool} of {agent} in {key}, {}\ncall {call}", time(*at))),
             )?;
             print(session, &diff)?;
         }

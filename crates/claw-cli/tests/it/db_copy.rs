@@ -138,6 +138,8 @@ fn goes_on_after_kill_9() {
     assert!(begun.is_some());
     let error = block_on(open(&home.path().join("project/new.db"))).unwrap_err().to_string();
     assert!(error.contains("is not finished"), "{error}");
+    let half = home.ran(home.command(&["db", "status"]).env("CLAWSMITH_STORE__URL", "sqlite:new.db"));
+    assert!(half.shown().contains("not finished"), "{}", half.shown());
     let ran = home.run(&[&words[..], &["--json"]].concat());
     assert_eq!((ran.code, &ran.json()["resumed"]), (0, &true.into()), "{}", ran.shown());
     block_on(open(&home.path().join("project/new.db"))).unwrap();

@@ -64,6 +64,44 @@ fn a_command_runs_in_the_workspace_and_its_end_is_told() {
     assert_eq!((&details["stdout"], &details["stderr"]), (&json!("a\n"), &json!("b\n")));
 }
 
+/// The value is a plain word, which only the name of its file tells from code.
+#[test]
+fn hides_the_values_of_a_configuration_file_however_a_command_reads_it() {
+    let home = Home::new();
+    home.write("project/.env", "user=bob\npassword=password\n");
+    home.write("project/main.py", "password = password\n");
+    home.write("project/app.toml", "password = \"\"\"\nfirst\nsecond\n\"\"\"\nport = 1\n");
+    let git =
+        "git init -q . && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x && git add . ";
+    let made =
+        std::process::Command::new("sh").args(["-c", git]).current_dir(home.path().join("project")).status();
+    let mut commands = vec![
+        "cat .env",
+        "cat < .env",
+        "tee < .env",
+        "while read line; do echo \"$line\"; done < .env",
+        "grep -r password .",
+        "grep -rn -A1 user . --include=.env",
+        "find . -maxdepth 1 -name .env -exec cat {} +",
+        "head -n 2 .e* main.py",
+    ];
+    if made.is_ok_and(|status| status.success()) {
+        commands.extend(["git diff --cached", "git grep --cached password", "git show :.env"]);
+    }
+    for command in commands {
+        let ran = sh(&home, command);
+        let mut shown =
+            ran.stdout.lines().filter(|line| line.contains("password=") && !line.contains("main.py"));
+        assert!(shown.clone().count() > 0, "{command}: {}", ran.shown());
+        assert!(shown.all(|line| line.ends_with("password=[REDACTED]")), "{command}: {}", ran.shown());
+    }
+    // Lines of code stay, also beside those of configuration.
+    let mixed = sh(&home, "grep -r password .").stdout;
+    assert!(mixed.contains("main.py:password = password"), "{mixed}");
+    let toml = sh(&home, "cat < app.toml").stdout;
+    assert!(!toml.contains("first") && !toml.contains("second") && toml.contains("port = 1"), "{toml}");
+}
+
 #[test]
 fn a_verdict_names_rule_part_and_what_to_try() {
     let home = Home::new();

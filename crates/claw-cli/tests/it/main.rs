@@ -38,6 +38,7 @@ mod mcp_conformance;
 mod mcp_inputs;
 mod mcp_users;
 mod memory;
+mod minimal;
 mod onboard;
 mod outside;
 mod own_address;

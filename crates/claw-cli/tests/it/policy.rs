@@ -24,6 +24,19 @@ fn explains_one_tool_and_all_of_them() {
 }
 
 #[test]
+fn a_group_chat_with_a_negative_id_is_named_as_it_is() {
+    let home = Home::with_config("[tools.groups.\"-100\"]\nallow = [\"read_file\"]\n");
+    let explained = home.run(&["policy", "explain", "exec", "--channel", "telegram", "--chat", "-100"]);
+    assert!(explained.stdout.contains("-100"), "{}", explained.shown());
+    for (chat, code) in [("-100", 3), ("-200", 0)] {
+        let words =
+            ["tools", "call", "--channel", "telegram", "--chat", chat, "exec", r#"{"command":"true"}"#];
+        let ran = home.run(&words);
+        assert_eq!(ran.code, code, "{chat}: {}", ran.shown());
+    }
+}
+
+#[test]
 fn a_misspelt_agent_is_refused() {
     let home = Home::with_config(POLICY);
     let ran = home.run(&["policy", "explain", "datetime", "--agent", "adda"]);

@@ -100,6 +100,47 @@ fn a_kept_value_is_hidden_wherever_it_turns_up() {
     assert!(other.stdout.contains(VALUE), "{}", other.shown());
 }
 
+/// Returns whether a file of the data directory holds the value.
+fn is_kept_openly(home: &Home) -> bool {
+    let mut left = vec![home.data()];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if fs::read(&path).unwrap_or_default().windows(7).any(|window| window == b"hunter2") {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn refuses_a_kept_value_in_the_name_of_a_session_or_an_agent() {
+    let home = Home::new();
+    home.run(&["agent", "add", "ada"]);
+    set(&home, &["TOKEN"], VALUE);
+    let session = format!("cli:{VALUE}");
+    for words in [
+        &["tools", "call", "--session", &session, "datetime", "{}"][..],
+        &["tools", "call", "--session", &session, "exec", r#"{"command":"echo x"}"#],
+        &["tools", "call", "--session", &session, "no_such_tool", "{}"],
+        &["chat", "--session", &session, "-m", "hello"],
+        &["agent", "add", VALUE],
+        &["agent", "add", "bob", "--name", VALUE],
+        &["agent", "edit", "ada", "--name", &format!("Ada {VALUE}")],
+    ] {
+        let ran = home.run(words);
+        assert!(ran.code != 0 && ran.stderr.contains("holds a secret"), "{words:?}: {}", ran.shown());
+    }
+    assert_eq!(home.run(&["chat", "-m", "hello"]).code, 0);
+    let list = home.run(&["sessions", "list", "--json"]).json();
+    let renamed = home.run(&["sessions", "rename", list[0]["id"].as_str().unwrap(), VALUE]);
+    assert!(renamed.code != 0 && renamed.stderr.contains("holds a secret"), "{}", renamed.shown());
+    assert!(!is_kept_openly(&home), "no refusal leaves the value in a file");
+    // Another tenant's names may be what they like: nobody learns that it is a secret here.
+    let other = home.run(&["tools", "call", "--session", "cli:hunter-and-more", "datetime", "{}"]);
+    assert_eq!(other.code, 0, "{}", other.shown());
+}
+
 #[test]
 fn refuses_calls_while_a_kept_value_cannot_be_told_from_others() {
     let home = Home::new();

@@ -243,6 +243,18 @@ fn changes_of_a_command_that_failed_are_kept_out_if_that_is_said() {
 }
 
 #[test]
+fn an_agents_own_way_of_applying_holds_for_it_alone() {
+    let home =
+        Home::with_config("[agents.careful.shell]\napply = \"on_success\"\n[agents.builder]\nname = \"B\"\n");
+    for (agent, kept) in [("careful", false), ("builder", true)] {
+        let args = json!({ "command": format!("echo x > {agent}; false") }).to_string();
+        let ran = home.run(&["tools", "call", "--agent", agent, "exec", &args]);
+        assert_eq!(home.path().join("project").join(agent).exists(), kept, "{agent}: {}", ran.shown());
+        assert_eq!(ran.stdout.contains("`shell.apply` is `on_success`"), !kept, "{agent}: {}", ran.shown());
+    }
+}
+
+#[test]
 fn what_is_changed_is_scrubbed_in_results_and_the_journal() {
     let home = Home::new();
     let ran = exec(&home, "echo 'password = \"hunter2-but-longer\"' > config.py; rm -f nothing");

@@ -194,6 +194,60 @@ fn commands_that_only_read_are_no_changes() {
 }
 
 #[test]
+fn a_command_that_changed_nothing_is_not_called_one_that_cannot_be_undone() {
+    let home = Home::new();
+    // Its text says that it may write, and it does not.
+    call(&home, "exec", json!({ "command": "sh -c 'true; exit 3'" }));
+    call(&home, "exec", json!({ "command": "touch made", "dry_run": true }));
+    let ran = home.run(&["undo", "list"]);
+    assert!(!ran.shown().contains("not covered"), "{}", ran.shown());
+    assert_eq!(ran.stdout, "no change of a file is kept\n", "{}", ran.shown());
+    let ledger = home.run(&["ledger", "show"]).stdout;
+    assert!(!ledger.contains("0 changes"), "{ledger}");
+    // A command that could write to a place without a layer may have changed it.
+    std::fs::create_dir(home.path().join("shared")).unwrap();
+    let shared = home.path().join("shared").display().to_string();
+    home.configure(&format!("[files]\nwrite = [\"{shared}\"]\n"));
+    call(&home, "exec", json!({ "command": format!("echo x > {shared}/x") }));
+    let ran = home.run(&["undo", "list"]);
+    assert!(ran.stdout.contains("not covered") && ran.stderr.contains("cannot be undone"), "{}", ran.shown());
+}
+
+#[test]
+fn changes_of_another_workspace_are_listed_with_it_and_without_secrets_or_escapes() {
+    let home = Home::new();
+    let secret = "hunter2-and-more";
+    let workspace = home.path().join(format!("of-{secret}\u{1b}[2J"));
+    std::fs::create_dir(&workspace).unwrap();
+    let set = home.ran(home.command(&["secrets", "set", "KEY"]).write_stdin(secret));
+    assert_eq!(set.code, 0, "{}", set.shown());
+    let in_workspace = |tool: &str, args: Value| {
+        let args = args.to_string();
+        let words = ["tools", "call", tool, "--args", &args];
+        let ran = home.ran(home.command(&words).current_dir(&workspace));
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+    };
+    in_workspace("exec", json!({ "command": "echo x > made" }));
+    in_workspace("write_file", json!({ "path": "b.txt", "content": "x" }));
+    for words in [&["undo", "list"][..], &["undo", "list", "--wide"], &["undo", "list", "--json"]] {
+        let ran = home.run(words);
+        assert!(!ran.stdout.contains(secret) && !ran.stdout.contains('\u{1b}'), "{}", ran.shown());
+        assert!(ran.stdout.contains("/of-[REDACTED]"), "{}", ran.shown());
+    }
+    let list = home.run(&["undo", "list"]).stdout;
+    let line = |text: &str| list.lines().find(|line| line.contains(text)).unwrap_or_default().to_owned();
+    let of_command = line("echo x > made");
+    assert!(of_command.contains(" in ") && of_command.contains("/of-[REDACTED]"), "{list}");
+    assert!(line("b.txt").contains("/of-[REDACTED]"), "{list}");
+    // In the workspace itself it goes without saying.
+    let inside = home.ran(home.command(&["undo", "list"]).current_dir(&workspace)).stdout;
+    assert!(inside.contains("echo x > made (1 file") && !inside.contains("/of-"), "{inside}");
+    let last = home.run(&["undo", "apply", "--last"]);
+    assert!(last.code == 1 && last.stderr.contains("of-[REDACTED]"), "{}", last.shown());
+    assert!(!last.stderr.contains(secret), "{}", last.shown());
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let home = Home::new();
     let ran = home.run(&["undo", "list"]);

@@ -90,6 +90,8 @@ pub trait PendingChanges: Send + Sync {
     fn list(&self) -> &[FileChange];
     /// Changes that are never applied: of paths that the command was not shown, sockets, and directories that cannot be read.
     fn refused(&self) -> &[PathBuf];
+    /// Returns whether the list has everything that the command could change: it wrote to no directory directly.
+    fn is_complete(&self) -> bool;
     /// Bytes that are kept for undoing the changes.
     fn kept_bytes(&self) -> u64;
     /// Returns a file's bytes before and after; `None` if there is no file, or it has more than `most` bytes.

@@ -234,6 +234,31 @@ pub struct Ran {
     /// The reason why no layer could be made: it wrote to the workspace directly, and its changes cannot be
     /// undone. `None` if there was a layer or none was wanted.
     pub unlayered: Option<String>,
+    /// Places of limited size that were full while it ran.
+    pub full: Vec<FullPlace>,
+}
+
+/// A directory of limited size that was full while a command ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FullPlace {
+    /// The directory, as the command sees it.
+    pub path: String,
+    /// The bytes that it holds.
+    pub bytes: u64,
+    /// The setting that gives it more; `None` if there is none.
+    pub setting: Option<SmolStr>,
+}
+
+impl std::fmt::Display for FullPlace {
+    /// Writes the place, its size and what helps.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, bytes, setting } = self;
+        write!(f, "`{path}` was full: it holds {} MiB; delete files there", bytes >> 20)?;
+        match setting {
+            Some(setting) => write!(f, ", or ask a person to raise `{setting}`"),
+            None => write!(f, ", or write to the workspace"),
+        }
+    }
 }
 
 /// An ended command, as its host reports it.

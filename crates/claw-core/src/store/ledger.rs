@@ -117,8 +117,8 @@ pub enum Event {
 /// Changes of a command, as the ledger stores them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangeRecord {
-    /// Id by which they can be undone.
-    pub undo: UndoId,
+    /// Id by which they can be undone; `None` if the command could change nothing but the workspace, and did not.
+    pub undo: Option<UndoId>,
     /// Number of changed entries.
     pub count: u64,
     /// Digest of the whole list, with sizes and modes.

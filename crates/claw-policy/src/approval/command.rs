@@ -133,9 +133,9 @@ impl Analysis {
         self.verdicts().next().is_some()
     }
 
-    /// Returns whether a command prints a file that is known as configuration: `cat .env`.
+    /// Returns whether a command prints a file that is known as configuration: `cat .env`, `tee < .env`.
     pub fn prints_settings(&self) -> bool {
-        self.verdicts().flat_map(|verdict| &verdict.commands).any(prints_settings)
+        self.verdicts().any(prints_settings)
     }
 
     /// The same, as if remembered rules covered every command, or none.
@@ -293,19 +293,40 @@ fn only_reads(simple: &Simple) -> bool {
 const PRINTERS: &[&str] =
     &["awk", "bat", "batcat", "gawk", "less", "mawk", "more", "rg", "sed", "sort", "strings", "uniq", "yq"];
 
-/// Returns whether a simple command prints a configuration file that it names.
-fn prints_settings(simple: &Simple) -> bool {
+/// Returns whether a command prints a configuration file: one that it names, one that a redirection gives it, or one
+/// that the script names elsewhere while the command's own files are known only at run time (`find -name .env -exec
+/// cat {} +`).
+fn prints_settings(verdict: &Verdict) -> bool {
+    let names = |simple: &Simple| simple.argv.iter().skip(1).any(is_settings);
+    let named = verdict.commands.iter().any(names);
+    let prints = |simple: &Simple| prints(simple) && (names(simple) || named && has_unknown_files(simple));
+    verdict.reads.iter().any(is_settings) || verdict.commands.iter().any(prints)
+}
+
+/// Returns whether an argument names a configuration file, as a pattern or after a revision of git too.
+fn is_settings(argument: &Argument) -> bool {
+    let text = argument.to_string();
+    is_settings_file(text.rsplit(':').next().unwrap_or(&text).trim_end_matches('*'))
+}
+
+/// Returns whether the program of a simple command prints files.
+fn prints(simple: &Simple) -> bool {
     let Some((program, arguments)) = simple.argv.split_first() else { return false };
     let program = program.known().and_then(|program| program.rsplit('/').next());
-    let prints = program.is_some_and(|name| {
+    program.is_some_and(|name| {
         let of_git = || arguments.iter().filter_map(Argument::known).any(|word| GIT_READERS.contains(&word));
         READERS.contains(&name) || PRINTERS.contains(&name) || name == "git" && of_git()
-    });
-    prints && arguments.iter().any(|argument| is_settings_file(argument.to_string().trim_end_matches('*')))
+    })
+}
+
+/// Returns whether a simple command gets its files at run time: from a variable, or from `find` or `xargs`.
+fn has_unknown_files(simple: &Simple) -> bool {
+    let is_unknown = |argument: &Argument| argument.known().is_none_or(|text| text.contains("{}"));
+    simple.argv.iter().skip(1).any(is_unknown)
 }
 
 fn unknown() -> Verdict {
-    Verdict { decision: Decision::Ask, findings: Vec::new(), commands: Vec::new() }
+    Verdict { decision: Decision::Ask, findings: Vec::new(), commands: Vec::new(), reads: Vec::new() }
 }
 
 fn invocation(script: &Script) -> Invocation<'_> {

@@ -183,10 +183,42 @@ fn a_command_that_prints_a_configuration_file_is_known() {
         "grep -n pass *.yml",
         "git show HEAD:.env",
         "sed -n 1p a.ini",
+        // The file is read by a redirection.
+        "cat < .env",
+        "cat 0<.env",
+        "tee < config/my.cnf",
+        "head -c 20 <app.toml | rev",
+        "cat <> .env",
+        "python3 -c 'import sys; print(sys.stdin.read())' < .env",
+        "while read line; do echo \"$line\"; done < .env",
+        "{ cat; } < .env",
+        "echo \"$(< .env)\"",
+        "exec 3< .env; cat <&3",
+        "mapfile -t lines < .env; printf '%s\\n' \"${lines[@]}\"",
+        "cat <<< \"$(cat .env)\"",
+        "f=.env; cat < \"$f\"",
+        "bash -c 'cat < .env'",
+        // Its name is found at run time.
+        "find . -name .env -exec cat {} +",
+        "find . -name '*.yml' | xargs cat",
+        "for f in $(git ls-files '*.toml'); do cat \"$f\"; done",
+        "git show HEAD~1:./.env",
+        "git diff HEAD -- .env",
+        "git log -p .env",
     ] {
         assert!(analysis(&running(text)).prints_settings(), "{text}");
     }
-    for text in ["cat main.rs", "cargo test --manifest-path Cargo.toml", "python3 app.py config.yaml", "ls"] {
+    for text in [
+        "cat main.rs",
+        "cat < main.rs",
+        "cargo test --manifest-path Cargo.toml",
+        "cargo test --manifest-path Cargo.toml | head -20",
+        "python3 app.py config.yaml",
+        "ls",
+        "cat <<< .env",
+        "cat > .env",
+        "for f in src/*.rs; do cat \"$f\"; done",
+    ] {
         assert!(!analysis(&running(text)).prints_settings(), "{text}");
     }
 }

@@ -4,6 +4,19 @@ use proptest::prelude::*;
 
 /// Fragments of secrets and of texts that look like them.
 const FRAGMENTS: &[&str] = &[
+    "\n--- a/.env\n+++ /dev/null\n",
+    "\n--- /dev/null\n+++ b/app.toml\n",
+    "\n--- a/main.rs\n+++ b/main.rs\n",
+    "\n==> my.cnf <==\n",
+    "\n==> main.rs <==\n",
+    "\n./.env:",
+    "\nHEAD:.env:12:",
+    "\nconf/app.yml-7-",
+    "\n^1a2b3c4d (Ann 2024-05-01 10:00:00 +0000 12) ",
+    "+password = swordfish\n",
+    "\"\"\"",
+    "'''",
+    "\\\n",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "ghp_",
     "github_pat_",

@@ -11,7 +11,7 @@ use claw_core::redact::Redaction;
 use super::{
     prefilter::Scout,
     rules::{self, Secret, Tail},
-    view::{BEHIND, View},
+    view::{BEHIND, Settings, View},
 };
 
 /// Bytes of an unfinished line that are kept until its end comes; half of it stays ahead of the judged text,
@@ -34,8 +34,10 @@ pub(super) struct Pass {
     tail: Option<Tail>,
     /// The end, in this piece, of a redaction that an earlier piece began.
     continued: usize,
-    /// The text is a configuration file's.
+    /// The whole text is a configuration file's.
     settings: bool,
+    /// The lines so far that say which file the text below them is from, with their positions.
+    headings: Vec<(usize, Settings)>,
 }
 
 impl Pass {
@@ -46,7 +48,17 @@ impl Pass {
 
     /// A new pass over a text of the same kind.
     pub(super) fn same_kind(&self) -> Self {
-        Self::new(self.settings)
+        let headings = self.headings.last().map(|(_, below)| (0, *below)).into_iter().collect();
+        Self { settings: self.settings, headings, ..Self::default() }
+    }
+
+    /// The knowledge about the text that is judged next.
+    fn settings(&self) -> Settings {
+        match self.headings.last() {
+            _ if self.settings => Settings::File,
+            Some((_, below)) => *below,
+            None => Settings::No,
+        }
     }
 
     /// Judges as much of `text` as is certain, or all of it if it is the `last` of its stream.
@@ -79,16 +91,18 @@ impl Pass {
                 self.judged = self.judged.max(limit);
                 return;
             };
-            let view = View::new(text, self.floor, candidate.at).of_settings(self.settings);
+            let view = View::new(text, self.floor, candidate.at).of_settings(self.settings());
             let by_literal = candidate.rule.and_then(|rule| rule.judge(&view, candidate.at));
             let secret = match by_literal {
                 None if candidate.run => rules::judge_run(&view, candidate.at),
                 found => found,
             };
+            let heading = candidate.rule.and_then(|rule| rule.heading(&view, candidate.at));
             if view.looked_past_end() && !last {
                 self.judged = candidate.at;
                 return;
             }
+            self.headings.extend(heading.map(|below| (candidate.at, below)));
             match secret {
                 Some(secret) if secret.start <= candidate.at => self.redact(secret, found),
                 Some(secret) if secret.start < until || self.ahead.is_empty() => {
@@ -126,6 +140,7 @@ impl Pass {
             return false;
         }
         self.judged = self.judged.min(at);
+        self.headings.retain(|(heading, _)| *heading < at);
         true
     }
 
@@ -133,6 +148,9 @@ impl Pass {
     pub(super) fn forget(&mut self, count: usize) {
         self.judged = self.judged.saturating_sub(count);
         self.floor = self.floor.and_then(|floor| floor.checked_sub(count));
+        let last = self.headings.iter().rposition(|(at, _)| *at < count).unwrap_or(0);
+        self.headings.drain(..last);
+        self.headings.iter_mut().for_each(|(at, _)| *at = at.saturating_sub(count));
         for secret in &mut self.ahead {
             (secret.start, secret.end) = (secret.start - count, secret.end - count);
         }

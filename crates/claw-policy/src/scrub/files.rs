@@ -36,6 +36,13 @@ const NAMES: &[&str] = &[
 /// Parts of the names of templates, which hold no secrets to hide.
 const TEMPLATES: &[&str] = &["example", "sample", "template", "dist", "schema"];
 
+/// [`is_settings_file`] for a name in a text.
+pub(super) fn is_settings_name(name: &[u8]) -> bool {
+    // Most texts before a sign have no extension; of the whole names without one these two are left.
+    let may_be = name.contains(&b'.') || name.ends_with(b"netrc") || name.ends_with(b"credentials");
+    may_be && std::str::from_utf8(name).is_ok_and(is_settings_file)
+}
+
 /// Returns whether `path` names a configuration file: `.env`, `my.cnf`, `compose.yaml`, `.env.production`.
 /// A template (`.env.example`) is none.
 pub fn is_settings_file(path: &str) -> bool {

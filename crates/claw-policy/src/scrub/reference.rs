@@ -10,7 +10,7 @@ use regex::bytes::Regex;
 
 use super::{
     rules::{self, Rule, Secret, Tail},
-    view::View,
+    view::{Settings, View},
 };
 
 /// A rule as a regex on the text that starts at a position; its group `s` is the secret.
@@ -116,9 +116,11 @@ impl Reference {
         let mut out = Vec::new();
         let (mut at, mut kept, mut floor) = (0, 0, None);
         let mut ahead: Vec<Secret> = Vec::new();
+        let mut below = Settings::No;
         while at < text.len() {
             let due = ahead.last().is_some_and(|secret| secret.start <= at);
-            let secret = if due { ahead.pop() } else { self.judge(text, floor, at) };
+            let secret = if due { ahead.pop() } else { self.judge(text, floor, at, below) };
+            below = self.heading(text, floor, at).unwrap_or(below);
             let Some(mut secret) = secret else {
                 at += 1;
                 continue;
@@ -145,8 +147,13 @@ impl Reference {
         out
     }
 
-    fn judge(&self, text: &[u8], floor: Option<usize>, at: usize) -> Option<Secret> {
-        let view = View::new(text, floor, at);
+    fn heading(&self, text: &[u8], floor: Option<usize>, at: usize) -> Option<Settings> {
+        let starts = ["+++ ", "==> "].iter().any(|start| text[at..].starts_with(start.as_bytes()));
+        starts.then(|| Rule::Heading.heading(&View::new(text, floor, at), at)).flatten()
+    }
+
+    fn judge(&self, text: &[u8], floor: Option<usize>, at: usize, below: Settings) -> Option<Secret> {
+        let view = View::new(text, floor, at).of_settings(below);
         let literal = self.literals.iter().find(|(literal, _)| {
             text[at..]
                 .get(..literal.len())

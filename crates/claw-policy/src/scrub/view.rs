@@ -68,6 +68,18 @@ pub(super) static BASE64_PAD: Class = bytes(b"0-9a-zA-Z+/=");
 pub(super) static BASE64_URL: Class = bytes(b"-0-9a-zA-Z_");
 pub(super) static BASE64_URL_DOT: Class = bytes(b"-0-9a-zA-Z_.");
 
+/// The knowledge of whether a text is a configuration file's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Settings {
+    /// It is not known as one.
+    #[default]
+    No,
+    /// It is one, by the name of its file.
+    File,
+    /// It is a diff of one: the lines that begin with a space or the sign of a diff.
+    Diff,
+}
+
 /// The part of a text that a rule may see.
 pub(super) struct View<'t> {
     text: &'t [u8],
@@ -75,8 +87,7 @@ pub(super) struct View<'t> {
     at: usize,
     lowest: usize,
     floor: Option<usize>,
-    /// The text is a configuration file's.
-    settings: bool,
+    settings: Settings,
     past_end: Cell<bool>,
 }
 
@@ -85,16 +96,16 @@ impl<'t> View<'t> {
     /// one.
     pub(super) fn new(text: &'t [u8], floor: Option<usize>, at: usize) -> Self {
         let lowest = at.saturating_sub(BEHIND).max(floor.unwrap_or(0));
-        Self { text, at, lowest, floor, settings: false, past_end: Cell::new(false) }
+        Self { text, at, lowest, floor, settings: Settings::No, past_end: Cell::new(false) }
     }
 
     /// The same view of a text that may be a configuration file's.
-    pub(super) fn of_settings(self, settings: bool) -> Self {
+    pub(super) fn of_settings(self, settings: Settings) -> Self {
         Self { settings, ..self }
     }
 
-    /// Returns whether the text is a configuration file's, by the name of its file.
-    pub(super) fn is_of_settings(&self) -> bool {
+    /// The knowledge of whether the text is a configuration file's.
+    pub(super) fn settings(&self) -> Settings {
         self.settings
     }
 

@@ -70,7 +70,7 @@ fn refused(text: &str, name: &str) -> Verdict {
     let reason = format!("`{}` is no name of a variable", name.escape_debug());
     let findings: Vec<Finding> =
         finding("environment.injection", span, name.to_owned(), Some(reason)).into_iter().collect();
-    Verdict { decision: Decision::Deny, findings, commands: Vec::new() }
+    Verdict { decision: Decision::Deny, findings, commands: Vec::new(), reads: Vec::new() }
 }
 
 pub(super) fn finding(id: &str, span: Span, part: String, reason: Option<String>) -> Option<Finding> {

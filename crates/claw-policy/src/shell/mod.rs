@@ -46,18 +46,18 @@ pub fn analyse(command: &str, rules: &Rules) -> Verdict {
         } else {
             walker.script();
         }
-        (walker.findings, walker.commands)
+        (walker.findings, walker.commands, walker.reads)
     }));
-    let (mut findings, mut commands) = judged.unwrap_or_else(|_| {
+    let (mut findings, mut commands, reads) = judged.unwrap_or_else(|_| {
         let mut walker = Walker::new(rules, command);
         walker.hit("unknown.syntax", Some(PANICKED));
-        (walker.findings, Vec::new())
+        (walker.findings, Vec::new(), Vec::new())
     });
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let mut seen = std::collections::BTreeSet::new();
     commands.retain(|simple: &Simple| seen.insert((simple.argv.clone(), simple.span)));
     let decision = findings.first().map_or(Decision::Allow, |finding| finding.verdict);
-    Verdict { decision, findings, commands }
+    Verdict { decision, findings, commands, reads }
 }
 
 #[cfg(test)]

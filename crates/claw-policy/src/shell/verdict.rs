@@ -248,6 +248,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// The simple commands found, in order.
     pub commands: Vec<Simple>,
+    /// Files that redirections read: `< .env`.
+    pub reads: Vec<Argument>,
 }
 
 impl Verdict {

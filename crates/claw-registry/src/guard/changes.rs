@@ -124,6 +124,7 @@ impl ChangeSite {
             changes.beside_documents = paths.filter(|path| bridge.document(caller, path).is_some()).collect();
         }
         if dry_run {
+            self.note(grant, &CommandChanges::default(), pending.is_complete());
             return Ok(changes);
         }
         grant.live()?;
@@ -197,7 +198,7 @@ impl ChangeSite {
                     .applied
                     .retain(|change| conflicts.iter().all(|conflict| conflict.path != change.path));
                 changes.conflicts = conflicts;
-                self.note(grant, changes);
+                self.note(grant, changes, pending.is_complete());
                 Ok(())
             }
             Err(error) => {
@@ -214,13 +215,16 @@ impl ChangeSite {
         }
     }
 
-    /// Stores the list of changes for the ledger.
-    fn note(&self, grant: &Grant, changes: &CommandChanges) {
-        let Some(undo) = changes.undo else { return };
+    /// Stores the list of changes for the ledger. Nothing is stored of a command that changed nothing here but
+    /// could change something elsewhere.
+    fn note(&self, grant: &Grant, changes: &CommandChanges, is_complete: bool) {
+        if changes.undo.is_none() && !is_complete {
+            return;
+        }
         let scrubber = self.scrubber(grant);
         let paths = changes.applied.iter().take(RECORDED);
         let record = ChangeRecord {
-            undo,
+            undo: changes.undo,
             count: changes.applied.len() as u64,
             digest: Digest::of(&changes.applied),
             paths: paths.map(|change| scrubber.text(&shown_path(&change.path))).collect(),

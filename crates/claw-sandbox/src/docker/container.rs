@@ -7,7 +7,7 @@ use claw_core::port::Allowed;
 use claw_core::tool::Digest;
 use serde::Serialize;
 
-use super::super::{Limits, Network, Reach};
+use super::super::{Network, Reach};
 use super::inside;
 use super::mounts::{self, Mounts, WORKSPACE};
 use super::own::Own;
@@ -47,7 +47,6 @@ pub(super) struct Image {
 /// The parts that a container is created from.
 pub(super) struct Making<'a> {
     pub(super) options: &'a DockerOptions,
-    pub(super) limits: &'a Limits,
     pub(super) own: &'a Own,
     pub(super) image: Image,
     pub(super) key: &'a str,
@@ -58,9 +57,9 @@ pub(super) struct Making<'a> {
 
 impl Container {
     pub(super) fn new(making: Making<'_>) -> Result<Self, DockerError> {
-        let Making { options, limits, own, image, key, reach, beside } = making;
+        let Making { options, own, image, key, reach, beside } = making;
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let size = limits.temporary;
+        let size = options.temporary;
         let temporary = format!("rw,exec,nosuid,nodev,size={size},mode=1777,uid={user},gid={group}");
         let mut mounts = Mounts::of(&reach, options.workspace, &temporary)?;
         let named = own.files.iter().map(|(path, at)| (path.to_str(), at.as_str()));

@@ -19,6 +19,8 @@ pub struct DockerOptions {
     pub workspace: WorkspaceAccess,
     /// Bytes of memory, for all commands of a container together.
     pub memory: u64,
+    /// Bytes of its `/tmp`, and of each other directory of its own. They count as its memory.
+    pub temporary: u64,
     /// Processors, in hundredths: 150 is one and a half.
     pub cpu_percent: u64,
     /// Processes and threads at once.
@@ -64,6 +66,7 @@ impl Default for DockerOptions {
             image: "debian:bookworm-slim".to_owned(),
             workspace: WorkspaceAccess::Rw,
             memory: 2048 << 20,
+            temporary: 1024 << 20,
             cpu_percent: 200,
             processes: 512,
             idle: Duration::from_secs(900),

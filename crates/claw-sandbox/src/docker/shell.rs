@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use claw_core::port::{self, Allowed, Child, HostRan, Ran, RunContext, ShellHost, Size, Start};
 use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
+use smol_str::SmolStr;
 use tokio::task::spawn_blocking;
 
 use super::super::helper::wire::{Confined, Ending, Spec};
@@ -156,7 +157,6 @@ impl DockerShell {
             spawn_blocking(resolve).await.map_err(|stopped| DockerError::Own(stopped.to_string()))??;
         Container::new(Making {
             options: &self.options,
-            limits: &self.local.options().limits,
             own,
             image,
             key: &context.sandbox_key,
@@ -209,10 +209,10 @@ impl DockerShell {
             }
         };
         let stopped = stopped(&ending);
-        let Ending { exit, signal, stragglers, .. } = ending;
+        let Ending { exit, signal, stragglers, full, .. } = ending;
         let ((output, left_out), (errors, also)) = (watched.output, watched.errors);
         Ok(Finished {
-            ended: Ended { exit, signal, stragglers, stopped },
+            ended: Ended { exit, signal, stragglers, stopped, full },
             reason: watched.reason,
             output,
             errors,
@@ -303,7 +303,12 @@ impl DockerShell {
         let container = self.container(context, &own).await.map_err(refused)?;
         self.compare(context, &container)?;
         let finished = self.finish_in(context, &own, &container, command).await;
-        finished.map_err(|error| self.told(context, error))?.ran(PLACE)
+        let mut ran = finished.map_err(|error| self.told(context, error))?.ran(PLACE)?;
+        // The engine sets the size of this one.
+        for place in ran.full.iter_mut().filter(|place| place.path != "/dev/shm") {
+            place.setting = Some(SmolStr::new_static("sandbox.docker.tmp_mib"));
+        }
+        Ok(ran)
     }
 
     /// Refuses to run if the sandbox differs from the judged one. The rest is compared inside.
@@ -440,7 +445,8 @@ pub(super) fn ended(ending: Ending) -> port::Ended {
 
 /// Returns the result of a command that was cancelled before it began.
 fn never_begun() -> Finished {
-    let ended = Ended { exit: None, signal: Some(libc::SIGKILL), stragglers: 0, stopped: None };
+    let ended =
+        Ended { exit: None, signal: Some(libc::SIGKILL), stragglers: 0, stopped: None, full: Vec::new() };
     let (output, errors) = (String::new(), String::new());
     Finished { ended, reason: Some(Reason::Cancelled), output, errors, dropped: 0 }
 }

@@ -6,6 +6,7 @@
 //! program, however it ended.
 
 mod init;
+mod memory;
 mod nurse;
 mod supervise;
 mod target;

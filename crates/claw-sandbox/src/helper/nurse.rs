@@ -15,6 +15,7 @@ use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::rename::Renames;
 use super::super::kernel::sys;
 use super::init::Init;
+use super::memory::MemoryDisks;
 use super::supervise::Stdio;
 use super::target;
 use super::wire::{self, Ending, KILL, TERMINATE, Told};
@@ -46,6 +47,10 @@ impl Nurse<'_> {
         let pid = command.as_raw_nonzero().get().unsigned_abs();
         let _ = wire::send_frame(channel, &Told::Started { pid });
         let disk = self.init.spec.limits.disk.map(|most| Disk::new(self.init, most));
+        // A nurse outside of the command's mounts does not see them.
+        let has_mounts = held.is_some_and(|held| !held.shares_files && (self.alone || held.namespaces == 0));
+        let mut in_memory = if has_mounts { MemoryDisks::find() } else { MemoryDisks::default() };
+        let looks = disk.is_some() || !in_memory.is_empty();
         let (mut ending, mut listening) = (Ending::default(), true);
         let status = loop {
             let mut waiting = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
@@ -55,7 +60,7 @@ impl Nurse<'_> {
             if let Some(renames) = &renames {
                 waiting.push(PollFd::from_borrowed_fd(renames.listener(), PollFlags::IN));
             }
-            match poll(&mut waiting, disk.as_ref().map(|_| &LOOK)) {
+            match poll(&mut waiting, looks.then_some(&LOOK)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 polled => polled.during("wait for the command")?,
             };
@@ -77,6 +82,7 @@ impl Nurse<'_> {
                 // Nobody is left under the filter.
                 renames = None;
             }
+            in_memory.look();
             if !ending.disk && disk.as_ref().is_some_and(Disk::is_full) {
                 ending.disk = true;
                 self.signal(Signal::KILL);
@@ -90,6 +96,7 @@ impl Nurse<'_> {
         if let Some(renames) = &mut renames {
             renames.end();
         }
+        ending.full = in_memory.full();
         ending.exit = status.exit_status();
         ending.signal = status.terminating_signal();
         // Orphans become children of this process, so without children there is nobody.

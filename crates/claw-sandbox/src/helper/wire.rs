@@ -83,6 +83,9 @@ pub(crate) struct Ending {
     pub(crate) stragglers: u32,
     pub(crate) disk: bool,
     pub(crate) memory: bool,
+    /// File systems in memory that were full, with their sizes in bytes.
+    #[serde(default)]
+    pub(crate) full: Vec<(PathBuf, u64)>,
 }
 
 pub(crate) fn send_frame(mut socket: impl Write, frame: &impl Serialize) -> io::Result<()> {

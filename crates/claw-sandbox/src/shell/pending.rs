@@ -21,6 +21,8 @@ pub(super) struct Pending {
     list: Vec<FileChange>,
     refused: Vec<PathBuf>,
     kept_bytes: u64,
+    /// The command could change directories that are not part of the layer.
+    writes_directly: bool,
     transaction: Arc<Mutex<Transaction>>,
 }
 
@@ -55,6 +57,8 @@ impl Pending {
             Ok((transactions.create(&workspace, &hidden)?, direct))
         });
         let (transaction, direct) = created.await?;
+        let grants = context.granted.iter().chain(&context.paths);
+        let writes_directly = !direct.is_empty() || grants.into_iter().any(|grant| grant.write);
         Ok(Self {
             id: transaction.id(),
             mount: WorkspaceLayer {
@@ -68,6 +72,7 @@ impl Pending {
             list: Vec::new(),
             refused: Vec::new(),
             kept_bytes: 0,
+            writes_directly,
             transaction: Arc::new(Mutex::new(transaction)),
         })
     }
@@ -178,6 +183,10 @@ impl PendingChanges for Pending {
 
     fn refused(&self) -> &[PathBuf] {
         &self.refused
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.writes_directly
     }
 
     fn kept_bytes(&self) -> u64 {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use claw_core::port::Size;
-use claw_core::port::{Ran, Stopped as RanStopped};
+use claw_core::port::{FullPlace, Ran, Stopped as RanStopped};
 use claw_core::tool::{ErrorKind, Progress, ToolError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -126,8 +126,13 @@ impl Finished {
             place,
             changes: None,
             unlayered: None,
+            full: self.ended.full.into_iter().map(full_place).collect(),
         })
     }
+}
+
+fn full_place((path, bytes): (PathBuf, u64)) -> FullPlace {
+    FullPlace { path: path.display().to_string(), bytes, setting: None }
 }
 
 /// The parameters of watching a command to its end.

@@ -116,6 +116,35 @@ async fn applies_and_reverts_what_a_command_changed() {
     assert_eq!(tree(&layered.workspace(), Times::All), after);
 }
 
+/// A file of 64 MiB that holds a few bytes stays one, when it is applied, taken back and applied again.
+#[tokio::test]
+async fn holes_of_a_file_stay_holes() {
+    let layered = Layered::new();
+    let large = 64 << 20;
+    fs::File::create(layered.workspace().join("changed")).unwrap().set_len(large).unwrap();
+    let script = "truncate -s 64M new; echo end >> new; printf x | dd of=changed conv=notrunc seek=40M oflag=seek_bytes";
+    let mut pending = layered.changes(script).await;
+    assert_eq!(pending.apply(&[]).await.unwrap(), []);
+    let used = |name: &str| {
+        let file = fs::metadata(layered.workspace().join(name)).unwrap();
+        assert!(file.len() >= large, "{name}");
+        std::os::unix::fs::MetadataExt::blocks(&file) * 512
+    };
+    let check = |names: &[&str]| {
+        for name in names {
+            assert!(used(name) < 1 << 20, "`{name}` takes {} bytes", used(name));
+        }
+    };
+    check(&["new", "changed"]);
+    let id = pending.id();
+    drop(pending);
+    let mut applied = layered.transactions().open(id).unwrap();
+    assert_eq!(applied.revert(false).unwrap(), Vec::<PathBuf>::new());
+    check(&["changed"]);
+    assert_eq!(applied.apply().unwrap(), []);
+    check(&["new", "changed"]);
+}
+
 #[tokio::test]
 async fn discards_what_is_not_applied() {
     let layered = Layered::new();

@@ -224,6 +224,7 @@ fn ending(ran: &Ran, definition: &CustomToolDefinition) -> Vec<String> {
         (None, Some(signal)) => format!("ended by signal {signal}{}", exec::name(signal)),
         (None, None) => "ended without an exit code".to_owned(),
     });
+    lines.extend(ran.full.iter().map(ToString::to_string));
     if exec::lacks_network(ran) && !definition.grants.network {
         lines.push("this tool has no network; its owner can grant it".to_owned());
     }

@@ -98,6 +98,7 @@ fn ending(ran: &Ran) -> Vec<String> {
         (None, Some(signal)) => format!("ended by signal {signal}{}", exec::name(signal)),
         (None, None) => "ended, exit status unknown".to_owned(),
     });
+    lines.extend(ran.full.iter().map(ToString::to_string));
     if ran.dropped > 0 {
         lines.push(format!("{} bytes are left out of the middle", ran.dropped));
     }

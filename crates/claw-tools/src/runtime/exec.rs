@@ -163,6 +163,9 @@ fn told(ran: &Ran, args: &Args) -> Output {
         "left_out_bytes": ran.dropped,
         "place": ran.place,
     });
+    if !ran.full.is_empty() {
+        details["full"] = json!(ran.full);
+    }
     if let Some(changes) = &ran.changes {
         details["changes"] = json!(changes);
         details["dry_run"] = json!(args.dry_run);
@@ -203,6 +206,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
         (None, Some(signal)) => format!("ended by signal {signal}{}", name(signal)),
         (None, None) => "ended, exit status unknown".to_owned(),
     });
+    lines.extend(ran.full.iter().map(ToString::to_string));
     if ran.stragglers > 0 {
         let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
         lines.push(format!("{count} running ended with it"));

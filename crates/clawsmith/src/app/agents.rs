@@ -266,10 +266,7 @@ impl App {
 
     /// Refuses a name that is or contains a known secret: names are stored and shown as they are.
     pub(super) async fn must_hold_no_secret(&self, what: &str, name: &str) -> Result<(), Error> {
-        let (scrubbers, sealed) = (self.setup.scrubbers()?, self.sealed(self.tenant()).await?);
-        // Values too short to be told from ordinary text are left out.
-        let _short = scrubbers.set_for(self.tenant(), sealed);
-        match scrubbers.for_tenant(self.tenant()).knows(name) {
+        match self.scrubber(self.tenant()).await?.knows(name) {
             true => Err(Error::invalid(format!("{what} holds a secret")).hint("use another one")),
             false => Ok(()),
         }
@@ -278,7 +275,8 @@ impl App {
     /// Adds an agent to the store; returns the lint findings about its rules.
     pub async fn add_agent(&self, id: &AgentId, setup: AgentSetup) -> Result<Vec<Finding>, Error> {
         self.must_be_storable(id)?;
-        self.must_hold_no_secret("the agent's name", id.as_str()).await?;
+        self.must_hold_no_secret("the agent's id", id.as_str()).await?;
+        self.must_hold_no_secret("the agent's name", &setup.name).await?;
         let doubts = self.check_agent(id, &setup)?;
         let put = self
             .store
@@ -303,6 +301,7 @@ impl App {
         self.must_be_storable(id)?;
         let agent = self.stored_agent(id).await?;
         let setup = change(agent.setup)?;
+        self.must_hold_no_secret("the agent's name", &setup.name).await?;
         let doubts = self.check_agent(id, &setup)?;
         let seen = Some(seen.unwrap_or(agent.version));
         self.store.put_agent(self.tenant(), id, AgentWrite { setup, seen }, SystemClock.now()).await?;

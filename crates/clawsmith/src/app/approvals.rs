@@ -176,7 +176,7 @@ impl App {
             }
         };
         // The model is told, and so are the ledger and everybody who looks at the approval.
-        let scrubber = self.setup.scrubbers()?.for_tenant(tenant);
+        let scrubber = self.scrubber(tenant).await?;
         let reason = reason
             .map(|reason| scrubber.said(reason.trim()).chars().take(LONGEST_REASON).collect::<String>());
         let reason = reason.filter(|reason| !reason.is_empty());

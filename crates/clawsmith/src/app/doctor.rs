@@ -111,6 +111,10 @@ impl Setup {
 /// Checks that commands find the toolchains that the user finds.
 fn toolchains(setup: &Setup) -> Vec<Finding> {
     const TOPIC: &str = "toolchains";
+    // Told by another finding.
+    if setup.data_dir().is_err() {
+        return Vec::new();
+    }
     if let Err(error) = setup.file_rules() {
         return vec![Finding::bad(TOPIC, error.to_string(), "change `files.read` or `files.write`")];
     }
@@ -214,7 +218,13 @@ async fn store(setup: &Setup) -> (Finding, Option<Status>) {
         return (Finding::worth(TOPIC, what, "remove `store.url` to keep it in a file"), None);
     }
     match claw_store::status(&place).await {
-        Ok(None) => (Finding::good(TOPIC, format!("none at {place} yet; the first call creates it")), None),
+        Ok(None) => match setup.data_dir() {
+            Ok(_) => (Finding::good(TOPIC, format!("none at {place} yet; the first call creates it")), None),
+            Err(failure) => {
+                let what = format!("none at {place} yet, and no call can create it: {failure}");
+                (Finding::bad(TOPIC, what, "set `CLAWSMITH_DATA_DIR`"), None)
+            }
+        },
         Err(error) => (Finding::bad(TOPIC, format!("{place}: {error}"), "clawsmith db status"), None),
         Ok(Some(status)) => {
             let schema = &status.schema;

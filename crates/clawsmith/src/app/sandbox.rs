@@ -22,27 +22,40 @@ use crate::config::SandboxBackend;
 
 /// Escape attempts on files that are the machine's in the kernel sandbox, and the image's in a container.
 const KERNEL_TRIES: &[(&str, &str)] = &[
-    ("read /etc/shadow", "cat /etc/shadow"),
-    ("list the home of root", "ls ~root"),
-    ("write to /usr", "touch /usr/clawsmith-probe"),
+    ("read /etc/shadow", "read line < /etc/shadow"),
+    (
+        "list the home of root",
+        "for path in ~root/* ~root/.[!.]* /root/* /root/.[!.]*; do test ! -e \"$path\" || exit 0; done; exit 1",
+    ),
+    ("write to /usr", ": > /usr/clawsmith-probe"),
 ];
 
 /// Escape attempts for containers only.
 const DOCKER_TRIES: &[(&str, &str)] = &[
-    ("write to the image", "touch /clawsmith-probe || touch /bin/clawsmith-probe"),
-    ("reach the engine", "ls /var/run/docker.sock || ls /run/docker.sock"),
+    ("write to the image", "(: > /clawsmith-probe) || (: > /bin/clawsmith-probe)"),
+    ("reach the engine", "test -e /var/run/docker.sock || test -e /run/docker.sock"),
     ("change this program", "echo x >> /.clawsmith/program"),
 ];
 
-/// Escape attempts for both: a name, and a script that succeeds only if it got out.
+/// The exit code of a shell that does not find a program.
+const NOT_FOUND: i32 = 127;
+
+/// Escape attempts for both: a name, and a script that succeeds only if it got out. A small system has few programs,
+/// and one that is missing proves nothing: only `mount` and `unshare` are needed.
 const TRIES: &[(&str, &str)] = &[
     ("write to the kernel's settings", "echo x > /proc/sys/kernel/hostname"),
-    ("see the program's processes", "test $(ls -d /proc/[0-9]* | wc -l) -gt 12"),
+    ("see the program's processes", "set -- /proc/[0-9]*; test $# -gt 12"),
     ("signal the program", "kill -0 $PROGRAM"),
     ("mount a file system", "mount -t tmpfs none /tmp"),
     ("make a user namespace", "unshare -U true"),
-    ("see an interface that is up", "grep -q up /sys/class/net/*/operstate"),
-    ("open a block device", "ls /dev | grep -E '^(sd|vd|nvme|loop)'"),
+    (
+        "see an interface that is up",
+        "for file in /sys/class/net/*/operstate; do read state < $file; test \"$state\" != up || exit 0; done; exit 1",
+    ),
+    (
+        "see a block device",
+        "for path in /dev/sd* /dev/vd* /dev/nvme* /dev/loop*; do test ! -e $path || exit 0; done; exit 1",
+    ),
     ("write to a terminal", "echo x > /dev/tty"),
 ];
 
@@ -75,7 +88,7 @@ pub struct CommandSandbox {
 /// The result of trying to get out.
 #[derive(Debug, Serialize)]
 pub struct SandboxProbe {
-    /// Every attempt was held.
+    /// No attempt got out.
     pub held: bool,
     /// The attempts.
     pub tries: Vec<SandboxTry>,
@@ -89,8 +102,8 @@ pub struct SandboxTry {
     /// The attempt.
     #[serde(rename = "try")]
     pub what: &'static str,
-    /// It did not succeed.
-    pub held: bool,
+    /// It did not succeed; `None` if it could not be tried, since a program is missing.
+    pub held: Option<bool>,
     /// The first line that it was told.
     pub said: String,
 }
@@ -165,12 +178,14 @@ impl Setup {
             let script = script.replace("$PROGRAM", &std::process::id().to_string());
             let finished = sandbox.finish(&["/bin/sh".to_owned(), "-c".to_owned(), script]).await?;
             let said = finished.output.lines().next().unwrap_or_default().to_owned();
-            tries.push(SandboxTry { what, held: finished.ended.exit != Some(0), said });
+            let exit = finished.ended.exit;
+            let held = (exit != Some(NOT_FOUND)).then_some(exit != Some(0));
+            tries.push(SandboxTry { what, held, said });
         }
         let sandbox_ms = sandbox.cost().await?;
         sandbox.context.sandboxed = false;
         let cost = SandboxCost { sandbox_ms, host_ms: sandbox.cost().await? };
-        Ok(SandboxProbe { held: tries.iter().all(|one| one.held), tries, cost })
+        Ok(SandboxProbe { held: tries.iter().all(|one| one.held != Some(false)), tries, cost })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use claw_core::TenantId;
 use claw_core::store::StoreError;
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
-use claw_registry::{Executor, Scrubbers};
+use claw_registry::{CallScrubber, Executor, Scrubbers};
 use claw_store::Vault;
 use secrecy::ExposeSecret as _;
 
@@ -77,6 +77,14 @@ impl App {
             }
         }
         Ok(values)
+    }
+
+    /// The scrubber for what is shown and stored of a tenant, with its sealed values.
+    pub async fn scrubber(&self, tenant: &TenantId) -> Result<CallScrubber, Error> {
+        let (scrubbers, sealed) = (self.setup.scrubbers()?, self.sealed(tenant).await?);
+        // Values too short to be told from ordinary text are left out.
+        let _short = scrubbers.set_for(tenant, sealed);
+        Ok(scrubbers.for_tenant(tenant))
     }
 
     /// Registers every sealed value of every tenant with the scrubbers: a program may have written one into a

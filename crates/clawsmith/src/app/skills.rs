@@ -148,7 +148,7 @@ impl App {
             .map_err(|error| {
                 Error::invalid(format!("`{}` is not a skill: {error}", publication.directory.display()))
             })?;
-        let scrubber = self.setup().scrubbers()?.for_tenant(self.tenant());
+        let scrubber = self.scrubber(self.tenant()).await?;
         let findings = skills::inspect(&package, &scrubber).map_err(told)?;
         let new = NewSkillVersion {
             tenant: self.tenant().clone(),

@@ -109,12 +109,12 @@ pub enum Undone {
 
 impl App {
     /// The undo journal.
-    pub fn undo(&self) -> Result<UndoLog, Error> {
+    pub async fn undo(&self) -> Result<UndoLog, Error> {
         Ok(UndoLog {
             journal: self.undo_journal()?,
             bridge: self.bridge()?,
             rules: self.setup.file_rules()?,
-            scrubber: self.setup.scrubbers()?.for_tenant(self.tenant()),
+            scrubber: self.scrubber(self.tenant()).await?,
             app: self.clone(),
         })
     }
@@ -140,7 +140,14 @@ impl UndoLog {
             .filter(|change| change.new.command.is_some())
             .map(|change| change.new.call)
             .collect();
-        let wanted = |entry: &Entry| {
+        let mut unchanged = HashSet::new();
+        let mut wanted = |entry: &Entry| {
+            // The outcome of a call comes before its intent, since the newest is first.
+            if let EntryEvent::Outcome { changes: Some(changes), .. } = &entry.record.event
+                && changes.undo.is_none()
+            {
+                unchanged.insert(entry.record.call);
+            }
             let executes = match &entry.record.event {
                 EntryEvent::Intent { effects, .. } => {
                     effects.has(Effect::Execute) && (all || effects.has(Effect::Write))
@@ -149,6 +156,7 @@ impl UndoLog {
             };
             executes
                 && !covered.contains(&entry.record.call)
+                && (all || !unchanged.contains(&entry.record.call))
                 && filter.session.as_ref().is_none_or(|session| *session == entry.record.session)
         };
         let (mut found, mut position, mut searched) = (Vec::new(), None, 0);
@@ -158,7 +166,7 @@ impl UndoLog {
             searched += READ;
             let is_last = page.len() < READ;
             position = page.last().map(|(at, _)| *at);
-            found.extend(page.into_iter().map(|(_, entry)| entry).filter(&wanted));
+            found.extend(page.into_iter().map(|(_, entry)| entry).filter(&mut wanted));
             if is_last {
                 break;
             }

@@ -96,6 +96,9 @@ pub struct DockerConfig {
     /// MiB of memory for the commands of one container together.
     #[schemars(range(min = 16, max = 1_048_576))]
     pub memory_mib: u32,
+    /// MiB of `/tmp` in a container, and of each other directory of its own. Files there count as its memory.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub tmp_mib: u32,
     /// Processors for them, in hundredths: 150 is one and a half.
     #[schemars(range(min = 1, max = 100_000))]
     pub cpu_percent: u32,
@@ -134,6 +137,7 @@ impl Default for DockerConfig {
             scope: SandboxScope::default(),
             workspace: ShownWorkspace::default(),
             memory_mib: 2048,
+            tmp_mib: 1024,
             cpu_percent: 200,
             pids: 512,
             idle_secs: 900,
@@ -155,6 +159,7 @@ impl DockerConfig {
                 ShownWorkspace::Rw => WorkspaceAccess::Rw,
             },
             memory: u64::from(self.memory_mib) << 20,
+            temporary: u64::from(self.tmp_mib) << 20,
             cpu_percent: self.cpu_percent.into(),
             processes: self.pids.into(),
             idle: Duration::from_secs(self.idle_secs.into()),

@@ -1,7 +1,10 @@
 //! The line around a setting, as tools print it: numbered, after a file's name, with the sign of a diff, or
 //! with its line break written `\n`.
 
-use crate::scrub::view::{BLANK, Class, DIGIT, View, bytes, printable_but};
+use crate::scrub::{
+    files::is_settings_name,
+    view::{BLANK, Class, DIGIT, HEX, Settings, View, bytes, printable_but},
+};
 
 /// Bytes of a line that are examined before its key.
 const BEFORE: usize = 200;
@@ -48,8 +51,8 @@ pub(super) struct Line {
 /// The line whose first word starts at `at`; with `comments`, it may be commented out.
 pub(super) fn of(view: &View<'_>, at: usize, comments: bool) -> Option<Line> {
     let start = start_of(view, at)?;
-    let (tool, numbered) = tool_prefix(view.slice(start..at));
-    let text = view.slice(start + tool..at);
+    let Prefix { length, numbered, .. } = tool_prefix(view.slice(start..at));
+    let text = view.slice(start + length..at);
     let indent = text.iter().take_while(|byte| BLANK[**byte as usize]).count();
     let mut rest = text.get(indent..)?;
     if comments && let [b'#' | b';', after @ ..] = rest {
@@ -62,6 +65,34 @@ pub(super) fn of(view: &View<'_>, at: usize, comments: bool) -> Option<Line> {
     let mut words = rest.split(|byte| BLANK[*byte as usize]).filter(|word| !word.is_empty());
     let is_lead = |word: &[u8]| LEADS.iter().any(|lead| word.eq_ignore_ascii_case(lead.as_bytes()));
     (words.clone().count() <= 3 && words.all(is_lead)).then_some(Line { start, indent, numbered })
+}
+
+/// Returns whether the line of the key that ends at `key_end` is a configuration file's: the whole text is, a heading above says so,
+/// or the line begins with the name of one, as `grep -r` prints it.
+pub(super) fn is_of_settings(view: &View<'_>, key_end: usize) -> bool {
+    let settings = view.settings();
+    if settings == Settings::File {
+        return true;
+    }
+    // Most lines have no sign that could end a name; looking for it is cheaper than reading the line.
+    let near = view.slice(view.lowest().max(key_end.saturating_sub(BEFORE))..key_end);
+    let line = memchr::memrchr(b'\n', near).map_or(near, |end| &near[end + 1..]);
+    if settings == Settings::No && memchr::memchr2(b':', b'-', line).is_none() {
+        return false;
+    }
+    let Some(start) = start_of(view, key_end) else { return settings == Settings::Diff };
+    let text = view.slice(start..key_end);
+    let in_diff = settings == Settings::Diff && matches!(text, [b'+' | b'-' | b' ', ..]);
+    in_diff || tool_prefix(text).file.is_some_and(is_settings_name)
+}
+
+/// The end of the prefix of a line of context before the key that ends at `key_end`: `conf/my.cnf-12-`. The bytes of such a
+/// prefix could be a key's.
+pub(super) fn context_end(view: &View<'_>, key_end: usize) -> Option<usize> {
+    let start = start_of(view, key_end)?;
+    let text = view.slice(start..key_end);
+    let (named, _) = context_prefix(text)?;
+    Some(start + named + number(&text[named..]).unwrap_or(0))
 }
 
 /// Returns whether only a comment follows on the line.
@@ -178,7 +209,7 @@ fn word_before(view: &View<'_>, at: usize) -> (usize, usize) {
 }
 
 /// The start of the line that contains the byte before `at`; `None` if a redaction precedes it.
-fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
+pub(super) fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
     let mut start = at;
     while at - start < BEFORE {
         match view.before(start) {
@@ -191,16 +222,73 @@ fn start_of(view: &View<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// The length of a tool's prefix to a line (a file's name, a number, the sign of a diff), and whether it has
-/// a number.
-fn tool_prefix(text: &[u8]) -> (usize, bool) {
-    let name = text.iter().take_while(|byte| NAME[**byte as usize]).count();
-    let is_name = text.get(name) == Some(&b':') && text[..name].iter().any(|byte| b"./".contains(byte));
-    let named = if is_name { name + 1 } else { 0 };
+/// A tool's prefix to a line: a file's name, a number, the sign of a diff, the origin that `git blame` prints.
+struct Prefix<'t> {
+    length: usize,
+    /// It has a line's number.
+    numbered: bool,
+    file: Option<&'t [u8]>,
+}
+
+fn tool_prefix(text: &[u8]) -> Prefix<'_> {
+    let (named, file) = file_prefix(text);
+    let named = named + blamed(&text[named..]);
     let number = number(&text[named..]);
     let at = named + number.unwrap_or(0);
+    let at = at + column(&text[at..]).filter(|_| file.is_some()).unwrap_or(0);
     let sign = matches!(text.get(at), Some(b'+' | b'-' | b'>' | b'<')) && text.get(at + 1) != Some(&b'-');
-    (at + usize::from(sign), number.is_some())
+    Prefix { length: at + usize::from(sign), numbered: number.is_some(), file }
+}
+
+/// The length of a file's name and the sign after it, and the name: `a/b.rs:`. The name of a configuration file may follow
+/// a revision of git (`HEAD:.env:`).
+fn file_prefix(text: &[u8]) -> (usize, Option<&[u8]>) {
+    let name_end = |from: usize| {
+        let length =
+            text.get(from..).unwrap_or_default().iter().take_while(|byte| NAME[**byte as usize]).count();
+        (length > 0 && text.get(from + length) == Some(&b':')).then_some(from + length)
+    };
+    let first = name_end(0);
+    if let Some(start) = first.map(|end| end + 1)
+        && let Some(end) = name_end(start)
+        && is_settings_name(&text[start..end])
+    {
+        return (end + 1, Some(&text[start..end]));
+    }
+    if let Some(end) = first.filter(|end| text[..*end].iter().any(|byte| b"./".contains(byte))) {
+        return (end + 1, Some(&text[..end]));
+    }
+    context_prefix(text).map_or((0, None), |(named, file)| (named, Some(file)))
+}
+
+/// The length of a configuration file's name with a dash after it, and the name, before a line of context: `.env-12-`.
+fn context_prefix(text: &[u8]) -> Option<(usize, &[u8])> {
+    let is_numbered = |at: &usize| {
+        let digits = text[at + 1..].iter().take(7).take_while(|byte| DIGIT[**byte as usize]).count();
+        digits > 0 && text.get(at + 1 + digits) == Some(&b'-')
+    };
+    let name = text.iter().take_while(|byte| NAME[**byte as usize]).count();
+    let mut dashes = (0..name).filter(|at| text[*at] == b'-').filter(is_numbered);
+    let end = dashes.find(|at| is_settings_name(&text[..*at]))?;
+    Some((end + 1, &text[..end]))
+}
+
+/// The length of the origin that `git blame` prints before a line: `1a2b3c4d (Ann 2024-05-01 10:00:00 +0000 12) `.
+fn blamed(text: &[u8]) -> usize {
+    let boundary = usize::from(text.first() == Some(&b'^'));
+    let hash = text[boundary..].iter().take_while(|byte| HEX[**byte as usize]).count();
+    let rest = &text[boundary + hash..];
+    if !(7..=40).contains(&hash) || rest.first() != Some(&b' ') || !rest.contains(&b'(') {
+        return 0;
+    }
+    let is_end = |three: &[u8]| matches!(three, [digit, b')', b' '] if DIGIT[*digit as usize]);
+    rest.windows(3).position(is_end).map_or(0, |end| boundary + hash + end + 3)
+}
+
+/// The length of a column's number and the colon after it.
+fn column(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take(7).take_while(|byte| DIGIT[**byte as usize]).count();
+    (digits > 0 && text.get(digits) == Some(&b':')).then_some(digits + 1)
 }
 
 /// The length of a line's number and the sign after it.

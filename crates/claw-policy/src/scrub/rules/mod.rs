@@ -3,6 +3,7 @@
 //! A rule is tried at one position and decides from a bounded look around it. It does not depend on how the
 //! position was found: the prefilter is only for speed.
 
+mod heading;
 mod hex;
 mod jwt;
 mod key;
@@ -18,7 +19,7 @@ mod tail;
 mod url;
 mod value;
 
-use super::view::View;
+use super::view::{Settings, View};
 
 pub(super) use pem::held_line_start;
 #[cfg(test)]
@@ -102,6 +103,8 @@ pub(super) enum Rule {
     Pair(usize),
     /// The port of a line of `.pgpass`, with its colons.
     Pgpass,
+    /// A line that names the file of the text below it.
+    Heading,
 }
 
 /// The port of PostgreSQL in a line of `.pgpass`.
@@ -134,8 +137,13 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
     ];
     // The search sorts literals into buckets by their position in the list, and literals that share a bucket
     // make it stop in vain more often. In this order, after all others, these cost nothing measurable.
-    const LAST: &[(&str, Rule)] =
-        &[(PGPASS, Rule::Pgpass), ("psk=", Rule::Pair(3)), ("masterauth", Rule::Pair(10))];
+    const LAST: &[(&str, Rule)] = &[
+        (PGPASS, Rule::Pgpass),
+        ("psk=", Rule::Pair(3)),
+        ("masterauth", Rule::Pair(10)),
+        (heading::DIFF, Rule::Heading),
+        (heading::HEAD, Rule::Heading),
+    ];
     let prefixed = prefixed::FORMS.iter().enumerate();
     prefixed
         .map(|(i, form)| (form.prefix.to_ascii_lowercase(), Rule::Prefixed(i)))
@@ -159,7 +167,13 @@ impl Rule {
             Self::PemEnd => pem::end(view, at),
             Self::Pgpass => setting::pgpass(view, at, PGPASS.len()),
             Self::Pair(word) => pair::pair(view, at, word),
+            Self::Heading => None,
         }
+    }
+
+    /// The kind of the text below the heading at `at`, if it is one.
+    pub(super) fn heading(self, view: &View<'_>, at: usize) -> Option<Settings> {
+        matches!(self, Self::Heading).then(|| heading::below(view, at)).flatten()
     }
 }
 

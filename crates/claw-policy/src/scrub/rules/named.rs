@@ -7,8 +7,10 @@
 use super::{
     Secret, Tail,
     key::Family,
+    line,
     pair::{self, Sign},
     setting::{self, Key},
+    tail::{continued_step, triple_step},
     value::{is_filled_in, is_listed, is_path, is_url},
 };
 use crate::scrub::view::{BLANK, Class, View, class};
@@ -44,6 +46,11 @@ pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secre
     }
     match view.get(sign.value)? {
         b'\n' | b'\r' | b'\\' | b'{' | b'[' => None,
+        quote @ (b'"' | b'\'')
+            if view.get(sign.value + 1) == Some(quote) && view.get(sign.value + 2) == Some(quote) =>
+        {
+            triple(view, key, sign, quote)
+        }
         quote @ (b'"' | b'\'') => {
             let written = pair::quoted(view, sign.value + 1, quote, false);
             let value = view.slice(written.start..written.end);
@@ -54,6 +61,25 @@ pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secre
         b'!' | b'*' | b'&' if !sign.equals => None,
         _ => bare(view, key, sign),
     }
+}
+
+/// A string of TOML over several lines, in three quotes.
+fn triple(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
+    let start = sign.value + 3;
+    // A line break after the quotes is not part of the string.
+    let start = line::after_break(view, start).unwrap_or(start);
+    let mut end = start;
+    while end < start + VALUE
+        && let Some(next) = triple_step(view, end, quote)
+    {
+        end = next;
+    }
+    let value = view.slice(start..end).trim_ascii();
+    // The rules for private keys keep the markers.
+    if value.starts_with(b"-----BEGIN ") || !is_given(value, key.family) {
+        return None;
+    }
+    Some(Secret { start, end, tail: Tail::Triple { quote }, kind: setting::kind_of(sign, key) })
 }
 
 /// A value without quotes: to the end of its line, or to the end of its part of `{user: bob, password: x}`.
@@ -82,6 +108,19 @@ fn bare(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
             tail,
             kind: setting::kind_of(sign, key),
         });
+    }
+    // A backslash at its end continues a value of `.properties`.
+    let is_continued =
+        stop.is_none() && text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+    if is_continued && !in_braces && is_given(text, key.family) {
+        let mut end = sign.value;
+        while end < sign.value + text.len()
+            && let Some(next) = continued_step(view, end)
+        {
+            end = next;
+        }
+        let kind = setting::kind_of(sign, key);
+        return Some(Secret { start: sign.value, end, tail: Tail::Continued, kind });
     }
     let value = text[..stop.unwrap_or(text.len())].trim_ascii_end();
     let value = value.strip_suffix(b",").unwrap_or(value);

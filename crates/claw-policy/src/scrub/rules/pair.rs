@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
     Secret, Tail,
     key::{self, Family},
-    kind, named, setting,
+    kind, line, named, setting,
     tail::quoted_step,
     value::{self, Style, is_url},
 };
@@ -45,12 +45,17 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
         return None;
     }
     let key_start = view.run_before(at, key::LONGEST / 2 - 16, &KEY_BEFORE);
-    let key = view.slice(key_start..key_end);
-    let upper = !key.iter().any(u8::is_ascii_lowercase);
     let Some(sign) = sign else {
         return after_blank(view, key_start..key_end);
     };
-    let family = match view.is_of_settings() {
+    // The end of a file's name and a number may look like a part of the key.
+    let may_be_context = view.slice(key_start..at).contains(&b'-');
+    let context = may_be_context.then(|| line::context_end(view, key_end)).flatten();
+    let key_start = context.filter(|end| (key_start..=at).contains(end)).unwrap_or(key_start);
+    let key = view.slice(key_start..key_end);
+    let upper = !key.iter().any(u8::is_ascii_lowercase);
+    let of_settings = line::is_of_settings(view, key_end);
+    let family = match of_settings {
         true => key::family_in_settings(key, upper)?,
         false => key::family(key, upper)?,
     };
@@ -58,9 +63,7 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
         return credentials(view, sign.value).or_else(|| plain(view, Family::Token, &sign, upper));
     }
     let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
-    if view.is_of_settings()
-        && let Some(secret) = named::value(view, &key, &sign)
-    {
+    if of_settings && let Some(secret) = named::value(view, &key, &sign) {
         return Some(secret);
     }
     let found = plain(view, family, &sign, upper);
@@ -197,7 +200,10 @@ impl Written {
         let at = at + usize::from(letter);
         match view.get(at)? {
             b'\\' if view.get(at + 1) == Some(b'"') => Some(quoted(view, at + 2, b'"', true)),
-            quote @ (b'"' | b'\'' | b'`') => Some(quoted(view, at + 1, quote, false)),
+            quote @ (b'"' | b'\'' | b'`') => {
+                let three = view.get(at + 1) == Some(quote) && view.get(at + 2) == Some(quote);
+                Some(quoted(view, if three { at + 3 } else { at + 1 }, quote, false))
+            }
             _ => {
                 let written = bare(view, at)?;
                 let end = written.end;

@@ -133,13 +133,16 @@ fn holds_pairs(value: &[u8]) -> bool {
 
 /// A quoted value with at most a comma after it.
 fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
-    let written: Written = pair::quoted(view, sign.value + 1, quote, false);
+    let three = view.get(sign.value + 1) == Some(quote) && view.get(sign.value + 2) == Some(quote);
+    let quotes = if three { 3 } else { 1 };
+    let written: Written = pair::quoted(view, sign.value + quotes, quote, false);
     let value = view.slice(written.start..written.end);
     let close = written.end;
     if !plain::is_quoted_value(value, key.text, key.family) || view.get(close) != Some(quote) {
         return None;
     }
-    let after = close + 1 + usize::from(view.get(close + 1) == Some(b','));
+    let after = close + quotes;
+    let after = after + usize::from(view.get(after) == Some(b','));
     if !line::ends(view, after) {
         return None;
     }
@@ -210,6 +213,9 @@ pub(super) fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option
     let start = view.run_before(key.start, 2 * key::LONGEST, &pair::KEY_BEFORE);
     // The `n` of a line break written `\n` does not belong to the key.
     let start = start + usize::from(view.before(start) == Some(b'\\') && view.get(start) == Some(b'n'));
+    let may_be_context = view.slice(start..key.start).contains(&b'-');
+    let context = may_be_context.then(|| line::context_end(view, key.end)).flatten();
+    let start = context.filter(|end| *end <= key.start).map_or(start, |end| start.max(end));
     let line = line::of(view, start, sign.equals)?;
     Some((line, view.slice(start..key.end)))
 }

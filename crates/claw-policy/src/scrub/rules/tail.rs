@@ -14,6 +14,10 @@ pub(in crate::scrub) enum Tail {
     Run(&'static Class),
     /// Until the quote closes or the line ends. `escaped` quotes are written `\"`, as in JSON inside JSON.
     Quoted { quote: u8, escaped: bool },
+    /// Until three of these quotes close a string of several lines; a backslash escapes within double quotes.
+    Triple { quote: u8 },
+    /// The rest of a line, and the next one after a backslash at its end.
+    Continued,
     /// The body lines of a PEM block.
     Pem,
     /// The lines of a YAML block: those indented deeper than its key.
@@ -33,6 +37,8 @@ impl Tail {
             Self::Quoted { quote, escaped } => {
                 steps(text, at, last, |view, end| quoted_step(view, end, *quote, *escaped))
             }
+            Self::Triple { quote } => steps(text, at, last, |view, end| triple_step(view, end, *quote)),
+            Self::Continued => steps(text, at, last, continued_step),
             Self::Pem => steps(text, at, last, pem::body_step),
             Self::Block { indent, numbered } => {
                 steps(text, at, last, |view, end| line::block_step(view, end, *indent, *numbered))
@@ -73,6 +79,28 @@ pub(in crate::scrub) fn quoted_step(view: &View<'_>, at: usize, quote: u8, escap
         },
         byte if byte == quote && !escaped => None,
         b'"' if escaped => None,
+        _ => Some(at + 1),
+    }
+}
+
+/// The position after the next character of a string in three quotes; `None` at its end.
+pub(in crate::scrub) fn triple_step(view: &View<'_>, at: usize, quote: u8) -> Option<usize> {
+    match view.get(at)? {
+        b'\\' if quote == b'"' && view.get(at + 1).is_some() => Some(at + 2),
+        byte if byte == quote && view.get(at + 1) == Some(quote) && view.get(at + 2) == Some(quote) => None,
+        _ => Some(at + 1),
+    }
+}
+
+/// The position after the next character of a value that a backslash at the end of its line continues; `None` at its end.
+pub(in crate::scrub) fn continued_step(view: &View<'_>, at: usize) -> Option<usize> {
+    match view.get(at)? {
+        b'\\' => match (view.get(at + 1), view.get(at + 2)) {
+            (Some(b'\r'), Some(b'\n')) => Some(at + 3),
+            (Some(_), _) => Some(at + 2),
+            (None, _) => Some(at + 1),
+        },
+        b'\n' | b'\r' => None,
         _ => Some(at + 1),
     }
 }

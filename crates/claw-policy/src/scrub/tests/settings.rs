@@ -414,6 +414,12 @@ const BY_NAME: &[&str] = &[
     "  \"password\": «123456»,",
     "set password=«password»",
     "export TOKEN=«q»",
+    // TOML over several lines, and a continued line of `.properties`.
+    "password = \"\"\"«a»\"\"\"",
+    "password = \"\"\"\n«swordfish\nhunter2\n»\"\"\"",
+    "password = '''\n«swordfish\n\\»'''\nhost = \"db\"",
+    "token = \"\"\"«\\\n  swordfish\n  say \\\"\"\"\\\" twice»\"\"\"",
+    "password = «sword\\\n  fish\\\n  hunter2»\nuser = bob",
 ];
 
 /// Settings of a configuration file that stay.
@@ -465,6 +471,51 @@ fn in_a_file_known_as_configuration_any_value_of_a_secrets_key_goes() {
     }
     let long = format!("password = «{}»\nport = 1", "correct horse ".repeat(60).trim_end());
     check_marked_by(&scrubber, &long);
+}
+
+/// Lines of configuration files, as tools print them with the names of the files, and lines of others.
+const PRINTED: &[&str] = &[
+    // `grep -r`, `grep -rn`, `rg`, with context, and of a revision.
+    "./.env:PASSWORD=«password»\nsrc/main.rs:    let password = password;\n",
+    ".env:3:token=«abc»\nsrc/a.py:3:token = abc\n",
+    "conf/app.yml:12:5:  password: «String»\nsrc/a.ts:12:5:  password: String\n",
+    "conf/my.cnf-7-password = «pw»\nsrc/my.rs-7-password = pw\n",
+    "HEAD:.env:PASSWORD=«password»\norigin/main:conf/a.ini:3:password = «pw»\nHEAD:a.py:3:password = pw\n",
+    ".env.example:PASSWORD=changeme\n",
+    // `git diff`, `git show`, `git log -p`, `diff -u`.
+    "diff --git a/.env b/.env\n--- a/.env\n+++ b/.env\n@@ -1,2 +1,2 @@\n user=bob\n-password=«password»\n+password=«pw»\n \
+     token=«q»\n",
+    "--- a/.env\n+++ /dev/null\n@@ -1 +0,0 @@\n-password=«pw»\n--- /dev/null\n+++ b/a.toml\n+password = «pw»\n",
+    "--- old/my.cnf\t2024-05-01 10:00\n+++ new/my.cnf\t2024-05-02 10:00\n+password = «pw»\n",
+    "--- a/.env\n+++ b/.env\n+password=«pw»\n--- a/a.py\n+++ b/a.py\n+password = pw\n",
+    "--- a/.env\n+++ b/.env\n+password=«pw»\n\nerror: here\npassword = pw\n",
+    "+++ b/.env\n+password = pw\n",
+    "a +++ b/.env\npassword = pw\n",
+    // `head` and `tail` of several files.
+    "==> .env <==\npassword=«pw»\n\n==> a.py <==\npassword = pw\n",
+    // `git blame`.
+    ".env:^1a2b3c4d (Ann Lee 2024-05-01 10:00:00 +0000 12) password=«password»\n",
+];
+
+#[test]
+fn a_printed_name_of_a_configuration_file_hides_the_values_of_its_lines() {
+    for printed in PRINTED {
+        check_marked(printed);
+        check_marked(&printed.replace('\n', "\r\n"));
+        check_marked(&format!("first\n{printed}last\n"));
+    }
+    // However far below its name a line is.
+    let between = " a = 1\n".repeat(2000);
+    let text = format!("--- a/.env\n+++ b/.env\n{between}+password=pw\n{between}");
+    let scrubbed = text.replace("pw", "[REDACTED]");
+    assert_eq!(Scrubber::new().scrub(&text), scrubbed);
+    for size in [1, 100, 3000] {
+        let pieces = text.as_bytes().chunks(size);
+        let passed = super::in_pieces(&Scrubber::new(), pieces);
+        assert_eq!(String::from_utf8_lossy(&passed), scrubbed, "pieces of {size}");
+    }
+    let blamed = "1a2b3c4d (Ann Lee 2024-05-01 10:00:00 +0000 12) password=«password»";
+    check_marked_by(&Scrubber::new().for_settings(), blamed);
 }
 
 #[test]

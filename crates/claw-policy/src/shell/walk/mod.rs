@@ -109,6 +109,8 @@ pub(super) struct Walker<'r> {
     text: &'r str,
     pub(super) findings: Vec<Finding>,
     pub(super) commands: Vec<Simple>,
+    /// Files that redirections read.
+    pub(super) reads: Vec<Argument>,
     fuel: usize,
     depth: usize,
     /// The position of a nested text, used for everything in it.
@@ -167,6 +169,7 @@ impl<'r> Walker<'r> {
             text,
             findings: Vec::new(),
             commands: Vec::new(),
+            reads: Vec::new(),
             fuel: FUEL,
             depth: 0,
             nested: None,

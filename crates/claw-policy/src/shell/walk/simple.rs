@@ -206,12 +206,14 @@ impl Walker<'_> {
                             false => Input::File(target.clone()),
                         };
                     }
+                    self.reads.push(target.clone());
                     place.reads.push(target);
                 }
                 Operator::ReadWrite => {
                     if redirect.default_descriptor {
                         place.input = Input::Unknown { fetched: false, decoded: false };
                     }
+                    self.reads.push(target.clone());
                     place.writes.push(target);
                 }
                 Operator::Duplicate => {

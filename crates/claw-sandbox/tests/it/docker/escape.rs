@@ -4,7 +4,9 @@ use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 
-use claw_core::tool::{Effect, Effects};
+use claw_core::port::ShellHost as _;
+use claw_core::tool::{Effect, Effects, Script};
+use claw_sandbox::shell::Finished;
 use claw_sandbox::{Grant, Stopped};
 
 use super::kit::DockerKit;
@@ -293,9 +295,32 @@ async fn stops_a_memory_hog() {
 }
 
 #[tokio::test]
+async fn says_that_tmp_is_full_how_large_it_is_and_which_setting_helps() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.docker.temporary = 8 << 20;
+    let script = |text: &str| Script { text: text.to_owned(), ..Script::default() };
+    let shell = kit.shell();
+    let ran = shell.run(&kit.context, &script("head -c 12582912 /dev/zero > /tmp/fill")).await.unwrap();
+    let told: Vec<String> = ran.full.iter().map(ToString::to_string).collect();
+    let expected = "`/tmp` was full: it holds 8 MiB; delete files there, or ask a person to raise `sandbox.docker.tmp_mib`";
+    assert_eq!((ran.exit, told), (Some(1), vec![expected.to_owned()]), "{ran:?}");
+    // It still is; once there is room again, nothing is said.
+    let ran = shell.run(&kit.context, &script("true")).await.unwrap();
+    assert_eq!(ran.full.len(), 1, "{ran:?}");
+    let ran = shell.run(&kit.context, &script("rm /tmp/fill; sleep 0.3; echo x > /tmp/x")).await.unwrap();
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    let ran = shell.run(&kit.context, &script("true")).await.unwrap();
+    assert!(ran.full.is_empty(), "{ran:?}");
+    // A place that has no setting.
+    let ran = shell.run(&kit.context, &script("head -c 99999999 /dev/zero > /dev/shm/fill")).await.unwrap();
+    let told: Vec<_> = ran.full.iter().map(|place| (place.path.as_str(), place.setting.as_deref())).collect();
+    assert_eq!(told, [("/dev/shm", None)], "{ran:?}");
+}
+
+#[tokio::test]
 async fn bounds_what_is_written() {
     let Some(mut kit) = DockerKit::new() else { return };
-    kit.options.limits.temporary = 8 << 20;
+    kit.docker.temporary = 8 << 20;
     kit.options.limits.file_size = Some(16 << 20);
     let finished = kit.script("head -c 12582912 /dev/zero > /tmp/fill && echo all; wc -c < /tmp/fill").await;
     assert_eq!(finished.output.lines().last(), Some("8388608"), "{finished:?}");

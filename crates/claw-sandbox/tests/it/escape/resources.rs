@@ -61,6 +61,10 @@ async fn temporary_files_are_bounded() {
     kit.options.limits.temporary = 8 * MIB;
     let finished = kit.script("head -c 20m /dev/zero > /tmp/fill").await;
     assert!(finished.output.contains("No space left"), "{finished:?}");
+    let full = finished.ended.full.iter().map(|(path, bytes)| (path.to_str().unwrap(), *bytes));
+    assert_eq!(full.collect::<Vec<_>>(), [("/tmp", 8 * MIB)]);
+    let finished = kit.script("head -c 2m /dev/zero > /tmp/fill").await;
+    assert_eq!((finished.ended.exit, finished.ended.full), (Some(0), Vec::new()));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use claw_core::port::Shell;
+use claw_core::port::{FullPlace, Shell};
 use claw_core::tool::{Argv, ErrorKind};
 use serde_json::Value;
 
@@ -50,6 +50,21 @@ fn the_end_is_always_told() {
         Ran { stopped: Some(Stopped::Memory), stragglers: 2, dropped: 7, ..ran("") },
         "[stopped: it reached its memory limit]\n[exit code 0]\n[2 processes that it left running ended \
          with it]\n[7 bytes are left out of the middle]",
+    );
+}
+
+#[test]
+fn a_full_place_is_told_with_its_size_and_its_setting() {
+    let full = |path: &str, setting: Option<&str>| FullPlace {
+        path: path.into(),
+        bytes: 64 << 20,
+        setting: setting.map(Into::into),
+    };
+    let full = vec![full("/tmp", Some("sandbox.docker.tmp_mib")), full("/dev/shm", None)];
+    check(
+        Ran { exit: Some(1), full, ..Ran::default() },
+        "[exit code 1]\n[`/tmp` was full: it holds 64 MiB; delete files there, or ask a person to raise \
+         `sandbox.docker.tmp_mib`]\n[`/dev/shm` was full: it holds 64 MiB; delete files there, or write to the workspace]",
     );
 }
 

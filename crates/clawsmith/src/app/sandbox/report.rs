@@ -124,6 +124,10 @@ impl CommandSandbox {
         reach.push(ReachedPath::new("network", "", network));
         let count =
             |value: Option<u64>| value.map_or_else(|| "no limit".to_owned(), |value| value.to_string());
+        // A limit that nothing holds here is none.
+        let held_by = |layer: LayerName, limit: Option<u64>| limit.filter(|_| layers.works(layer));
+        let (memory, processes) =
+            (held_by(LayerName::Memory, memory), held_by(LayerName::ProcessCount, processes));
         SandboxStatus {
             facts,
             held: held(self.mode),
@@ -156,7 +160,7 @@ impl CommandSandbox {
             Network::Host => &options.network,
         };
         let error = engine.as_ref().err().or(image.as_ref().err()).map(ToString::to_string);
-        let Limits { disk, temporary, .. } = self.options.limits;
+        let (disk, temporary) = (self.options.limits.disk, options.temporary);
         let facts = json!({
             "mode": self.mode,
             "backend": "docker",
