@@ -25,7 +25,7 @@ const KERNEL_TRIES: &[(&str, &str)] = &[
     ("read /etc/shadow", "read line < /etc/shadow"),
     (
         "list the home of root",
-        "for path in ~root/* ~root/.[!.]* /root/* /root/.[!.]*; do test ! -e \"$path\" || exit 0; done; exit 1",
+        "for home in ~root /root; do for path in $home/* $home/.[!.]*; do test ! -e \"$path\" || exit 0; done; done; exit 1",
     ),
     ("write to /usr", ": > /usr/clawsmith-probe"),
 ];
