@@ -171,7 +171,7 @@ impl SessionLog for PostgresStore {
         });
         let mut transaction = self.begin(TELL).await?;
         for NewEvent { owner, at, body } in &events {
-            tell(&mut *transaction, (&owner.tenant, &owner.session), *at, body).await?;
+            tell(&mut *transaction, &owner.tenant, &owner.session, *at, body).await?;
         }
         transaction.commit().await.map_err(failed(TELL))?;
         self.listener.bells.ring(Topic::Sessions);

@@ -148,7 +148,7 @@ impl SessionLog for SqliteStore {
     async fn log_events(&self, events: Vec<NewEvent>) -> Result<(), StoreError> {
         let mut transaction = self.write(WRITE).await?;
         for NewEvent { owner, at, body } in &events {
-            tell(&mut *transaction, (&owner.tenant, &owner.session), *at, body).await?;
+            tell(&mut *transaction, &owner.tenant, &owner.session, *at, body).await?;
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Sessions);
