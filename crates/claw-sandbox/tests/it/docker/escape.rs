@@ -6,7 +6,6 @@ use std::os::unix::fs::symlink;
 
 use claw_core::port::ShellHost as _;
 use claw_core::tool::{Effect, Effects, Script};
-use claw_sandbox::shell::Finished;
 use claw_sandbox::{Grant, Stopped};
 
 use super::kit::DockerKit;
