@@ -1,11 +1,13 @@
 //! Questions to the person at the terminal: a line that shows, a line that does not, a secret from a pipe or from
 //! the terminal; and input that stops being read once nobody wants it.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use secrecy::SecretString;
@@ -13,8 +15,15 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
+use crate::{complain, tell};
+
 /// The longest [`AnswerInput`] takes to notice that no answer is wanted any more.
 const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// The number of times a question is asked.
+const ATTEMPTS: usize = 3;
+/// The time that piped input is waited for.
+const PIPED: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -40,6 +49,9 @@ pub enum AskError {
         /// The first byte that is none of a text.
         at: usize,
     },
+    /// The person was asked a few times, and no answer was valid.
+    #[error("none of these answers will do")]
+    Invalid,
 }
 
 /// Returns whether a person at a terminal can be asked.
@@ -70,6 +82,38 @@ pub fn ask_secret(runtime: &Runtime, what: &str, most: usize) -> Result<Option<S
     }
 }
 
+/// Returns whether a pipe or a file brings input. One that stays silent is not waited for, and the person is told.
+pub fn is_piped() -> bool {
+    let stdin = io::stdin();
+    let kind = fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode));
+    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
+        return false;
+    }
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    let comes = matches!(poll(&mut waiting, Some(&PIPED)), Ok(1..));
+    if !comes {
+        tell("nothing came by standard input within 3 s; going on without it");
+    }
+    comes
+}
+
+/// Calls `stop` on each Ctrl-C. With a note, the note is told on the first one and the second ends the program.
+pub async fn on_interrupt(note: Option<&str>, mut stop: impl AsyncFnMut()) -> Infallible {
+    let mut is_first = true;
+    loop {
+        if tokio::signal::ctrl_c().await.is_err() {
+            return std::future::pending().await;
+        }
+        match note {
+            Some(note) if is_first => tell(note),
+            Some(_) => std::process::exit(130),
+            None => {}
+        }
+        is_first = false;
+        stop().await;
+    }
+}
+
 fn piped(most: usize) -> Result<Zeroizing<String>, AskError> {
     // Room for all of it and a line break from the start: a buffer that never grows leaves no copy behind.
     let room = most + 2;
@@ -93,6 +137,33 @@ pub fn ask_line(runtime: &Runtime, question: &str) -> Result<Option<String>, Ask
             Ok(None)
         }
     }
+}
+
+/// Asks until an answer passes the check, a few times; `None` if the person gave up with Ctrl-C or Ctrl-D.
+pub fn ask_until<T>(
+    runtime: &Runtime,
+    question: &str,
+    check: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, AskError> {
+    for _ in 0..ATTEMPTS {
+        let Some(text) = ask_line(runtime, question)? else { return Ok(None) };
+        match check(&text) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(message) => complain("no", message),
+        }
+    }
+    Err(AskError::Invalid)
+}
+
+/// Asks for yes or no, an empty answer meaning `usual`; `None` if the person gave up.
+pub fn ask_yes(runtime: &Runtime, question: &str, usual: bool) -> Result<Option<bool>, AskError> {
+    let choice = if usual { "[Y/n]" } else { "[y/N]" };
+    ask_until(runtime, &format!("{question} {choice} "), |text| match text.to_lowercase().as_str() {
+        "" => Ok(usual),
+        "y" | "yes" => Ok(true),
+        "n" | "no" => Ok(false),
+        _ => Err("answer `y` or `n`".to_owned()),
+    })
 }
 
 /// Reads a line of at most so many bytes that does not show; `None` if the person gave up with Ctrl-C.

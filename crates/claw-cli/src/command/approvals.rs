@@ -6,8 +6,6 @@
 pub(crate) mod rules;
 mod watch;
 
-use std::process::ExitCode;
-
 use clap::{Args, Subcommand};
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
@@ -17,9 +15,8 @@ use claw_terminal::{Cell, Table};
 use clawsmith::app::words::time;
 use clawsmith::app::{Answered, InputValues, RulePreview, Setup, Verdict};
 use serde_json::map::Entry;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
@@ -148,28 +145,25 @@ impl Question {
         verdict: Verdict,
         scrubber: &CallScrubber,
     ) -> Outcome {
-        let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
+        let by = session.user(None)?;
         let answered =
             with_existing_app(setup, async |app| Ok(app.answer(&self.id, verdict, by.as_str()).await?))?;
         let Answered { approval, rule } = answered.flatten().ok_or_else(|| self.unknown())?;
         let what = in_short(&approval, scrubber);
         let Approval { id, state, request, .. } = &approval;
-        if session.out.json {
-            let mut json =
-                serde_json::json!({ "id": id, "state": state, "tool": request.tool, "what": what });
-            if let Some(rule) = rule {
-                json["rule"] = serde_json::json!({ "id": rule.id, "covers": rule.text });
-            }
-            session.out.json(&json)?;
-        } else {
-            session.out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
-            session.out.foreign(&format!("  {what}"))?;
-            if let Some(rule) = rule {
-                session.out.foreign(&format!("remembered for {}: {}", rule.scope, rule.text))?;
-                session.out.line(format_args!("  to end it: clawsmith approvals revoke {}", rule.id))?;
-            }
+        let mut value = json!({ "id": id, "state": state, "tool": request.tool, "what": what });
+        if let Some(rule) = &rule {
+            value["rule"] = json!({ "id": rule.id, "covers": rule.text });
         }
-        Ok(ExitCode::SUCCESS)
+        session.shown(&value, |out| {
+            out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
+            out.foreign(&format!("  {what}"))?;
+            if let Some(rule) = rule {
+                out.foreign(&format!("remembered for {}: {}", rule.scope, rule.text))?;
+                out.line(format_args!("  to end it: clawsmith approvals revoke {}", rule.id))?;
+            }
+            Ok(())
+        })
     }
 
     fn unknown(&self) -> Failure {
@@ -181,30 +175,23 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
     let now = SystemClock.now();
     let waiting = with_existing_app(setup, async |app| Ok(app.pending_approvals().await?))?;
     let waiting = waiting.unwrap_or_default();
-    if session.out.json {
-        let waiting = waiting.iter().map(|one| clean(one, scrubber)).collect::<Result<Vec<_>, _>>()?;
-        session.out.json(&waiting)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if waiting.is_empty() {
-        session.out.line("No approvals pending.")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);
-    for approval in &waiting {
-        let Approval { id, request, .. } = approval;
-        table.row([
-            Cell::strong(id),
-            Cell::quiet(left(request.expires, now)),
-            Cell::new(&request.session),
-            Cell::new(&request.agent),
-            Cell::strong(&request.tool),
-            Cell::warning(request.effects),
-            Cell::new(in_short(approval, scrubber)),
-        ]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
+    session.shown(&scrubber.json(&serde_json::to_value(&waiting)?), |out| {
+        if waiting.is_empty() {
+            return Ok(out.line("No approvals pending.")?);
+        }
+        Ok(out.table(&Table::of(
+            &waiting,
+            &[
+                ("id", &|one| Cell::strong(one.id)),
+                ("left", &|one| Cell::quiet(left(one.request.expires, now))),
+                ("session", &|one| Cell::new(&one.request.session)),
+                ("agent", &|one| Cell::new(&one.request.agent)),
+                ("tool", &|one| Cell::strong(&one.request.tool)),
+                ("effects", &|one| Cell::warning(one.request.effects)),
+                ("what", &|one| Cell::new(in_short(one, scrubber))),
+            ],
+        ))?)
+    })
 }
 
 /// Summarizes an approval on one line.
@@ -219,10 +206,6 @@ fn show(
     (approval, preview): (&Approval, Option<&RulePreview>),
     scrubber: &CallScrubber,
 ) -> Outcome {
-    if session.out.json {
-        session.out.json(&clean(approval, scrubber)?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let (now, request) = (SystemClock.now(), &approval.request);
     let state = match approval.state {
         ApprovalState::Pending if request.expires > now => {
@@ -244,22 +227,16 @@ fn show(
         ("agent", Some(format!("{}{user}, in {}", request.agent, request.session))),
         ("asked", Some(time(request.asked))),
     ];
-    for (name, value) in lines {
-        if let Some(value) = value {
-            session.out.field(name, &value)?;
+    session.shown(&scrubber.json(&serde_json::to_value(approval)?), |out| {
+        out.fields(lines)?;
+        for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
+            out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
         }
-    }
-    for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
-        session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
-    }
-    for (name, line) in preview.map(rules::preview_lines).unwrap_or_default() {
-        session.out.field(name, &scrubber.text(&line))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn clean(approval: &Approval, scrubber: &CallScrubber) -> Result<Value, Failure> {
-    Ok(scrubber.json(&serde_json::to_value(approval)?))
+        for (name, line) in preview.map(rules::preview_lines).unwrap_or_default() {
+            out.field(name, &scrubber.text(&line))?;
+        }
+        Ok(())
+    })
 }
 
 fn left(expires: UnixMillis, now: UnixMillis) -> String {

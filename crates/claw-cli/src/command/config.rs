@@ -14,9 +14,9 @@ use clawsmith::config::{self, Loaded, Origin, Setting};
 use serde_json::{Value, json};
 
 use super::prompt;
-use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::runtime;
 
 /// The operations on the configuration.
 #[derive(Debug, Subcommand)]

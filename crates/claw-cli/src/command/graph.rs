@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use claw_core::EntityId;
 use claw_core::graph::{EntityFacts, GraphSource, RelationFacts, time};
-use claw_core::port::{GraphFound, GraphQuery, GraphStart, UnixMillis};
+use claw_core::port::{GraphFound, GraphQuery, GraphStart, MemoryOwner, UnixMillis};
 use claw_core::store::{
     EntityPair, ExtractionFailure, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd,
 };
@@ -15,7 +15,8 @@ use claw_terminal::Out;
 use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start};
 use serde_json::{Value, json};
 
-use super::memory::{Owner, Reader, failure};
+use super::memory::{OWNERS, Reader, failure};
+use crate::choice::one_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
@@ -105,8 +106,8 @@ pub(crate) struct Said {
     #[arg(long, value_name = "PATH:LINE[-LINE]", value_parser = source)]
     source: Option<GraphSource>,
     /// The owner of the fact.
-    #[arg(long, value_name = "OWNER", value_enum, default_value_t = Owner::User)]
-    owner: Owner,
+    #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
+    owner: MemoryOwner,
 }
 
 #[derive(Debug, Args)]
@@ -161,8 +162,8 @@ pub(crate) struct Import {
     /// The file: `.jsonl` or `.csv`.
     file: PathBuf,
     /// The owner of the facts.
-    #[arg(long, value_name = "OWNER", value_enum, default_value_t = Owner::User)]
-    owner: Owner,
+    #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
+    owner: MemoryOwner,
     #[command(flatten)]
     reader: Reader,
 }
@@ -301,7 +302,7 @@ impl AddEntity {
             ..EntityFacts::new(self.name, self.kind)
         };
         let facts = NewFacts { entities: vec![NewEntity { said, source }], relations: Vec::new() };
-        let kept = session.app(async |app| app.keep_facts(&reader, owner.into(), facts).await)?;
+        let kept = session.app(async |app| app.keep_facts(&reader, owner, facts).await)?;
         kept_facts(session, &kept)
     }
 }
@@ -322,7 +323,7 @@ impl AddRelation {
             let source = RelationEnd::Known(app.find_entity(&reader, &self.from).await?.id);
             let target = RelationEnd::Known(app.find_entity(&reader, &self.to).await?.id);
             let relations = vec![NewRelation { source, target, said, place }];
-            app.keep_facts(&reader, owner.into(), NewFacts { entities: Vec::new(), relations }).await
+            app.keep_facts(&reader, owner, NewFacts { entities: Vec::new(), relations }).await
         })?;
         kept_facts(session, &kept)
     }
@@ -362,16 +363,14 @@ impl Merge {
 impl Import {
     fn run(self, session: &mut Session) -> Outcome {
         let reader = self.reader.reader(session)?;
-        let file = session.around.directory.join(&self.file);
-        let shown = self.file.display();
-        let format = GraphFormat::named(&file.to_string_lossy()).ok_or_else(|| {
+        let shown = self.file.display().to_string();
+        let format = GraphFormat::named(&shown).ok_or_else(|| {
             Failure::usage(format!("`{shown}` has no known format")).hint("name it .jsonl or .csv")
         })?;
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
+        let text = session.text_of(&self.file)?;
         let kept = session.app(async |app| {
             let facts = app.read_graph(format, &text)?;
-            app.keep_facts(&reader, self.owner.into(), facts).await
+            app.keep_facts(&reader, self.owner, facts).await
         })?;
         kept_facts(session, &kept)
     }

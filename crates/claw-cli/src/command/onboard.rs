@@ -20,9 +20,9 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use self::questions::{Questions, Stop};
-use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::runtime;
 
 /// The model to set up; missing parts are asked for at a terminal.
 #[derive(Debug, Args)]

@@ -18,11 +18,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::prompt;
-use super::tools::runtime;
-use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
+use crate::opened::{runtime, with_app};
 
 /// The operations on secrets.
 #[derive(Debug, Subcommand)]
@@ -78,7 +76,7 @@ impl Named {
         let setup = session.load()?;
         let place = self.place(&setup);
         if let Some(agent) = &place.agent {
-            caller::must_be_set_up(agent.as_str(), &setup)?;
+            runtime()?.block_on(setup.must_have_agent(agent.as_str()))?;
         }
         let Some(value) = prompt::value(&runtime()?, &shown(&place), EMPTY)? else {
             return Ok(ExitCode::from(130));

@@ -156,3 +156,56 @@ pub fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
         ApprovalState::Cancelled => "the approval was withdrawn: the call was given up".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use claw_core::store::NewApproval;
+    use claw_core::tool::{Digest, Effect};
+    use claw_core::{AgentId, SessionKey, TenantId};
+
+    use super::*;
+
+    #[test]
+    fn says_how_an_approval_ended_without_an_answer_here() {
+        let asked = UnixMillis(1_000);
+        let mut approval = Approval {
+            id: ApprovalId::new(),
+            request: NewApproval {
+                tenant: TenantId::main(),
+                session: SessionKey::new("cli:me").unwrap(),
+                agent: AgentId::new("default").unwrap(),
+                user: None,
+                call: CallId::new(),
+                run: None,
+                digest: Digest::of_bytes(b""),
+                tool: ToolName::literal("exec"),
+                effects: Effects::of(&[Effect::Execute]),
+                summary: "run".to_owned(),
+                reason: "`approvals.effects.execute` says ask".to_owned(),
+                asked,
+                expires: asked.plus(Duration::from_secs(120)),
+                remember: None,
+                directories: Vec::new(),
+                input: None,
+            },
+            state: ApprovalState::Pending,
+            answered_by: None,
+            reason: None,
+        };
+        let (early, late) = (UnixMillis(2_000), UnixMillis(500_000));
+        assert_eq!(how_ended(Some(&approval), early), None);
+        // The asking program may be gone: nobody closes it then.
+        let expired = "the approval expired: nobody answered within 120 s";
+        assert_eq!(how_ended(Some(&approval), late).as_deref(), Some(expired));
+        assert_eq!(how_ended(None, early).as_deref(), Some("the approval was withdrawn"));
+        let mut said = |state, by: Option<&str>| {
+            approval.state = state;
+            approval.answered_by = by.map(str::to_owned);
+            how_ended(Some(&approval), early).unwrap()
+        };
+        assert_eq!(said(ApprovalState::Expired, None), expired);
+        assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann said yes");
+        assert_eq!(said(ApprovalState::Denied, Some("ann")), "answered elsewhere: ann said no");
+        assert_eq!(said(ApprovalState::Cancelled, None), "the approval was withdrawn: the call was given up");
+    }
+}

@@ -1,6 +1,4 @@
-//! Values in words, the same for every front end: times, durations, sizes, tokens and costs.
-
-use std::time::Duration;
+//! Values in words, the same for every front end: times, sizes and costs.
 
 use claw_core::port::UnixMillis;
 
@@ -20,30 +18,6 @@ pub fn ago(at: UnixMillis, now: UnixMillis) -> String {
         60..3600 => format!("{} min ago", seconds / 60),
         3600..86_400 => format!("{} h ago", seconds / 3600),
         _ => format!("{} days ago", seconds / 86_400),
-    }
-}
-
-/// A duration that a person waits.
-pub fn seconds(time: Duration) -> String {
-    match time.as_secs() {
-        0..=59 => format!("{} s", time.as_secs()),
-        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
-    }
-}
-
-/// The duration of a call, from microseconds.
-pub fn took(micros: u64) -> String {
-    match micros {
-        0..=999_999 => format!("{:.1} ms", micros as f64 / 1000.0),
-        _ => format!("{:.1} s", micros as f64 / 1_000_000.0),
-    }
-}
-
-/// A number of tokens.
-pub fn tokens(count: u64) -> String {
-    match count {
-        0..=999 => format!("{count} tokens"),
-        _ => format!("{}.{}k tokens", count / 1000, count % 1000 / 100),
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod files;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use claw_core::AgentId;
 use claw_core::port::AgentSource;
 use claw_core::store::AgentKind;
@@ -12,6 +12,7 @@ use clawsmith::app::context::ContextOwner;
 use clawsmith::app::{self, AgentCard, AgentChange};
 use serde_json::{Value, json};
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::Outcome;
 use crate::opened::with_existing_app;
@@ -60,8 +61,8 @@ pub(crate) struct Parts {
     #[arg(long)]
     about: Option<String>,
     /// The owner of its context files [default: open].
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    #[arg(long, value_parser = one_of(KINDS))]
+    kind: Option<AgentKind>,
     /// The provider of its model; empty for the deployment's.
     #[arg(long)]
     provider: Option<String>,
@@ -80,13 +81,10 @@ pub(crate) struct Parts {
 }
 
 /// The owner of an agent's context files.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    /// Each user has their own.
-    Open,
-    /// The agent's creator; a user has `USER.md`.
-    Predefined,
-}
+const KINDS: Choices<AgentKind> = &[
+    ("open", "Each user has their own", AgentKind::Open),
+    ("predefined", "The agent's creator; a user has `USER.md`", AgentKind::Predefined),
+];
 
 impl AgentCommand {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
@@ -174,11 +172,7 @@ impl Parts {
         }
         tools.deny = self.deny.map_or(tools.deny, entries);
         tools.also_allow = self.also_allow.map_or(tools.also_allow, entries);
-        let kind = self.kind.map(|kind| match kind {
-            Kind::Open => AgentKind::Open,
-            Kind::Predefined => AgentKind::Predefined,
-        });
-        let Self { name, about, provider, model, .. } = self;
+        let Self { name, about, kind, provider, model, .. } = self;
         AgentChange { name, about, kind, provider, model, tools: Some(tools) }
     }
 }

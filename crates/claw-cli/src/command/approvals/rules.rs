@@ -1,17 +1,18 @@
 //! Rules that are given with an approval: creating them, showing their coverage, revoking them.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use claw_core::port::Clock as _;
-use claw_core::store::{Rule, RuleWidth};
+use claw_core::store::RuleWidth;
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
 use claw_terminal::{Cell, Table};
 use clawsmith::app::words::time;
 use clawsmith::app::{RuleFor, RulePreview, Setup, Verdict, WidthPreview};
+use serde_json::json;
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
@@ -20,40 +21,19 @@ use crate::opened::with_existing_app;
 const SHOWN: usize = 5;
 
 /// The callers that a rule covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Scope {
-    /// The asking agent, in this session.
-    #[default]
-    Session,
-    /// The asking agent, in all its sessions.
-    Agent,
-    /// Every agent of the tenant.
-    Tenant,
-}
+const SCOPES: Choices<RuleFor> = &[
+    ("session", "The asking agent, in this session", RuleFor::Session),
+    ("agent", "The asking agent, in all its sessions", RuleFor::Agent),
+    ("tenant", "Every agent of the tenant", RuleFor::Tenant),
+];
 
 /// How much a rule covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Width {
-    /// This very command.
-    Exact,
-    /// These programs with these options, on any path of the workspace.
-    Paths,
-    /// Every address of this host.
-    Host,
-    /// This directory and all below it, for file tools and commands alike.
-    Directory,
-}
-
-impl From<Width> for RuleWidth {
-    fn from(width: Width) -> Self {
-        match width {
-            Width::Exact => Self::Exact,
-            Width::Paths => Self::Paths,
-            Width::Host => Self::Host,
-            Width::Directory => Self::Directory,
-        }
-    }
-}
+const WIDTHS: Choices<RuleWidth> = &[
+    ("exact", "This very command", RuleWidth::Exact),
+    ("paths", "These programs with these options, on any path of the workspace", RuleWidth::Paths),
+    ("host", "Every address of this host", RuleWidth::Host),
+    ("directory", "This directory and all below it, for file tools and commands alike", RuleWidth::Directory),
+];
 
 /// The extent of an approval: this call, or a rule for such calls.
 #[derive(Debug, Args)]
@@ -62,11 +42,11 @@ pub(crate) struct Kind {
     #[arg(long)]
     always: bool,
     /// How much the rule covers, of the widths that `approvals show` lists [default: the narrowest].
-    #[arg(long, value_enum, requires = "always")]
-    width: Option<Width>,
+    #[arg(long, value_parser = one_of(WIDTHS), requires = "always")]
+    width: Option<RuleWidth>,
     /// The callers that the rule covers.
-    #[arg(long, value_enum, default_value_t, requires = "always")]
-    scope: Scope,
+    #[arg(long, value_parser = one_of(SCOPES), default_value = "session", requires = "always")]
+    scope: RuleFor,
     /// The rule's lifetime, such as `30m`, `12h` or `7d` [default: until it is revoked].
     #[arg(long, value_name = "TIME", requires = "always", value_parser = duration)]
     expires: Option<Duration>,
@@ -93,12 +73,7 @@ impl Kind {
         if !self.always {
             return Verdict::Once;
         }
-        let scope = match self.scope {
-            Scope::Session => RuleFor::Session,
-            Scope::Agent => RuleFor::Agent,
-            Scope::Tenant => RuleFor::Tenant,
-        };
-        Verdict::Always { scope, lasts: self.expires, width: self.width.map(RuleWidth::from) }
+        Verdict::Always { scope: self.scope, lasts: self.expires, width: self.width }
     }
 }
 
@@ -141,36 +116,28 @@ impl List {
         let rules = with_existing_app(setup, async |app| Ok(app.rules().await?))?;
         let mut rules = rules.unwrap_or_default();
         rules.retain(|rule| self.all || rule.state(now) == "live");
-        if session.out.json {
-            let shown = |rule: &Rule| {
-                let mut shown = serde_json::to_value(rule)?;
-                shown["state"] = rule.state(now).into();
-                Ok::<_, Failure>(scrubber.json(&shown))
-            };
-            let rules = rules.iter().map(shown).collect::<Result<Vec<_>, _>>()?;
-            session.out.json(&rules)?;
-            return Ok(ExitCode::SUCCESS);
+        let mut shown = serde_json::to_value(&rules)?;
+        for (rule, shown) in rules.iter().zip(shown.as_array_mut().into_iter().flatten()) {
+            shown["state"] = rule.state(now).into();
         }
-        if rules.is_empty() {
-            session.out.line("no rule is remembered")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut table = Table::new(["id", "state", "for", "tool", "covers", "uses", "until", "by"]);
-        for rule in &rules {
-            let until = rule.new.expires.map_or_else(|| "for good".to_owned(), time);
-            table.row([
-                Cell::strong(rule.new.id),
-                Cell::new(rule.state(now)),
-                Cell::new(&rule.new.scope),
-                Cell::new(&rule.new.tool),
-                Cell::strong(scrubber.text(&rule.new.text)),
-                Cell::new(rule.uses),
-                Cell::quiet(until),
-                Cell::quiet(&rule.new.by),
-            ]);
-        }
-        session.out.table(&table)?;
-        Ok(ExitCode::SUCCESS)
+        session.shown(&scrubber.json(&shown), |out| {
+            if rules.is_empty() {
+                return Ok(out.line("no rule is remembered")?);
+            }
+            Ok(out.table(&Table::of(
+                &rules,
+                &[
+                    ("id", &|rule| Cell::strong(rule.new.id)),
+                    ("state", &|rule| Cell::new(rule.state(now))),
+                    ("for", &|rule| Cell::new(&rule.new.scope)),
+                    ("tool", &|rule| Cell::new(&rule.new.tool)),
+                    ("covers", &|rule| Cell::strong(scrubber.text(&rule.new.text))),
+                    ("uses", &|rule| Cell::new(rule.uses)),
+                    ("until", &|rule| Cell::quiet(rule.new.expires.map_or("for good".to_owned(), time))),
+                    ("by", &|rule| Cell::quiet(&rule.new.by)),
+                ],
+            ))?)
+        })
     }
 }
 
@@ -184,15 +151,12 @@ pub(crate) struct Revoke {
 impl Revoke {
     pub(super) fn run(&self, session: &mut Session, setup: &Setup) -> Outcome {
         let revoked = with_existing_app(setup, async |app| Ok(app.revoke_rule(&self.id).await?))?.flatten();
-        let Some(rule) = revoked else {
-            return Err(
-                Failure::usage(format!("there is no rule `{}`", self.id)).hint("clawsmith approvals rules")
-            );
-        };
-        match session.out.json {
-            true => session.out.json(&serde_json::json!({ "id": rule.new.id, "revoked": rule.revoked }))?,
-            false => session.out.line(format_args!("revoked: {} ({})", rule.new.text, rule.new.id))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        let unknown =
+            || Failure::usage(format!("there is no rule `{}`", self.id)).hint("clawsmith approvals rules");
+        let rule = revoked.ok_or_else(unknown)?;
+        session.told(
+            &json!({ "id": rule.new.id, "revoked": rule.revoked }),
+            format_args!("revoked: {} ({})", rule.new.text, rule.new.id),
+        )
     }
 }

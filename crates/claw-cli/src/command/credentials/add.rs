@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use claw_policy::program::preset;
 use claw_terminal::tell;
+use clawsmith::app::caller::local_workspace;
 use clawsmith::app::credentials::{NewProgram, ProgramRow, program_name, read_programs};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
@@ -15,9 +16,8 @@ use serde_json::json;
 use super::Whose;
 use crate::cli::Session;
 use crate::command::prompt;
-use crate::command::tools::{self, runtime};
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
+use crate::opened::{runtime, with_app};
 
 /// A program and its credentials.
 #[derive(Debug, Args)]
@@ -84,7 +84,7 @@ impl Add {
         let mut programs =
             rows.into_iter().map(|row| setup.new_program(row, bare)).collect::<Result<Vec<_>, _>>()?;
         // Programs must not lie in the current directory, if that can be a workspace.
-        let here = tools::workspace(None, &session.around).ok();
+        let here = local_workspace(None, &session.around).ok();
         with_app(&setup, async |app| Ok(app.add_programs(&mut programs, here.as_deref()).await?))?;
         let warnings = programs.iter().flat_map(NewProgram::warnings);
         warnings.for_each(|warning| tell(format_args!("warning: {warning}")));

@@ -1,20 +1,20 @@
 //! `clawsmith tools list`: every tool, and whether this caller may use it.
 
-use std::process::ExitCode;
+use std::io;
 
 use clap::Args;
 use claw_core::nearest::nearest;
 use claw_core::tool::Section;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::{Listing, Status};
-use claw_terminal::{Cell, Table};
+use claw_terminal::{Cell, Out, Table};
 use clawsmith::app;
 use serde_json::json;
 
-use crate::caller::{self, CallerArgs};
+use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::opened::{runtime, with_existing_app};
 
 /// The tools to list, and their caller.
 #[derive(Debug, Args)]
@@ -35,8 +35,8 @@ type Line = (Listing, Option<Verdict>);
 impl List {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
-        let policy = caller::policy(&setup)?;
-        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let policy = runtime()?.block_on(setup.enforced_policy())?;
+        let caller = self.caller.caller_here(&setup)?;
         let stored = with_existing_app(&setup, async |app| {
             let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
             let disabled = cards.into_iter().filter(|card| !card.definition.enabled);
@@ -64,23 +64,22 @@ impl List {
             })
             .filter(|(_, lines)| !lines.is_empty())
             .collect();
-        if session.out.json {
-            let of_section = |(section, lines): &(Section, Vec<Line>)| -> Vec<_> {
-                lines.iter().map(|line| as_json(section, line)).collect()
-            };
-            session.out.json(&sections.iter().flat_map(of_section).collect::<Vec<_>>())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        print(session, &sections)?;
-        if !disabled.is_empty() {
-            session.out.prose(format_args!("\ncustom tools that are disabled: {}", disabled.join(", ")))?;
-        }
-        if hidden > 0 && !self.all {
-            session.out.prose(format_args!(
-                "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"
-            ))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let of_section = |(section, lines): &(Section, Vec<Line>)| -> Vec<_> {
+            lines.iter().map(|line| as_json(section, line)).collect()
+        };
+        let value: Vec<_> = sections.iter().flat_map(of_section).collect();
+        session.shown(&value, |out| {
+            print(out, &sections)?;
+            if !disabled.is_empty() {
+                out.prose(format_args!("\ncustom tools that are disabled: {}", disabled.join(", ")))?;
+            }
+            if hidden > 0 && !self.all {
+                out.prose(format_args!(
+                    "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"
+                ))?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -101,7 +100,7 @@ fn chosen(
     })
 }
 
-fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(), Failure> {
+fn print(out: &mut Out, sections: &[(Section, Vec<Line>)]) -> io::Result<()> {
     let mut table =
         Table::new(["tool", "section", "status", "allowed", "cost", "tokens", "effects", "about"]);
     let mut reasons = Vec::new();
@@ -142,13 +141,13 @@ fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(),
         }
     }
     if table.is_empty() {
-        return Ok(session.out.line("no tool of this section is in this build")?);
+        return out.line("no tool of this section is in this build");
     }
-    session.out.table(&table)?;
+    out.table(&table)?;
     if !reasons.is_empty() {
-        session.out.line("")?;
+        out.line("")?;
     }
-    Ok(reasons.iter().try_for_each(|reason| session.out.prose(reason))?)
+    reasons.iter().try_for_each(|reason| out.prose(reason))
 }
 
 fn as_json(section: &Section, (listing, verdict): &Line) -> serde_json::Value {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use claw_core::nearest::nearest;
 use claw_core::tool::Meta;
 
-pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
+pub(crate) use self::call::{CallOptions, CallTool, read};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
@@ -55,12 +55,6 @@ impl Tools {
             Self::Remove(named) => named.remove(session),
         }
     }
-}
-
-/// Creates a runtime on this thread alone: one command makes one call.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::failed("the runtime could not be started").because(error))
 }
 
 /// The known tool of this name or alias.

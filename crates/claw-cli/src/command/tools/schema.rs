@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use claw_core::AgentId;
 use claw_core::tool::{Meta, Spec};
 use claw_schema::dialect::Dialect;
 use clawsmith::app;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use super::{is_in_build, known};
 use crate::caller::{CallerArgs, DEFAULT_AGENT};
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
@@ -21,47 +23,27 @@ pub(crate) struct SchemaOf {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The provider whose form to print.
-    #[arg(long, value_enum, default_value_t = Provider::Default)]
-    provider: Provider,
+    #[arg(long, value_parser = one_of(DIALECTS), default_value = "default")]
+    provider: Dialect,
     /// The agent whose custom tools are included.
     #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
-    agent: String,
+    agent: AgentId,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Provider {
-    /// Name, description and plain JSON Schema.
-    Default,
-    #[value(name = "openai")]
-    OpenAi,
-    #[value(name = "openai-strict")]
-    OpenAiStrict,
-    Anthropic,
-    #[value(aliases = ["google", "google-generative-ai", "google-vertex"])]
-    Gemini,
-    #[value(name = "xai")]
-    XAi,
-}
-
-impl From<Provider> for Dialect {
-    fn from(provider: Provider) -> Self {
-        match provider {
-            Provider::Default => Self::Default,
-            Provider::OpenAi => Self::OpenAi,
-            Provider::OpenAiStrict => Self::OpenAiStrict,
-            Provider::Anthropic => Self::Anthropic,
-            Provider::Gemini => Self::Gemini,
-            Provider::XAi => Self::XAi,
-        }
-    }
-}
+const DIALECTS: Choices<Dialect> = &[
+    ("default", "Name, description and plain JSON Schema", Dialect::Default),
+    ("openai", "", Dialect::OpenAi),
+    ("openai-strict", "", Dialect::OpenAiStrict),
+    ("anthropic", "", Dialect::Anthropic),
+    ("gemini|google|google-generative-ai|google-vertex", "", Dialect::Gemini),
+    ("xai", "", Dialect::XAi),
+];
 
 impl SchemaOf {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let dialect = Dialect::from(self.provider);
         let caller = CallerArgs::of_agent(self.agent);
         let setup = caller.load(session)?;
-        let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let caller = caller.caller_here(&setup)?;
         let custom = with_existing_app(&setup, async |app| Ok(app.custom_specs(&caller).await?))?;
         let custom = custom.unwrap_or_default();
         let specs: Vec<Spec> = if self.names.is_empty() {
@@ -76,7 +58,7 @@ impl SchemaOf {
             };
             self.names.iter().map(spec).collect::<Result<_, _>>()?
         };
-        let rendered: Vec<Value> = specs.iter().map(|spec| dialect.tool(spec)).collect();
+        let rendered: Vec<Value> = specs.iter().map(|spec| self.provider.tool(spec)).collect();
         session.out.json(&rendered)?;
         Ok(ExitCode::SUCCESS)
     }
