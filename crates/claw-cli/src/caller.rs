@@ -62,21 +62,6 @@ pub(crate) struct CallerArgs {
 }
 
 impl CallerArgs {
-    /// The caller of an agent, with every default.
-    pub(crate) fn of_agent(agent: AgentId) -> Self {
-        Self {
-            agent,
-            user: None,
-            session: None,
-            channel: None,
-            chat: None,
-            profile: None,
-            provider: None,
-            subagent: None,
-            request_allow: None,
-        }
-    }
-
     /// The configuration as this caller meets it: `--profile` replaces every configured profile.
     pub(crate) fn load(&self, session: &Session) -> Result<Setup, Failure> {
         let mut setup = session.load()?;

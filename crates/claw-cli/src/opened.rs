@@ -65,6 +65,11 @@ impl Session {
         std::fs::read_to_string(self.around.directory.join(file)).map_err(unread)
     }
 
+    /// The value of an environment variable; `None` if it is not set, or not UTF-8.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.around.variable(name)?.to_str()
+    }
+
     /// Tells the result of an operation: the value to programs, a sentence to people.
     pub(crate) fn told(&mut self, value: &impl Serialize, words: impl std::fmt::Display) -> Outcome {
         self.out.told(value, words)?;

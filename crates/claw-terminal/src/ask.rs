@@ -2,7 +2,7 @@
 //! the terminal; and input that stops being read once nobody wants it.
 
 use std::convert::Infallible;
-use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::io::{self, BufRead, IsTerminal as _, Read, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +13,8 @@ use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflu
 use secrecy::SecretString;
 use thiserror::Error;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
 use crate::{complain, tell};
@@ -95,6 +97,57 @@ pub fn is_piped() -> bool {
         tell("nothing came by standard input within 3 s; going on without it");
     }
     comes
+}
+
+/// The lines of standard input as they come. They are read on a thread of its own: the runtime would wait for one of
+/// its own that reads, and the program would not end.
+pub fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// Reads a line of at most so many bytes, and skips the rest of a longer one; `None` at the end of the input.
+pub fn bounded_line(input: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    if input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    while !line.ends_with(b"\n") && line.len() as u64 >= most {
+        let buffer = input.fill_buf()?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let (used, is_over) = (end.map_or(buffer.len(), |at| at + 1), end.is_some() || buffer.is_empty());
+        input.consume(used);
+        if is_over {
+            break;
+        }
+    }
+    Ok(Some(line))
+}
+
+/// Waits until the program is asked to stop, by SIGTERM or Ctrl-C, and tells the note. A second signal ends the program.
+pub async fn stop_requested(note: &str) {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return drop(tokio::signal::ctrl_c().await);
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tell(note);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        std::process::exit(130);
+    });
 }
 
 /// Calls `stop` on each Ctrl-C. With a note, the note is told on the first one and the second ends the program.
@@ -186,7 +239,7 @@ pub fn ask_hidden(
 fn catch_interrupts(runtime: &Runtime) {
     let _inside = runtime.enter();
     // Where it cannot be taken, Ctrl-C ends the program, as it does without this.
-    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    let _ = signal(SignalKind::interrupt());
 }
 
 /// Reads on a thread of its own, since reading a terminal cannot be stopped.
@@ -271,5 +324,21 @@ impl Read for AnswerInput {
                 return Ok(rustix::io::read(&stdin, bytes)?);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bounded_line;
+
+    #[test]
+    fn a_long_line_is_cut_and_the_next_one_is_whole() {
+        let mut input: &[u8] = b"one\nmuch too long\n\nlast";
+        let mut next = || bounded_line(&mut input, 6).unwrap().map(|line| String::from_utf8(line).unwrap());
+        assert_eq!(next().as_deref(), Some("one\n"));
+        assert_eq!(next().as_deref(), Some("much t"));
+        assert_eq!(next().as_deref(), Some("\n"));
+        assert_eq!(next().as_deref(), Some("last"));
+        assert_eq!(next(), None);
     }
 }

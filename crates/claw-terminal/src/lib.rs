@@ -23,8 +23,8 @@ mod wrap;
 
 pub use approval::{AnswerScope, ApprovalAnswer, ApprovalPrompt, AskedApproval, PromptInput, ValuesCheck};
 pub use ask::{
-    AnswerInput, AnswerWanted, AskError, ask_hidden, ask_line, ask_secret, ask_until, ask_yes, can_ask,
-    is_piped, on_interrupt,
+    AnswerInput, AnswerWanted, AskError, ask_hidden, ask_line, ask_secret, ask_until, ask_yes, bounded_line,
+    can_ask, is_piped, on_interrupt, stop_requested, typed_lines,
 };
 pub use completion::{Completion, Names, complete};
 pub use editor::{Entry, Heard, LineEditor};

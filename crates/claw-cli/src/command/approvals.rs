@@ -3,23 +3,30 @@
 //! A call asks in one process and is answered here: the store carries both. The request was scrubbed when it
 //! was stored and is scrubbed again when shown, with the secrets known by now.
 
-pub(crate) mod rules;
-mod watch;
+mod rules;
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
-use claw_terminal::{Cell, Table};
+use claw_terminal::{Cell, Table, tell};
+use clawsmith::app::question::approval_state;
 use clawsmith::app::words::time;
 use clawsmith::app::{Answered, InputValues, RulePreview, Setup, Verdict};
-use serde_json::map::Entry;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use super::tools::approve;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::opened::{with_app, with_existing_app};
+
+/// The interval between checks for new approvals.
+const EVERY: Duration = Duration::from_millis(300);
 
 /// The operations on approvals.
 #[derive(Debug, Subcommand)]
@@ -76,27 +83,6 @@ pub(crate) struct Values {
     allow_secrets: bool,
 }
 
-impl Values {
-    fn read(self) -> Result<(Question, InputValues), Failure> {
-        let Self { question, values: given, allow_secrets } = self;
-        let mut values = Map::new();
-        for pair in given {
-            let Some((name, value)) = pair.split_once('=') else {
-                return Err(Failure::usage(format!("`{pair}` names no field")).hint("write NAME=VALUE"));
-            };
-            let value = Value::from(value);
-            match values.entry(name) {
-                Entry::Vacant(place) => drop(place.insert(value)),
-                Entry::Occupied(mut place) => match place.get_mut() {
-                    Value::Array(several) => several.push(value),
-                    first => *first = Value::Array(vec![first.take(), value]),
-                },
-            }
-        }
-        Ok((question, InputValues { values, allow_secrets }))
-    }
-}
-
 /// An approval.
 #[derive(Debug, Args)]
 pub(crate) struct Question {
@@ -125,12 +111,12 @@ impl Approvals {
             Self::Deny(No { question, reason }) => {
                 question.answer(session, &setup, Verdict::Deny { reason }, &scrubber)
             }
-            Self::Answer(values) => {
-                let (question, values) = values.read()?;
+            Self::Answer(Values { question, values, allow_secrets }) => {
+                let values = InputValues { allow_secrets, ..InputValues::of_pairs(&values)? };
                 question.answer(session, &setup, Verdict::Values(values), &scrubber)
             }
             Self::Dismiss(question) => question.answer(session, &setup, Verdict::Dismiss, &scrubber),
-            Self::Watch => watch::run(session, &setup),
+            Self::Watch => watch(session, &setup),
             Self::Rules(list) => list.run(session, &setup, &scrubber),
             Self::Revoke(revoke) => revoke.run(session, &setup),
         }
@@ -207,12 +193,8 @@ fn show(
     scrubber: &CallScrubber,
 ) -> Outcome {
     let (now, request) = (SystemClock.now(), &approval.request);
-    let state = match approval.state {
-        ApprovalState::Pending if request.expires > now => {
-            format!("pending, {} left", left(request.expires, now))
-        }
-        // Nobody was there to close it.
-        ApprovalState::Pending | ApprovalState::Approved if request.expires <= now => "expired".to_owned(),
+    let state = match approval_state(approval, now) {
+        ApprovalState::Pending => format!("pending, {} left", left(request.expires, now)),
         state => state.to_string(),
     };
     let user = request.user.as_ref().map(|user| format!(" for {user}")).unwrap_or_default();
@@ -232,8 +214,8 @@ fn show(
         for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
             out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
         }
-        for (name, line) in preview.map(rules::preview_lines).unwrap_or_default() {
-            out.field(name, &scrubber.text(&line))?;
+        for (i, line) in preview.map(RulePreview::lines).unwrap_or_default().iter().enumerate() {
+            out.field(if i == 0 { "always" } else { "" }, &scrubber.text(line))?;
         }
         Ok(())
     })
@@ -241,4 +223,30 @@ fn show(
 
 fn left(expires: UnixMillis, now: UnixMillis) -> String {
     format!("{} s", expires.since(now).as_secs())
+}
+
+/// Puts approvals to the person as they come, until Ctrl-C.
+fn watch(session: &mut Session, setup: &Setup) -> Outcome {
+    let by = session.user(None)?;
+    with_app(setup, async |app| {
+        if !session.out.json {
+            tell("Waiting for approvals; Ctrl-C to stop.");
+        }
+        let mut seen = HashSet::new();
+        loop {
+            for approval in app.pending_approvals().await? {
+                if !seen.insert(approval.id) {
+                    continue;
+                }
+                match session.out.json {
+                    true => session.out.json_line(&approval)?,
+                    false => approve::put(app, approval, by.to_string()).await,
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+            }
+        }
+    })
 }

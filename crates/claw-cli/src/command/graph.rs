@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::EntityId;
-use claw_core::graph::{EntityFacts, GraphSource, RelationFacts, time};
+use claw_core::graph::{EntityFacts, GraphSource, RelationFacts};
 use claw_core::port::{GraphFound, GraphQuery, GraphStart, MemoryOwner, UnixMillis};
 use claw_core::store::{
     EntityPair, ExtractionFailure, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd,
 };
 use claw_host::recall::Extracted;
 use claw_terminal::Out;
-use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start};
+use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start, parse_source, parse_time};
 use serde_json::{Value, json};
 
 use super::memory::{OWNERS, Reader, failure};
@@ -67,7 +67,7 @@ pub(crate) struct Search {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
     depth: u8,
     /// Facts that held at this time, such as `2026-05-03` [default: now].
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     as_of: Option<UnixMillis>,
     /// The most things that are found.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -97,13 +97,13 @@ pub(crate) struct Said {
     #[arg(long = "property", value_name = "NAME=VALUE", value_parser = property)]
     properties: Vec<(String, Value)>,
     /// The time it began, such as `2020` or `2020-05-03`.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<UnixMillis>,
     /// The time it ended.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<UnixMillis>,
     /// The document that states it.
-    #[arg(long, value_name = "PATH:LINE[-LINE]", value_parser = source)]
+    #[arg(long, value_name = "PATH:LINE[-LINE]", value_parser = parse_source)]
     source: Option<GraphSource>,
     /// The owner of the fact.
     #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
@@ -185,21 +185,9 @@ pub(crate) struct Forget {
     reader: Reader,
 }
 
-fn moment(written: &str) -> Result<UnixMillis, String> {
-    time(written).ok_or_else(|| "write `2026-05-03` or `2026-05-03T10:00:00Z`".to_owned())
-}
-
 fn property(written: &str) -> Result<(String, Value), String> {
     let (name, value) = written.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), Value::String(value.to_owned())))
-}
-
-fn source(written: &str) -> Result<GraphSource, String> {
-    let wrong = "write PATH:LINE or PATH:FIRST-LAST";
-    let (path, lines) = written.rsplit_once(':').ok_or(wrong)?;
-    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-    let (start_line, end_line) = (first.parse().map_err(|_| wrong)?, last.parse().map_err(|_| wrong)?);
-    Ok(GraphSource::new(path, start_line, end_line))
 }
 
 impl Graph {

@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::{runtime, with_existing_app};
+use crate::opened::runtime;
 
 subcommands! {
     /// The operations on the policy.
@@ -51,15 +51,7 @@ impl Explain {
         let setup = self.caller.load(session)?;
         let policy = runtime()?.block_on(setup.enforced_policy())?;
         let mut caller = self.caller.caller_here(&setup)?;
-        if caller.provider.is_none() {
-            let stored =
-                with_existing_app(&setup, async |app| Ok(app.agent(&caller.tenant, &caller.agent).await?))?;
-            let agent = stored
-                .unwrap_or_else(|| setup.agents().into_iter().find(|view| view.agent.id == caller.agent));
-            caller.provider = setup.provider_of(agent.as_ref()).map(Into::into);
-        }
-        let stored = with_existing_app(&setup, async |app| Ok(app.registry_of(&caller).await?))?;
-        let tools = stored.unwrap_or_else(|| setup.registry()).tool_set();
+        let tools = runtime()?.block_on(setup.tools_of(&mut caller))?;
         let subject = Subject::from(&caller);
         if let Some(tool) = &self.tool {
             let explained = explain(&policy, &tools, &subject, tool);

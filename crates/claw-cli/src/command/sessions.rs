@@ -154,11 +154,8 @@ pub(super) fn table(session: &mut Session, list: &[SessionView]) -> Result<(), F
     Ok(session.out.table(&table)?)
 }
 
-fn changed(session: &mut Session, view: &SessionView, how: &str) -> Result<(), Failure> {
-    match session.out.json {
-        true => Ok(session.out.json(view)?),
-        false => Ok(session.out.line(format_args!("{how} {} ({})", view.id, shortened(&view.about, 60)))?),
-    }
+fn changed(session: &mut Session, view: &SessionView, how: &str) -> Outcome {
+    session.told(view, format_args!("{how} {} ({})", view.id, shortened(&view.about, 60)))
 }
 
 async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {

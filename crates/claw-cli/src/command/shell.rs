@@ -1,13 +1,13 @@
 //! `clawsmith shell`: the analysis of a command. Nothing is run.
 
-use std::io::{self, BufRead as _, Read as _};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::store::Rule;
 use claw_policy::config::ANY_AGENT;
 use claw_policy::shell::{Decision, LONGEST, Rules, Verdict, analyse};
-use claw_terminal::{Cell, Out, Table, visible};
+use claw_terminal::{Cell, Out, Table, bounded_line, visible};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -105,16 +105,9 @@ const LONGEST_LINE: u64 = 16 * LONGEST as u64;
 fn batch(session: &mut Session, rules: &Rules) -> Outcome {
     let mut stdin = io::stdin().lock();
     let (mut number, mut broken) = (0u64, false);
-    loop {
-        let mut line = Vec::new();
-        let unread = |error| Failure::failed("standard input could not be read").because(error);
-        if stdin.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
-            break;
-        }
+    let unread = |error| Failure::failed("standard input could not be read").because(error);
+    while let Some(line) = bounded_line(&mut stdin, LONGEST_LINE).map_err(unread)? {
         number += 1;
-        if !line.ends_with(b"\n") && line.len() as u64 >= LONGEST_LINE {
-            skip_line(&mut stdin).map_err(unread)?;
-        }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
@@ -130,20 +123,4 @@ fn batch(session: &mut Session, rules: &Rules) -> Outcome {
         session.out.flush()?;
     }
     Ok(ExitCode::from(u8::from(broken)))
-}
-
-fn skip_line(stdin: &mut impl io::BufRead) -> io::Result<()> {
-    loop {
-        let (used, ended) = {
-            let buffer = stdin.fill_buf()?;
-            match buffer.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (buffer.len(), buffer.is_empty()),
-            }
-        };
-        stdin.consume(used);
-        if ended {
-            return Ok(());
-        }
-    }
 }

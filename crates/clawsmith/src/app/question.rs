@@ -1,14 +1,17 @@
 //! An approval as a person is asked for it, by any front end: in the store of this process, or at a gateway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock as _, InputRequest, UnixMillis};
 use claw_core::store::{Approval, ApprovalState, RuleWidth};
 use claw_core::tool::Effects;
 use claw_core::{ApprovalId, CallId, ToolName};
 use claw_host::SystemClock;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use super::{App, Error, InputValues, Verdict};
 
@@ -132,6 +135,41 @@ impl AskedFor for StoredApproval {
 
     async fn answer(&self, _: &Question, verdict: Verdict) -> Result<(), Error> {
         self.app.answer_found(&self.approval, verdict, &self.by).await.map(drop)
+    }
+}
+
+/// Passes the approvals that calls request on to a front end.
+pub struct RequestedApprovals(mpsc::UnboundedSender<Approval>);
+
+impl RequestedApprovals {
+    /// A listener for calls, and the approvals that it hears of.
+    pub fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Approval>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self(sender)), receiver)
+    }
+}
+
+impl Listener for RequestedApprovals {
+    fn hear(&self, event: Event) {
+        if let What::ApprovalRequested { approval } = event.what {
+            // Nobody listens once the call is over, and then there is nothing to ask.
+            let _ = self.0.send(*approval);
+        }
+    }
+}
+
+/// Returns whether a call was refused because nobody could be asked.
+pub fn is_unasked(reason: &str) -> bool {
+    reason.contains("nobody can be asked")
+}
+
+/// The state of an approval at a time: one whose time is over has expired, though nobody was there to close it.
+pub fn approval_state(approval: &Approval, now: UnixMillis) -> ApprovalState {
+    match approval.state {
+        ApprovalState::Pending | ApprovalState::Approved if approval.request.expires <= now => {
+            ApprovalState::Expired
+        }
+        state => state,
     }
 }
 

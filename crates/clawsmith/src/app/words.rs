@@ -1,5 +1,7 @@
 //! Values in words, the same for every front end: times, sizes and costs.
 
+use std::time::Duration;
+
 use claw_core::port::UnixMillis;
 
 /// A moment as RFC 3339 in UTC, to the second.
@@ -18,6 +20,22 @@ pub fn ago(at: UnixMillis, now: UnixMillis) -> String {
         60..3600 => format!("{} min ago", seconds / 60),
         3600..86_400 => format!("{} h ago", seconds / 3600),
         _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// Parses a lifetime such as `30m`, `12h` or `7d`.
+pub fn lifetime(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a number and `m`, `h` or `d`, such as `12h`".to_owned();
+    let unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 60 * 60,
+        Some('d') => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let count: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    match count.checked_mul(unit) {
+        Some(seconds @ 1..=315_360_000) => Ok(Duration::from_secs(seconds)),
+        _ => Err("use more than 0 and at most 3650d".to_owned()),
     }
 }
 

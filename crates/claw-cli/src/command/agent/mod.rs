@@ -10,7 +10,7 @@ use claw_policy::config::AgentTools;
 use claw_terminal::{Cell, tell};
 use clawsmith::app::context::ContextOwner;
 use clawsmith::app::{self, AgentCard, AgentChange};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
@@ -129,13 +129,13 @@ impl Which {
             return Err(app::no_agent(&id, views.iter().map(|view| view.agent.id.as_str())).into());
         };
         let (agent, rules, narrowing) = (&view.agent, view.rules(), view.narrowing());
-        let mut shown = json!(agent);
-        if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, json!(rules)) {
-            shown.extend(rules);
-        }
-        shown["narrowed_by"] = json!(narrowing);
-        let value =
-            json!({ "id": id, "from": agent.from, "agent": shown, "version": view.version, "files": files });
+        let value = json!({
+            "id": id,
+            "from": agent.from,
+            "agent": view.json(),
+            "version": view.version,
+            "files": files,
+        });
         let all = |list: &[String]| Some(list.join(", ")).filter(|list| !list.is_empty());
         let from = match agent.from {
             AgentSource::Store => "the store",
@@ -148,7 +148,7 @@ impl Which {
                 ("name", Some(agent.name.clone())),
                 ("about", Some(agent.about.clone()).filter(|about| !about.is_empty())),
                 ("from", Some(from.to_owned())),
-                ("kind", Some(kind_name(agent.kind).to_owned())),
+                ("kind", Some(app::agent_kind_name(agent.kind).to_owned())),
                 ("provider", agent.provider.as_ref().map(ToString::to_string)),
                 ("model", agent.model.as_ref().map(ToString::to_string)),
                 ("allow", rules.allow.as_deref().map(|list| list.join(", "))),
@@ -190,7 +190,7 @@ fn list(session: &mut Session) -> Outcome {
         &[
             ("id", &|agent| Cell::strong(&agent.id)),
             ("name", &|agent| Cell::new(&agent.name)),
-            ("kind", &|agent| Cell::new(kind_name(agent.kind))),
+            ("kind", &|agent| Cell::new(app::agent_kind_name(agent.kind))),
             ("model", &|agent| match (agent.provider.as_deref(), agent.model.as_deref()) {
                 (None, None) => Cell::quiet("default"),
                 (provider, model) => {
@@ -207,13 +207,6 @@ fn list(session: &mut Session) -> Outcome {
             ("about", &|agent| Cell::new(&agent.about)),
         ],
     )
-}
-
-const fn kind_name(kind: AgentKind) -> &'static str {
-    match kind {
-        AgentKind::Open => "open",
-        AgentKind::Predefined => "predefined",
-    }
 }
 
 fn done(session: &mut Session, id: &AgentId, what: &str) -> Outcome {

@@ -8,17 +8,14 @@ use claw_core::store::RuleWidth;
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
 use claw_terminal::{Cell, Table};
-use clawsmith::app::words::time;
-use clawsmith::app::{RuleFor, RulePreview, Setup, Verdict, WidthPreview};
+use clawsmith::app::words::{lifetime, time};
+use clawsmith::app::{RuleFor, Setup, Verdict};
 use serde_json::json;
 
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
-
-/// The number of past commands shown that a rule would have covered.
-const SHOWN: usize = 5;
 
 /// The callers that a rule covers.
 const SCOPES: Choices<RuleFor> = &[
@@ -48,23 +45,8 @@ pub(crate) struct Kind {
     #[arg(long, value_parser = one_of(SCOPES), default_value = "session", requires = "always")]
     scope: RuleFor,
     /// The rule's lifetime, such as `30m`, `12h` or `7d` [default: until it is revoked].
-    #[arg(long, value_name = "TIME", requires = "always", value_parser = duration)]
+    #[arg(long, value_name = "TIME", requires = "always", value_parser = lifetime)]
     expires: Option<Duration>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a number and `m`, `h` or `d`, such as `12h`".to_owned();
-    let unit = match text.chars().last() {
-        Some('m') => 60,
-        Some('h') => 60 * 60,
-        Some('d') => 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let count: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    match count.checked_mul(unit) {
-        Some(seconds @ 1..=315_360_000) => Ok(Duration::from_secs(seconds)),
-        _ => Err("use more than 0 and at most 3650d".to_owned()),
-    }
 }
 
 impl Kind {
@@ -75,31 +57,6 @@ impl Kind {
         }
         Verdict::Always { scope: self.scope, lasts: self.expires, width: self.width }
     }
-}
-
-/// The rules that a yes could be remembered as, and past commands that each would have covered, as lines.
-pub(super) fn preview_lines(preview: &RulePreview) -> Vec<(&'static str, String)> {
-    if let Some(why) = &preview.impossible {
-        return vec![("always", format!("not possible: {why}"))];
-    }
-    let mut lines = Vec::new();
-    for (i, WidthPreview { width, covers, past }) in preview.rules.iter().enumerate() {
-        let name = if i == 0 { "always" } else { "" };
-        lines.push((name, format!("--width {width} would cover {covers}")));
-        let Some(past) = past else { continue };
-        let shown = past.iter().take(SHOWN);
-        lines.extend(
-            shown.map(|command| ("", format!("  it would have covered `{command}`, which ran before"))),
-        );
-        match past.len().saturating_sub(SHOWN) {
-            0 if past.is_empty() => {
-                lines.push(("", "  it would have covered none of the commands that ran before".to_owned()));
-            }
-            0 => {}
-            more => lines.push(("", format!("  and {more} more"))),
-        }
-    }
-    lines
 }
 
 /// The rules to show.

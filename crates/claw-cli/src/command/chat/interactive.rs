@@ -315,11 +315,9 @@ async fn recap(
 
 /// Shows the words of a chat, and its keys.
 pub(super) fn help_of(session: &mut Session, words: &[(&str, &str)]) -> Result<(), Failure> {
-    let columns = [
-        ("", &(|(word, _): &(&str, &str)| Cell::strong(word)) as _),
-        ("", &(|(_, about): &(&str, &str)| Cell::new(about)) as _),
-    ];
-    session.out.table(&Table::of(words, &columns))?;
+    let mut table = Table::new(["", ""]);
+    words.iter().for_each(|(word, about)| table.row([Cell::strong(word), Cell::new(about)]));
+    session.out.table(&table)?;
     Ok(session.out.prose(KEYS)?)
 }
 

@@ -76,8 +76,7 @@ pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
 /// The key, from the environment: an argument could be read by every user of this machine.
 fn key(chat: &Chat, session: &Session) -> Result<SecretString, Failure> {
     let name = chat.key_env.as_deref().unwrap_or(KEY_ENV);
-    let value = session.around.variable(name).and_then(|value| value.to_str());
-    match value.map(str::trim).filter(|value| !value.is_empty()) {
+    match session.variable(name).map(str::trim).filter(|value| !value.is_empty()) {
         Some(value) => Ok(SecretString::from(value.to_owned())),
         None => Err(Failure::usage(format!("the environment variable `{name}` holds no key"))
             .hint("`clawsmith api-keys create` makes one where the gateway runs")),

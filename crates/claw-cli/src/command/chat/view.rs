@@ -14,6 +14,7 @@ use claw_core::store::{
 use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
 use claw_terminal::{CallResult, Out, RunDisplay, TICK, can_ask, complain, tell, tell_change, took};
 use clawsmith::app::Followed;
+use clawsmith::app::question::is_unasked;
 use clawsmith::app::shown_call::{self, preview, summary};
 use clawsmith::app::shown_session::{Answerer, ShownSession};
 use serde::Deserialize as _;
@@ -245,7 +246,7 @@ impl View {
                 if let Some(setting) = setting {
                     tell(format_args!("  to allow it: {setting}"));
                 }
-                if approve::is_unasked(reason) {
+                if is_unasked(reason) {
                     tell(approve::NOBODY_HERE);
                 }
             }

@@ -1,43 +1,15 @@
 //! Approvals put to the person at the terminal.
 
-use std::sync::Arc;
-
-use claw_core::event::{Event, Listener, What};
 use claw_core::port::InputForm;
 use claw_core::store::Approval;
 use claw_terminal::{AnswerScope, ApprovalAnswer, ApprovalPrompt, AskedApproval, PromptInput, can_ask, tell};
 use clawsmith::app::question::{AskedFor, Question, StoredApproval};
 use clawsmith::app::{App, InputValues, RuleFor, Verdict};
-use tokio::sync::mpsc;
-
-/// Receives the approvals of calls.
-pub(crate) struct Questions(mpsc::UnboundedSender<Approval>);
-
-impl Questions {
-    pub(crate) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Approval>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Self(sender)), receiver)
-    }
-}
-
-impl Listener for Questions {
-    fn hear(&self, event: Event) {
-        if let What::ApprovalRequested { approval } = event.what {
-            // Nobody listens once the call is over, and then there is nothing to ask.
-            let _ = self.0.send(*approval);
-        }
-    }
-}
 
 /// Advice for a call that was refused because nobody could be asked.
 pub(crate) const NOBODY_HERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer \
                                       from another terminal: `clawsmith approvals list`, then `clawsmith approvals \
                                       approve ID`";
-
-/// Returns whether a call was refused because nobody could be asked.
-pub(crate) fn is_unasked(reason: &str) -> bool {
-    reason.contains("nobody can be asked")
-}
 
 /// Prints where an approval can be answered that nobody here can answer.
 pub(crate) fn announce(question: &Question, elsewhere: &[String]) {

@@ -15,9 +15,10 @@ use claw_terminal::{Live, can_ask, complain, on_interrupt, style, tell, visible}
 use clawsmith::app;
 use clawsmith::app::call::{LacksTool, MadeCall, PersonalCall, reply_json};
 use clawsmith::app::caller::local_workspace;
+use clawsmith::app::question::{RequestedApprovals, is_unasked};
 use tokio_util::sync::CancellationToken;
 
-use super::approve::{self, Questions};
+use super::approve;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -102,7 +103,7 @@ impl CallTool {
         let mut caller = self.options.caller.caller(&setup, &workspace)?;
         let args = arguments(self.given.as_deref().or(self.args.as_deref()).unwrap_or("{}"))?;
         let live = Arc::new(Live::new(session.out.json));
-        let (listener, mut asked) = Questions::new();
+        let (listener, mut asked) = RequestedApprovals::new();
         let by = caller.user.as_ref().map_or_else(|| "cli".to_owned(), ToString::to_string);
         let made = runtime()?.block_on(async {
             let app = setup.open().await.map_err(app::Error::refusing)?;
@@ -198,7 +199,7 @@ impl CallTool {
                 format!("  try: clawsmith policy explain {name}{}", self.options.caller.flags()),
             ],
             (None, Step::Validate) => vec![format!("  try: clawsmith tools show {name}")],
-            (None, Step::Judge) if approve::is_unasked(&refusal.reason) => {
+            (None, Step::Judge) if is_unasked(&refusal.reason) => {
                 vec![approve::NOBODY_HERE.to_owned()]
             }
             (None, _) => Vec::new(),

@@ -177,28 +177,19 @@ impl Fields {
 
     /// Lays the flags over a document.
     fn apply(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
-        let parsed = |flag: &str, text: &String| {
-            serde_json::from_str::<Value>(text)
-                .map_err(|error| Failure::usage(format!("`--{flag}` is no JSON")).because(error))
+        let parsed = |flag: &str, text: &Option<String>| {
+            let parsed = text.as_deref().map(serde_json::from_str::<Value>).transpose();
+            parsed.map_err(|error| Failure::usage(format!("`--{flag}` is no JSON")).because(error))
         };
-        let texts = [
-            ("description", &self.description),
-            ("command", &self.command),
-            ("working_dir", &self.working_dir),
+        let given = [
+            ("description", self.description.clone().map(Value::from)),
+            ("command", self.command.clone().map(Value::from)),
+            ("working_dir", self.working_dir.clone().map(Value::from)),
+            ("argv", parsed("argv", &self.argv)?),
+            ("parameters", parsed("parameters", &self.parameters)?),
+            ("timeout_seconds", self.timeout.map(Value::from)),
         ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                document.insert(key.to_owned(), json!(text));
-            }
-        }
-        for (key, text) in [("argv", &self.argv), ("parameters", &self.parameters)] {
-            if let Some(text) = text {
-                document.insert(key.to_owned(), parsed(key, text)?);
-            }
-        }
-        if let Some(timeout) = self.timeout {
-            document.insert("timeout_seconds".to_owned(), json!(timeout));
-        }
+        document.extend(given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
         self.values(session, document)?;
         if self.grants() {
             let grants = document.entry("grants").or_insert_with(|| json!({}));
@@ -219,9 +210,8 @@ impl Fields {
     fn values(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
         let mut values = Map::new();
         for name in &self.from_env {
-            let value = session.around.variable(name).and_then(|value| value.to_str());
             let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
-            values.insert(name.clone(), json!(value.ok_or_else(unset)?));
+            values.insert(name.clone(), json!(session.variable(name).ok_or_else(unset)?));
         }
         if let Some(name) = &self.env {
             let hint = "give it on standard input, or with `--from-env NAME` from a variable that has it";

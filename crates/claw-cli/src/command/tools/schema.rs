@@ -3,18 +3,18 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_core::AgentId;
-use claw_core::tool::{Meta, Spec};
+use claw_core::tool::{Caller, Meta, Spec};
+use claw_core::{AgentId, SessionKey};
 use claw_schema::dialect::Dialect;
 use clawsmith::app;
+use clawsmith::app::tool_list::known_tool;
 use serde_json::Value;
 
-use super::{is_in_build, known};
-use crate::caller::{CallerArgs, DEFAULT_AGENT};
+use crate::caller::DEFAULT_AGENT;
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::opened::{runtime, with_existing_app};
 
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
@@ -41,9 +41,11 @@ const DIALECTS: Choices<Dialect> = &[
 
 impl SchemaOf {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let caller = CallerArgs::of_agent(self.agent);
-        let setup = caller.load(session)?;
-        let caller = caller.caller_here(&setup)?;
+        let setup = session.load()?;
+        runtime()?.block_on(setup.must_have_agent(self.agent.as_str()))?;
+        let key = SessionKey::new("cli:schema")?;
+        let mut caller = Caller::new(self.agent, key, &session.around.directory);
+        caller.tenant = setup.tenant().clone();
         let custom = with_existing_app(&setup, async |app| Ok(app.custom_specs(&caller).await?))?;
         let custom = custom.unwrap_or_default();
         let specs: Vec<Spec> = if self.names.is_empty() {
@@ -54,7 +56,7 @@ impl SchemaOf {
         } else {
             let spec = |name: &String| match custom.iter().find(|spec| spec.name.as_str() == name) {
                 Some(spec) => Ok(spec.clone()),
-                None => known(name).and_then(|meta| builtin_spec(&meta)),
+                None => builtin_spec(&known_tool(name)?),
             };
             self.names.iter().map(spec).collect::<Result<_, _>>()?
         };
@@ -69,5 +71,5 @@ fn builtin_spec(meta: &Meta) -> Result<Spec, Failure> {
         Failure::usage(format!("`{}` is known but not in this build, so it has no schema yet", meta.name))
             .hint("clawsmith tools list")
     };
-    app::spec(meta).filter(|_| is_in_build(meta)).ok_or_else(absent)
+    app::spec(meta).ok_or_else(absent)
 }

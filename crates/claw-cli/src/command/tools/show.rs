@@ -8,9 +8,10 @@ use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::Status;
 use claw_terminal::{Cell, Out, Table};
 use clawsmith::app;
+use clawsmith::app::tool_list::known_tool;
 use serde_json::{Value, json};
 
-use super::{custom, known};
+use super::custom;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::Outcome;
@@ -31,7 +32,7 @@ impl Show {
         if let Some(shown) = custom::show(session, &setup, &self.name, &self.caller)? {
             return Ok(shown);
         }
-        let meta = known(&self.name)?;
+        let meta = known_tool(&self.name)?;
         let registry = setup.registry();
         let caller = self.caller.caller_here(&setup)?;
         let policy = runtime()?.block_on(setup.enforced_policy())?;
