@@ -1,35 +1,46 @@
 //! The simulated caller: whose tools are shown, explained or called.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
-use claw_core::tool::{Caller, PeerKind, Profile, SubagentDepth};
+use clap::Args;
+use claw_core::tool::{Caller, Profile, SubagentDepth};
 use claw_core::{AgentId, SessionKey, UserId};
-use claw_policy::pipeline::Policy;
-use clawsmith::app::{self, Setup};
-use clawsmith::config::{Config, Surroundings};
+use clawsmith::app::Setup;
+use clawsmith::app::caller::CallerRequest;
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::Failure;
-use crate::opened::with_existing_app;
+use crate::opened::runtime;
 
 /// The agent that stands for all agents a policy does not name.
 pub(crate) const DEFAULT_AGENT: &str = claw_policy::config::ANY_AGENT;
 
+const PROFILES: Choices<Profile> = &[
+    ("full", "", Profile::Full),
+    ("coding", "", Profile::Coding),
+    ("messaging", "", Profile::Messaging),
+    ("minimal", "", Profile::Minimal),
+];
+
+const INNER: SubagentDepth = SubagentDepth { depth: 1, leaf: false };
+const LEAF: SubagentDepth = SubagentDepth { depth: 1, leaf: true };
+const PLACES: Choices<SubagentDepth> =
+    &[("inner", "A subagent that may start others", INNER), ("leaf", "A subagent that may not", LEAF)];
+
 /// The caller of a tool.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerArgs {
     /// The agent that acts.
     #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
-    agent: String,
+    pub(crate) agent: AgentId,
     /// The user it acts for [default: `$USER`].
     #[arg(long, value_name = "ID")]
-    user: Option<String>,
+    user: Option<UserId>,
     /// The session [default: `cli:USER`].
     #[arg(long, value_name = "KEY")]
-    session: Option<String>,
+    pub(crate) session: Option<SessionKey>,
     /// The channel of the message [default: the part before the session's colon].
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
@@ -37,89 +48,41 @@ pub(crate) struct CallerArgs {
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     chat: Option<String>,
     /// The tool profile to start from, instead of the configured one.
-    #[arg(long, value_name = "NAME", value_enum)]
-    profile: Option<ProfileName>,
+    #[arg(long, value_name = "NAME", value_parser = one_of(PROFILES))]
+    profile: Option<Profile>,
     /// The provider of the agent's model.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
     /// The agent's place in a tree of subagents.
-    #[arg(long, value_name = "PLACE", value_enum)]
-    subagent: Option<Place>,
+    #[arg(long, value_name = "PLACE", value_parser = one_of(PLACES))]
+    subagent: Option<SubagentDepth>,
     /// The tools that the message itself allows.
     #[arg(long, value_name = "ENTRY", value_delimiter = ',')]
     request_allow: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ProfileName {
-    Full,
-    Coding,
-    Messaging,
-    Minimal,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Place {
-    /// A subagent that may start others.
-    Inner,
-    /// A subagent that may not.
-    Leaf,
-}
-
 impl CallerArgs {
-    /// The caller of an agent, with every default.
-    pub(crate) fn of_agent(agent: String) -> Self {
-        Self { agent, ..Self::default() }
-    }
-
-    /// The configuration as this caller meets it, with `--profile`.
+    /// The configuration as this caller meets it: `--profile` replaces every configured profile.
     pub(crate) fn load(&self, session: &Session) -> Result<Setup, Failure> {
         let mut setup = session.load()?;
-        AgentId::new(&self.agent).map_err(|error| Failure::usage(format!("`--agent`: {error}")))?;
-        must_be_set_up(&self.agent, &setup)?;
-        self.apply(&mut setup.loaded.config);
+        runtime()?.block_on(setup.must_have_agent(self.agent.as_str()))?;
+        if let Some(profile) = self.profile {
+            let tools = &mut setup.loaded.config.tools;
+            tools.profile = profile;
+            tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
+        }
         Ok(setup)
-    }
-
-    /// Replaces every configured profile by `--profile`.
-    fn apply(&self, config: &mut Config) {
-        let Some(profile) = self.profile else { return };
-        config.tools.profile = match profile {
-            ProfileName::Full => Profile::Full,
-            ProfileName::Coding => Profile::Coding,
-            ProfileName::Messaging => Profile::Messaging,
-            ProfileName::Minimal => Profile::Minimal,
-        };
-        config.tools.by_provider.values_mut().for_each(|provider| provider.profile = None);
-    }
-
-    /// The name of the agent.
-    pub(crate) fn agent(&self) -> &str {
-        &self.agent
-    }
-
-    /// The session that was named.
-    pub(crate) fn session(&self) -> Option<&str> {
-        self.session.as_deref()
-    }
-
-    /// Returns whether the session was named.
-    pub(crate) fn names_session(&self) -> bool {
-        self.session.is_some()
     }
 
     /// Returns the given flags by which a policy can distinguish callers.
     pub(crate) fn flags(&self) -> String {
-        let agent = Some(self.agent.clone()).filter(|agent| agent != DEFAULT_AGENT);
-        fn name(value: &impl ValueEnum) -> Option<String> {
-            Some(value.to_possible_value()?.get_name().to_owned())
-        }
+        let agent = Some(self.agent.to_string()).filter(|agent| agent != DEFAULT_AGENT);
         let flags = [
             ("agent", agent),
-            ("profile", self.profile.as_ref().and_then(name)),
+            ("profile", self.profile.map(|profile| profile.name().to_owned())),
             ("provider", self.provider.clone()),
             ("chat", self.chat.clone()),
-            ("subagent", self.subagent.as_ref().and_then(name)),
+            ("subagent", self.subagent.map(|at| if at.leaf { "leaf" } else { "inner" }.to_owned())),
             ("request-allow", self.request_allow.as_ref().map(|allow| allow.join(","))),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", value?)));
@@ -127,64 +90,30 @@ impl CallerArgs {
     }
 
     /// The caller, in this workspace.
-    pub(crate) fn caller(
-        &self,
-        config: &Config,
-        around: &Surroundings,
-        workspace: &Path,
-    ) -> Result<Caller, Failure> {
-        let wrong = |flag: &str, error: claw_core::InvalidId| Failure::usage(format!("`{flag}`: {error}"));
-        let agent = AgentId::new(&self.agent).map_err(|error| wrong("--agent", error))?;
+    pub(crate) fn caller(&self, setup: &Setup, workspace: &Path) -> Result<Caller, Failure> {
         let user = match &self.user {
-            Some(user) => UserId::new(user).map_err(|error| wrong("--user", error))?,
-            None => user_of(around).map_err(|error| wrong("--user", error))?,
+            Some(user) => user.clone(),
+            None => clawsmith::app::caller::local_user(&setup.around)?,
         };
         let session = match &self.session {
-            Some(session) => SessionKey::new(session),
-            None => SessionKey::new(format!("cli:{user}")),
+            Some(session) => session.clone(),
+            None => SessionKey::new(format!("cli:{user}"))?,
         };
-        let session = session.map_err(|error| wrong("--session", error))?;
-        let mut caller = Caller::new(agent, session, workspace);
-        caller.tenant = config.tenant.clone();
-        caller.user = Some(user);
-        if let Some(channel) = &self.channel {
-            caller.channel = channel.into();
-        }
-        if let Some(chat) = &self.chat {
-            caller.chat_id = Some(chat.into());
-            caller.peer_kind = PeerKind::Group;
-        }
-        caller.provider = self.provider.as_deref().map(Into::into);
-        caller.config = Arc::new(config.tool_settings());
-        caller.subagent = match self.subagent {
-            None => SubagentDepth::default(),
-            Some(place) => SubagentDepth { depth: 1, leaf: matches!(place, Place::Leaf) },
+        let request = CallerRequest {
+            agent: self.agent.clone(),
+            user: Some(user),
+            session,
+            channel: self.channel.clone(),
+            chat: self.chat.clone(),
+            provider: self.provider.clone(),
+            subagent: self.subagent.unwrap_or_default(),
+            request_allow: self.request_allow.clone(),
         };
-        caller.request_allow = self.request_allow.clone().map(Into::into);
-        config.sandbox.sandboxing().apply(&mut caller);
-        Ok(caller)
+        Ok(setup.caller(request, workspace))
     }
-}
 
-/// Returns the enforced policy: with the rules of the store, if there is one.
-pub(crate) fn policy(setup: &Setup) -> Result<Policy, Failure> {
-    match with_existing_app(setup, async |app| Ok(app.policy().await?))? {
-        Some(policy) => Ok(policy),
-        None => Ok(setup.policy()?),
+    /// The caller in the current directory.
+    pub(crate) fn caller_here(&self, setup: &Setup) -> Result<Caller, Failure> {
+        self.caller(setup, &setup.around.directory)
     }
-}
-
-/// Refuses an agent that neither the configuration nor the store has.
-pub(crate) fn must_be_set_up(agent: &str, setup: &Setup) -> Result<(), Failure> {
-    if agent == DEFAULT_AGENT || setup.config().agents.contains_key(agent) {
-        return Ok(());
-    }
-    let found = with_existing_app(setup, async |app| Ok(app.must_have_agent(agent).await?))?;
-    found.ok_or_else(|| app::not_set_up(agent, setup.config().agents.keys().map(String::as_str)).into())
-}
-
-/// Returns the user of this machine, or `me` if that is unknown.
-pub(crate) fn user_of(around: &Surroundings) -> Result<UserId, claw_core::InvalidId> {
-    let name = ["USER", "LOGNAME"].iter().find_map(|name| around.variable(name)?.to_str());
-    name.and_then(|name| UserId::new(name).ok()).map_or_else(|| UserId::new("me"), Ok)
 }

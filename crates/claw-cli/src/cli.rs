@@ -5,14 +5,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser};
 use claw_core::UserId;
 use claw_terminal::{Out, complain};
-use clawsmith::app::Setup;
+use clawsmith::app::{Error, Kind, Setup};
 use clawsmith::config::Surroundings;
 
 use crate::command as commands;
-use crate::failure::{Failure, Kind, Outcome};
+use crate::failure::{Failure, Outcome};
 
 /// Tools for AI agents, and one guarded road that every call takes.
 ///
@@ -42,88 +42,89 @@ pub(crate) struct Globals {
     pub(crate) columns: Option<u16>,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Talk to an agent, and watch it use the tools.
-    Chat(commands::chat::Chat),
-    /// Set up a model: answer a few questions, test the key and write the configuration.
-    Onboard(commands::onboard::Onboard),
-    /// List, show, call and export tools.
-    #[command(subcommand)]
-    Tools(commands::tools::Tools),
-    /// Fetch a web page, or search the web.
-    #[command(subcommand)]
-    Web(commands::web::Web),
-    /// Explain, check and compare which tools agents get.
-    #[command(subcommand)]
-    Policy(commands::policy::Policy),
-    /// Set agents up: list, show, add, change and remove them, and their context files.
-    #[command(subcommand)]
-    Agent(commands::agent::AgentCommand),
-    /// See, accept, publish and grant the skills that agents use.
-    #[command(subcommand)]
-    Skills(commands::skills::Skills),
-    /// Remove secrets from a stream: standard input to standard output.
-    Scrub(commands::scrub::Scrub),
-    /// Explain a shell command, and whether it is allowed.
-    #[command(subcommand)]
-    Shell(commands::shell::Shell),
-    /// Find sessions again: list, show, rename, fork and remove them.
-    #[command(subcommand)]
-    Sessions(commands::sessions::Sessions),
-    /// List and answer pending approvals.
-    #[command(subcommand)]
-    Approvals(commands::approvals::Approvals),
-    /// List the runs of agents, and stop one in any process.
-    #[command(subcommand)]
-    Runs(commands::runs::Runs),
-    /// Use the tools of MCP servers, and offer ours to MCP clients.
-    #[command(subcommand)]
-    Mcp(commands::mcp::Mcp),
-    /// Serve agents and tools over HTTP.
-    Serve(commands::serve::Serve),
-    /// Create, list and revoke the API keys of programs.
-    #[command(subcommand)]
-    ApiKeys(commands::api_keys::ApiKeys),
-    /// Manage the users with network access, and their roles.
-    #[command(subcommand)]
-    Users(commands::users::Users),
-    /// Manage the tenants, whose data is separate.
-    #[command(subcommand)]
-    Tenants(commands::users::Tenants),
-    /// Show and test the sandbox for commands, and run a command in it.
-    #[command(subcommand)]
-    Sandbox(commands::sandbox::Sandbox),
-    /// Store secrets encrypted: set, list and remove them, and rotate their keys.
-    #[command(subcommand)]
-    Secrets(commands::secrets::Secrets),
-    /// Give programs credentials that agents never see: add, list, test and remove them.
-    #[command(subcommand)]
-    Credentials(commands::credentials::Credentials),
-    /// Show and verify the ledger of refused, intended and completed calls.
-    #[command(subcommand)]
-    Ledger(commands::ledger::Ledger),
-    /// List, show and undo the changes that tools made in files.
-    #[command(subcommand)]
-    Undo(commands::undo::Undo),
-    /// Search and manage agents' memory: import, list, show, index, export and forget.
-    #[command(subcommand)]
-    Memory(commands::memory::Memory),
-    /// Search and manage the knowledge graph: show, add, merge, import, export and forget.
-    #[command(subcommand)]
-    Graph(commands::graph::Graph),
-    /// Manage the store: status, schema, copies and backups.
-    #[command(subcommand)]
-    Db(commands::db::Db),
-    /// Check and show the configuration.
-    #[command(subcommand)]
-    Config(commands::config::ConfigCommand),
-    /// Examine the setup: problems, and how to fix each.
-    Doctor(commands::doctor::Doctor),
-    /// See it work: real calls in a temporary directory, half a minute to read.
-    Tour(commands::tour::Tour),
-    /// Print completions for a shell.
-    Completions(commands::completions::Completions),
+commands::subcommands! {
+    enum Command {
+        /// Talk to an agent, and watch it use the tools.
+        Chat(commands::chat::Chat),
+        /// Set up a model: answer a few questions, test the key and write the configuration.
+        Onboard(commands::onboard::Onboard),
+        /// List, show, call and export tools.
+        #[command(subcommand)]
+        Tools(commands::tools::Tools),
+        /// Fetch a web page, or search the web.
+        #[command(subcommand)]
+        Web(commands::web::Web),
+        /// Explain, check and compare which tools agents get.
+        #[command(subcommand)]
+        Policy(commands::policy::Policy),
+        /// Set agents up: list, show, add, change and remove them, and their context files.
+        #[command(subcommand)]
+        Agent(commands::agent::AgentCommand),
+        /// See, accept, publish and grant the skills that agents use.
+        #[command(subcommand)]
+        Skills(commands::skills::Skills),
+        /// Remove secrets from a stream: standard input to standard output.
+        Scrub(commands::scrub::Scrub),
+        /// Explain a shell command, and whether it is allowed.
+        #[command(subcommand)]
+        Shell(commands::shell::Shell),
+        /// Find sessions again: list, show, rename, fork and remove them.
+        #[command(subcommand)]
+        Sessions(commands::sessions::Sessions),
+        /// List and answer pending approvals.
+        #[command(subcommand)]
+        Approvals(commands::approvals::Approvals),
+        /// List the runs of agents, and stop one in any process.
+        #[command(subcommand)]
+        Runs(commands::runs::Runs),
+        /// Use the tools of MCP servers, and offer ours to MCP clients.
+        #[command(subcommand)]
+        Mcp(commands::mcp::Mcp),
+        /// Serve agents and tools over HTTP.
+        Serve(commands::serve::Serve),
+        /// Create, list and revoke the API keys of programs.
+        #[command(subcommand)]
+        ApiKeys(commands::api_keys::ApiKeys),
+        /// Manage the users with network access, and their roles.
+        #[command(subcommand)]
+        Users(commands::users::Users),
+        /// Manage the tenants, whose data is separate.
+        #[command(subcommand)]
+        Tenants(commands::users::Tenants),
+        /// Show and test the sandbox for commands, and run a command in it.
+        #[command(subcommand)]
+        Sandbox(commands::sandbox::Sandbox),
+        /// Store secrets encrypted: set, list and remove them, and rotate their keys.
+        #[command(subcommand)]
+        Secrets(commands::secrets::Secrets),
+        /// Give programs credentials that agents never see: add, list, test and remove them.
+        #[command(subcommand)]
+        Credentials(commands::credentials::Credentials),
+        /// Show and verify the ledger of refused, intended and completed calls.
+        #[command(subcommand)]
+        Ledger(commands::ledger::Ledger),
+        /// List, show and undo the changes that tools made in files.
+        #[command(subcommand)]
+        Undo(commands::undo::Undo),
+        /// Search and manage agents' memory: import, list, show, index, export and forget.
+        #[command(subcommand)]
+        Memory(commands::memory::Memory),
+        /// Search and manage the knowledge graph: show, add, merge, import, export and forget.
+        #[command(subcommand)]
+        Graph(commands::graph::Graph),
+        /// Manage the store: status, schema, copies and backups.
+        #[command(subcommand)]
+        Db(commands::db::Db),
+        /// Check and show the configuration.
+        #[command(subcommand)]
+        Config(commands::config::ConfigCommand),
+        /// Examine the setup: problems, and how to fix each.
+        Doctor(commands::doctor::Doctor),
+        /// See it work: real calls in a temporary directory, half a minute to read.
+        Tour(commands::tour::Tour),
+        /// Print completions for a shell.
+        Completions(commands::completions::Completions),
+    }
 }
 
 /// The context of a command.
@@ -143,7 +144,7 @@ impl Session {
 
     /// The user that was named, or the one of this machine.
     pub(crate) fn user(&self, named: Option<UserId>) -> Result<UserId, Failure> {
-        named.map_or_else(|| crate::caller::user_of(&self.around), Ok).map_err(Failure::from)
+        named.map_or_else(|| clawsmith::app::caller::local_user(&self.around), Ok).map_err(Failure::from)
     }
 
     /// The configuration whether it was accepted or not. Nothing is done under its rules.
@@ -176,8 +177,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(cli) {
         Ok(code) => code,
         Err(failure) => {
-            if failure.kind != Kind::Unread {
-                report(&failure, json);
+            if let Failure::Error(error) = &failure {
+                report(error, json);
             }
             failure.code()
         }
@@ -202,37 +203,7 @@ fn execute(cli: Cli) -> Outcome {
             .hint("change to one that exists")
     })?;
     let mut session = Session { out: Out::stdout(cli.globals.json), globals: cli.globals, around };
-    let outcome = match cli.command {
-        Command::Chat(chat) => chat.run(&mut session),
-        Command::Onboard(onboard) => onboard.run(&mut session),
-        Command::Tools(tools) => tools.run(&mut session),
-        Command::Web(web) => web.run(&mut session),
-        Command::Policy(policy) => policy.run(&mut session),
-        Command::Agent(agent) => agent.run(&mut session),
-        Command::Skills(skills) => skills.run(&mut session),
-        Command::Scrub(scrub) => scrub.run(&session),
-        Command::Shell(shell) => shell.run(&mut session),
-        Command::Sessions(sessions) => sessions.run(&mut session),
-        Command::Approvals(approvals) => approvals.run(&mut session),
-        Command::Runs(runs) => runs.run(&mut session),
-        Command::Mcp(mcp) => mcp.run(&mut session),
-        Command::Serve(serve) => serve.run(&mut session),
-        Command::ApiKeys(keys) => keys.run(&mut session),
-        Command::Users(users) => users.run(&mut session),
-        Command::Tenants(tenants) => tenants.run(&mut session),
-        Command::Sandbox(sandbox) => sandbox.run(&mut session),
-        Command::Secrets(secrets) => secrets.run(&mut session),
-        Command::Credentials(credentials) => credentials.run(&mut session),
-        Command::Ledger(ledger) => ledger.run(&mut session),
-        Command::Undo(undo) => undo.run(&mut session),
-        Command::Memory(memory) => memory.run(&mut session),
-        Command::Graph(graph) => graph.run(&mut session),
-        Command::Db(db) => db.run(&mut session),
-        Command::Config(config) => config.run(&mut session),
-        Command::Doctor(doctor) => doctor.run(&mut session),
-        Command::Tour(tour) => tour.run(&mut session),
-        Command::Completions(completions) => completions.run(&mut session),
-    };
+    let outcome = cli.command.run(&mut session);
     // Output before an error is part of the answer.
     let flushed = session.out.flush();
     let code = outcome?;
@@ -246,7 +217,7 @@ fn wants_json(arguments: &[OsString]) -> bool {
 }
 
 /// Converts a command line error into a sentence and a hint.
-fn misused(error: &clap::Error) -> Failure {
+fn misused(error: &clap::Error) -> Error {
     let text = error.render().to_string();
     let one_line = |part: &str| part.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let (mut what, mut hints) = (Vec::new(), Vec::new());
@@ -263,18 +234,18 @@ fn misused(error: &clap::Error) -> Failure {
             what.push(one_line(part));
         }
     }
-    Failure::usage(what.join("; ")).hint(hints.join("; "))
+    Error::invalid(what.join("; ")).hint(hints.join("; "))
 }
 
-fn report(failure: &Failure, json: bool) {
+fn report(error: &Error, json: bool) {
     if json {
-        let mut error = serde_json::json!({ "error": failure.what() });
-        if let Some(hint) = failure.advice() {
-            error["hint"] = hint.into();
+        let mut told = serde_json::json!({ "error": error.what() });
+        if let Some(hint) = error.advice() {
+            told["hint"] = hint.into();
         }
         // Nothing is left to be done about standard error failing.
-        let _ = writeln!(std::io::stderr(), "{error}");
+        let _ = writeln!(std::io::stderr(), "{told}");
         return;
     }
-    complain(if failure.kind == Kind::Refused { "refused" } else { "error" }, failure);
+    complain(if error.kind() == Kind::Refused { "refused" } else { "error" }, error);
 }

@@ -7,28 +7,15 @@ use std::process::ExitCode;
 use claw_core::InvalidId;
 use claw_core::store::StoreError;
 use claw_terminal::AskError;
-use clawsmith::app;
+use clawsmith::app::{Error, Kind};
 use clawsmith::config::Problems;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) kind: Kind,
-    message: String,
-    hint: Option<String>,
-    cause: Option<anyhow::Error>,
-}
-
-/// The kind of failure; each has an exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An operation failed: 1.
-    Failed,
-    /// The command line or the configuration is wrong: 2.
-    Usage,
-    /// A call was turned away: 3.
-    Refused,
-    /// The reader of the output is gone, which is not an error: 0.
+pub(crate) enum Failure {
+    /// An operation failed, or the command line or the configuration is wrong.
+    Error(Error),
+    /// The reader of the output is gone, which is not an error.
     Unread,
 }
 
@@ -37,77 +24,67 @@ pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Kind::Usage, message)
+        Self::Error(Error::invalid(message))
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::new(Kind::Failed, message)
-    }
-
-    fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, cause: None }
+        Self::Error(Error::failed(message))
     }
 
     /// Marks the failure as the refusal of a call: it failed at a step required before the call may run.
-    pub(crate) fn refusing(mut self) -> Self {
-        self.kind = Kind::Refused;
-        self
+    pub(crate) fn refusing(self) -> Self {
+        self.with(Error::refusing)
     }
 
     /// Adds a hint: what to try.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        self.with(|error| error.hint(hint))
     }
 
     /// Keeps the cause, which is shown after the message.
-    pub(crate) fn because(mut self, cause: impl Into<anyhow::Error>) -> Self {
-        self.cause = Some(cause.into());
-        self
+    pub(crate) fn because(self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.with(|error| error.because(cause))
     }
 
-    /// Returns the message with its cause, without the hint.
-    pub(crate) fn what(&self) -> String {
-        match &self.cause {
-            Some(cause) => format!("{}: {cause:#}", self.message),
-            None => self.message.clone(),
+    fn with(self, change: impl FnOnce(Error) -> Error) -> Self {
+        match self {
+            Self::Error(error) => Self::Error(change(error)),
+            Self::Unread => Self::Unread,
         }
     }
 
-    /// Returns the hint: what to try.
-    pub(crate) fn advice(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// Returns the message on one line: its first line, and the first place that it names.
-    pub(crate) fn in_short(&self) -> String {
-        self.message.lines().take(2).collect::<Vec<_>>().join(": ")
-    }
-
+    /// Returns the exit code: 1 for a failed operation, 2 for wrong use, 3 for a refused call.
     pub(crate) fn code(&self) -> ExitCode {
-        ExitCode::from(match self.kind {
-            Kind::Unread => 0,
-            Kind::Failed => 1,
-            Kind::Usage => 2,
-            Kind::Refused => 3,
+        ExitCode::from(match self {
+            Self::Unread => 0,
+            Self::Error(error) => match error.kind() {
+                Kind::Failed | Kind::Conflict => 1,
+                Kind::Invalid | Kind::NotFound => 2,
+                Kind::Refused => 3,
+            },
         })
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what())?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n  try: {hint}"),
-            None => Ok(()),
+        match self {
+            Self::Error(error) => error.fmt(f),
+            Self::Unread => Ok(()),
         }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(Kind::Unread, ""),
+            io::ErrorKind::BrokenPipe => Self::Unread,
             _ => Self::failed("the output could not be written").because(error),
         }
     }
@@ -116,7 +93,7 @@ impl From<io::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
-            Some(io::ErrorKind::BrokenPipe) => Self::new(Kind::Unread, ""),
+            Some(io::ErrorKind::BrokenPipe) => Self::Unread,
             _ => Self::failed("the output could not be written as JSON").because(error),
         }
     }
@@ -128,7 +105,7 @@ impl From<AskError> for Failure {
         match error {
             AskError::Unread(cause) | AskError::Shown(cause) => Self::failed(message).because(cause),
             AskError::NotText { .. } => Self::usage(message).hint("encode it, for example with base64"),
-            AskError::Empty | AskError::TooLong { .. } => Self::usage(message),
+            AskError::Empty | AskError::TooLong { .. } | AskError::Invalid => Self::usage(message),
         }
     }
 }
@@ -148,18 +125,6 @@ impl From<StoreError> for Failure {
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        app::Error::from(problems).into()
-    }
-}
-
-impl From<app::Error> for Failure {
-    fn from(error: app::Error) -> Self {
-        let kind = match error.kind() {
-            app::Kind::Failed | app::Kind::Conflict => Kind::Failed,
-            app::Kind::Invalid | app::Kind::NotFound => Kind::Usage,
-            app::Kind::Refused => Kind::Refused,
-        };
-        let (message, hint) = (error.what(), error.advice().map(str::to_owned));
-        Self { kind, message, hint, cause: None }
+        Error::from(problems).into()
     }
 }

@@ -1,6 +1,6 @@
 //! The texts below the options in `--help`: rules and examples, as data in `help/`, a file for each command.
 //!
-//! A section begins with a line `# clawsmith COMMAND`. A test refuses a section of a command that is not there.
+//! A section begins with a line `# clawsmith COMMAND`. `tests/it/help.rs` refuses a section of a command that is not there.
 
 use std::collections::HashMap;
 
@@ -39,33 +39,4 @@ fn dressed(command: Command, path: &str, texts: &HashMap<&str, &'static str>) ->
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     let sections = TEXTS.iter().flat_map(|text| text.strip_prefix("# ").unwrap_or(text).split("\n# "));
     sections.filter_map(|section| section.split_once('\n')).map(|(path, text)| (path, text.trim()))
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::sections;
-    use crate::cli::{Cli, command};
-
-    #[test]
-    fn every_section_is_of_a_command() {
-        let whole = Cli::command();
-        for (path, text) in sections() {
-            let mut at = Some(&whole);
-            for name in path.split(' ').skip(1) {
-                at = at.and_then(|command| command.find_subcommand(name));
-            }
-            assert!(at.is_some(), "`{path}` is not a command");
-            assert!(!text.is_empty(), "`{path}` has no text");
-        }
-    }
-
-    #[test]
-    fn texts_leave_the_order_of_commands_alone() {
-        let names = |command: clap::Command| -> Vec<String> {
-            command.get_subcommands().map(|below| below.get_name().to_owned()).collect()
-        };
-        assert_eq!(names(command()), names(Cli::command()));
-    }
 }

@@ -4,6 +4,7 @@
 //! [`clawsmith::app`], rendering out.
 
 mod caller;
+mod choice;
 mod cli;
 mod command;
 mod failure;

@@ -1,5 +1,6 @@
 //! Opening the application for one command, and printing its result: a value for programs, words for people.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use claw_terminal::{Column, Out};
@@ -7,8 +8,13 @@ use clawsmith::app::{App, Setup};
 use serde::Serialize;
 
 use crate::cli::Session;
-use crate::command::tools::runtime;
 use crate::failure::{Failure, Outcome};
+
+/// Creates a runtime on this thread alone: one command makes one call.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::failed("the runtime could not be started").because(error))
+}
 
 /// Runs `work` with the application open; creates the store if there is none.
 pub(crate) fn with_app<T>(
@@ -51,6 +57,17 @@ impl Session {
         work: impl AsyncFnOnce(&App) -> Result<T, E>,
     ) -> Result<Option<T>, Failure> {
         with_existing_app(&self.load()?, async |app| work(app).await.map_err(Into::into))
+    }
+
+    /// The text of a file that the command line names.
+    pub(crate) fn text_of(&self, file: &Path) -> Result<String, Failure> {
+        let unread = |error| Failure::usage(format!("`{}` cannot be read", file.display())).because(error);
+        std::fs::read_to_string(self.around.directory.join(file)).map_err(unread)
+    }
+
+    /// The value of an environment variable; `None` if it is not set, or not UTF-8.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.around.variable(name)?.to_str()
     }
 
     /// Tells the result of an operation: the value to programs, a sentence to people.

@@ -1,20 +1,31 @@
 //! Questions to the person at the terminal: a line that shows, a line that does not, a secret from a pipe or from
 //! the terminal; and input that stops being read once nobody wants it.
 
-use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::convert::Infallible;
+use std::io::{self, BufRead, IsTerminal as _, Read, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use secrecy::SecretString;
 use thiserror::Error;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use zeroize::Zeroizing;
+
+use crate::{complain, tell};
 
 /// The longest [`AnswerInput`] takes to notice that no answer is wanted any more.
 const POLLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// The number of times a question is asked.
+const ATTEMPTS: usize = 3;
+/// The time that piped input is waited for.
+const PIPED: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -40,6 +51,9 @@ pub enum AskError {
         /// The first byte that is none of a text.
         at: usize,
     },
+    /// The person was asked a few times, and no answer was valid.
+    #[error("none of these answers will do")]
+    Invalid,
 }
 
 /// Returns whether a person at a terminal can be asked.
@@ -70,6 +84,89 @@ pub fn ask_secret(runtime: &Runtime, what: &str, most: usize) -> Result<Option<S
     }
 }
 
+/// Returns whether a pipe or a file brings input. One that stays silent is not waited for, and the person is told.
+pub fn is_piped() -> bool {
+    let stdin = io::stdin();
+    let kind = fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode));
+    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
+        return false;
+    }
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    let comes = matches!(poll(&mut waiting, Some(&PIPED)), Ok(1..));
+    if !comes {
+        tell("nothing came by standard input within 3 s; going on without it");
+    }
+    comes
+}
+
+/// The lines of standard input as they come. They are read on a thread of its own: the runtime would wait for one of
+/// its own that reads, and the program would not end.
+pub fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// Reads a line of at most so many bytes, and skips the rest of a longer one; `None` at the end of the input.
+pub fn bounded_line(input: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    if input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    while !line.ends_with(b"\n") && line.len() as u64 >= most {
+        let buffer = input.fill_buf()?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let (used, is_over) = (end.map_or(buffer.len(), |at| at + 1), end.is_some() || buffer.is_empty());
+        input.consume(used);
+        if is_over {
+            break;
+        }
+    }
+    Ok(Some(line))
+}
+
+/// Waits until the program is asked to stop, by SIGTERM or Ctrl-C, and tells the note. A second signal ends the program.
+pub async fn stop_requested(note: &str) {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return drop(tokio::signal::ctrl_c().await);
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tell(note);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        std::process::exit(130);
+    });
+}
+
+/// Calls `stop` on each Ctrl-C. With a note, the note is told on the first one and the second ends the program.
+pub async fn on_interrupt(note: Option<&str>, mut stop: impl AsyncFnMut()) -> Infallible {
+    let mut is_first = true;
+    loop {
+        if tokio::signal::ctrl_c().await.is_err() {
+            return std::future::pending().await;
+        }
+        match note {
+            Some(note) if is_first => tell(note),
+            Some(_) => std::process::exit(130),
+            None => {}
+        }
+        is_first = false;
+        stop().await;
+    }
+}
+
 fn piped(most: usize) -> Result<Zeroizing<String>, AskError> {
     // Room for all of it and a line break from the start: a buffer that never grows leaves no copy behind.
     let room = most + 2;
@@ -95,6 +192,33 @@ pub fn ask_line(runtime: &Runtime, question: &str) -> Result<Option<String>, Ask
     }
 }
 
+/// Asks until an answer passes the check, a few times; `None` if the person gave up with Ctrl-C or Ctrl-D.
+pub fn ask_until<T>(
+    runtime: &Runtime,
+    question: &str,
+    check: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, AskError> {
+    for _ in 0..ATTEMPTS {
+        let Some(text) = ask_line(runtime, question)? else { return Ok(None) };
+        match check(&text) {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(message) => complain("no", message),
+        }
+    }
+    Err(AskError::Invalid)
+}
+
+/// Asks for yes or no, an empty answer meaning `usual`; `None` if the person gave up.
+pub fn ask_yes(runtime: &Runtime, question: &str, usual: bool) -> Result<Option<bool>, AskError> {
+    let choice = if usual { "[Y/n]" } else { "[y/N]" };
+    ask_until(runtime, &format!("{question} {choice} "), |text| match text.to_lowercase().as_str() {
+        "" => Ok(usual),
+        "y" | "yes" => Ok(true),
+        "n" | "no" => Ok(false),
+        _ => Err("answer `y` or `n`".to_owned()),
+    })
+}
+
 /// Reads a line of at most so many bytes that does not show; `None` if the person gave up with Ctrl-C.
 pub fn ask_hidden(
     runtime: &Runtime,
@@ -115,7 +239,7 @@ pub fn ask_hidden(
 fn catch_interrupts(runtime: &Runtime) {
     let _inside = runtime.enter();
     // Where it cannot be taken, Ctrl-C ends the program, as it does without this.
-    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    let _ = signal(SignalKind::interrupt());
 }
 
 /// Reads on a thread of its own, since reading a terminal cannot be stopped.
@@ -200,5 +324,21 @@ impl Read for AnswerInput {
                 return Ok(rustix::io::read(&stdin, bytes)?);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bounded_line;
+
+    #[test]
+    fn a_long_line_is_cut_and_the_next_one_is_whole() {
+        let mut input: &[u8] = b"one\nmuch too long\n\nlast";
+        let mut next = || bounded_line(&mut input, 6).unwrap().map(|line| String::from_utf8(line).unwrap());
+        assert_eq!(next().as_deref(), Some("one\n"));
+        assert_eq!(next().as_deref(), Some("much t"));
+        assert_eq!(next().as_deref(), Some("\n"));
+        assert_eq!(next().as_deref(), Some("last"));
+        assert_eq!(next(), None);
     }
 }

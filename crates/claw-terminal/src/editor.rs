@@ -15,6 +15,8 @@ use reedline::{
     default_emacs_keybindings,
 };
 
+use crate::{Completion, tell};
+
 /// The number of lines remembered.
 const LINES: usize = 1000;
 const MENU: &str = "completions";
@@ -30,17 +32,38 @@ pub enum Heard {
     End,
 }
 
-/// A replacement for the word at the cursor.
+/// An entry in an interactive chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completion {
-    /// The start of the word, in bytes of the line.
-    pub start: usize,
-    /// The text for it.
-    pub value: String,
-    /// A few words about it.
-    pub about: String,
-    /// True if a blank follows; a directory continues.
-    pub is_whole: bool,
+pub enum Entry {
+    /// A message, of a line or several.
+    Message(String),
+    /// A line `/word rest`.
+    Command {
+        /// The word, without its slash.
+        word: String,
+        /// The text after it.
+        rest: String,
+    },
+    /// The person goes.
+    End,
+}
+
+impl Entry {
+    /// The entry that a text is; `None` for a blank one.
+    pub fn of(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.is_empty() {
+            return None;
+        }
+        let Some(command) = text.strip_prefix('/').filter(|_| !text.contains('\n')) else {
+            return Some(Self::Message(text.to_owned()));
+        };
+        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        Some(match word {
+            "quit" | "exit" | "q" => Self::End,
+            word => Self::Command { word: word.to_owned(), rest: rest.trim().to_owned() },
+        })
+    }
 }
 
 /// Completes a line at a byte of it.
@@ -100,6 +123,24 @@ impl LineEditor {
             && !text.is_empty()
         {
             editor.run_edit_commands(&[EditCommand::InsertString(text.to_owned())]);
+        }
+    }
+
+    /// The next message or command; blank lines are passed over.
+    pub async fn entry(&mut self, prompt: &str) -> io::Result<Entry> {
+        loop {
+            let line = match self.next(prompt.to_owned()).await? {
+                Heard::Line(line) => line,
+                Heard::Nothing => continue,
+                Heard::End => return Ok(Entry::End),
+            };
+            if matches!(line.trim(), "exit" | "quit") {
+                tell("going; the session is kept (`/exit` and `/quit` do the same)");
+                return Ok(Entry::End);
+            }
+            if let Some(entry) = Entry::of(&line) {
+                return Ok(entry);
+            }
         }
     }
 

@@ -75,6 +75,11 @@ impl Cell {
         Self { look: Look::Bad, ..Self::new(text) }
     }
 
+    /// A yes that is good, or a no that is bad.
+    pub fn yes(is: bool) -> Self {
+        if is { Self::good("yes") } else { Self::bad("no") }
+    }
+
     /// A state to look at.
     pub fn warning(text: impl ToString) -> Self {
         Self { look: Look::Warning, ..Self::new(text) }

@@ -12,7 +12,8 @@ use clawsmith::app::access::{KeyRequest, is_good};
 use clawsmith::app::words::time;
 use serde_json::json;
 
-use super::users::{OfTenant, Role};
+use super::users::{OfTenant, ROLES};
+use crate::choice::one_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
@@ -36,8 +37,8 @@ pub(crate) struct Create {
     #[command(flatten)]
     of: OfTenant,
     /// The role of a user that is added [default: operator].
-    #[arg(long, value_name = "ROLE", value_enum)]
-    role: Option<Role>,
+    #[arg(long, value_name = "ROLE", value_parser = one_of(ROLES))]
+    role: Option<AccessRole>,
     /// Scopes of the key, such as `tools:call` [default: see and call tools, send messages, and see
     /// approvals; not answer them].
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
@@ -110,7 +111,7 @@ impl Create {
             true => USUAL.into_iter().collect(),
             false => self.scope.into_iter().collect(),
         };
-        let asked = self.role.map(AccessRole::from);
+        let asked = self.role;
         let role = asked.unwrap_or(AccessRole::Operator);
         let lasts = self.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let agents = Some(self.agent).filter(|agents| !agents.is_empty());

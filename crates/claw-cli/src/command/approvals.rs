@@ -3,26 +3,30 @@
 //! A call asks in one process and is answered here: the store carries both. The request was scrubbed when it
 //! was stored and is scrubbed again when shown, with the secrets known by now.
 
-pub(crate) mod rules;
-mod watch;
+mod rules;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Approval, ApprovalState};
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
-use claw_terminal::{Cell, Table};
+use claw_terminal::{Cell, Table, tell};
+use clawsmith::app::question::approval_state;
 use clawsmith::app::words::time;
 use clawsmith::app::{Answered, InputValues, RulePreview, Setup, Verdict};
-use serde_json::map::Entry;
-use serde_json::{Map, Value};
+use serde_json::json;
 
-use crate::caller;
+use super::tools::approve;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::opened::{with_app, with_existing_app};
+
+/// The interval between checks for new approvals.
+const EVERY: Duration = Duration::from_millis(300);
 
 /// The operations on approvals.
 #[derive(Debug, Subcommand)]
@@ -79,27 +83,6 @@ pub(crate) struct Values {
     allow_secrets: bool,
 }
 
-impl Values {
-    fn read(self) -> Result<(Question, InputValues), Failure> {
-        let Self { question, values: given, allow_secrets } = self;
-        let mut values = Map::new();
-        for pair in given {
-            let Some((name, value)) = pair.split_once('=') else {
-                return Err(Failure::usage(format!("`{pair}` names no field")).hint("write NAME=VALUE"));
-            };
-            let value = Value::from(value);
-            match values.entry(name) {
-                Entry::Vacant(place) => drop(place.insert(value)),
-                Entry::Occupied(mut place) => match place.get_mut() {
-                    Value::Array(several) => several.push(value),
-                    first => *first = Value::Array(vec![first.take(), value]),
-                },
-            }
-        }
-        Ok((question, InputValues { values, allow_secrets }))
-    }
-}
-
 /// An approval.
 #[derive(Debug, Args)]
 pub(crate) struct Question {
@@ -128,12 +111,12 @@ impl Approvals {
             Self::Deny(No { question, reason }) => {
                 question.answer(session, &setup, Verdict::Deny { reason }, &scrubber)
             }
-            Self::Answer(values) => {
-                let (question, values) = values.read()?;
+            Self::Answer(Values { question, values, allow_secrets }) => {
+                let values = InputValues { allow_secrets, ..InputValues::of_pairs(&values)? };
                 question.answer(session, &setup, Verdict::Values(values), &scrubber)
             }
             Self::Dismiss(question) => question.answer(session, &setup, Verdict::Dismiss, &scrubber),
-            Self::Watch => watch::run(session, &setup),
+            Self::Watch => watch(session, &setup),
             Self::Rules(list) => list.run(session, &setup, &scrubber),
             Self::Revoke(revoke) => revoke.run(session, &setup),
         }
@@ -148,28 +131,25 @@ impl Question {
         verdict: Verdict,
         scrubber: &CallScrubber,
     ) -> Outcome {
-        let by = caller::user_of(&session.around).map_err(|error| Failure::usage(error.to_string()))?;
+        let by = session.user(None)?;
         let answered =
             with_existing_app(setup, async |app| Ok(app.answer(&self.id, verdict, by.as_str()).await?))?;
         let Answered { approval, rule } = answered.flatten().ok_or_else(|| self.unknown())?;
         let what = in_short(&approval, scrubber);
         let Approval { id, state, request, .. } = &approval;
-        if session.out.json {
-            let mut json =
-                serde_json::json!({ "id": id, "state": state, "tool": request.tool, "what": what });
-            if let Some(rule) = rule {
-                json["rule"] = serde_json::json!({ "id": rule.id, "covers": rule.text });
-            }
-            session.out.json(&json)?;
-        } else {
-            session.out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
-            session.out.foreign(&format!("  {what}"))?;
-            if let Some(rule) = rule {
-                session.out.foreign(&format!("remembered for {}: {}", rule.scope, rule.text))?;
-                session.out.line(format_args!("  to end it: clawsmith approvals revoke {}", rule.id))?;
-            }
+        let mut value = json!({ "id": id, "state": state, "tool": request.tool, "what": what });
+        if let Some(rule) = &rule {
+            value["rule"] = json!({ "id": rule.id, "covers": rule.text });
         }
-        Ok(ExitCode::SUCCESS)
+        session.shown(&value, |out| {
+            out.line(format_args!("{state}: `{}` ({id})", request.tool))?;
+            out.foreign(&format!("  {what}"))?;
+            if let Some(rule) = rule {
+                out.foreign(&format!("remembered for {}: {}", rule.scope, rule.text))?;
+                out.line(format_args!("  to end it: clawsmith approvals revoke {}", rule.id))?;
+            }
+            Ok(())
+        })
     }
 
     fn unknown(&self) -> Failure {
@@ -181,30 +161,23 @@ fn list(session: &mut Session, setup: &Setup, scrubber: &CallScrubber) -> Outcom
     let now = SystemClock.now();
     let waiting = with_existing_app(setup, async |app| Ok(app.pending_approvals().await?))?;
     let waiting = waiting.unwrap_or_default();
-    if session.out.json {
-        let waiting = waiting.iter().map(|one| clean(one, scrubber)).collect::<Result<Vec<_>, _>>()?;
-        session.out.json(&waiting)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if waiting.is_empty() {
-        session.out.line("No approvals pending.")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(["id", "left", "session", "agent", "tool", "effects", "what"]);
-    for approval in &waiting {
-        let Approval { id, request, .. } = approval;
-        table.row([
-            Cell::strong(id),
-            Cell::quiet(left(request.expires, now)),
-            Cell::new(&request.session),
-            Cell::new(&request.agent),
-            Cell::strong(&request.tool),
-            Cell::warning(request.effects),
-            Cell::new(in_short(approval, scrubber)),
-        ]);
-    }
-    session.out.table(&table)?;
-    Ok(ExitCode::SUCCESS)
+    session.shown(&scrubber.json(&serde_json::to_value(&waiting)?), |out| {
+        if waiting.is_empty() {
+            return Ok(out.line("No approvals pending.")?);
+        }
+        Ok(out.table(&Table::of(
+            &waiting,
+            &[
+                ("id", &|one| Cell::strong(one.id)),
+                ("left", &|one| Cell::quiet(left(one.request.expires, now))),
+                ("session", &|one| Cell::new(&one.request.session)),
+                ("agent", &|one| Cell::new(&one.request.agent)),
+                ("tool", &|one| Cell::strong(&one.request.tool)),
+                ("effects", &|one| Cell::warning(one.request.effects)),
+                ("what", &|one| Cell::new(in_short(one, scrubber))),
+            ],
+        ))?)
+    })
 }
 
 /// Summarizes an approval on one line.
@@ -219,17 +192,9 @@ fn show(
     (approval, preview): (&Approval, Option<&RulePreview>),
     scrubber: &CallScrubber,
 ) -> Outcome {
-    if session.out.json {
-        session.out.json(&clean(approval, scrubber)?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let (now, request) = (SystemClock.now(), &approval.request);
-    let state = match approval.state {
-        ApprovalState::Pending if request.expires > now => {
-            format!("pending, {} left", left(request.expires, now))
-        }
-        // Nobody was there to close it.
-        ApprovalState::Pending | ApprovalState::Approved if request.expires <= now => "expired".to_owned(),
+    let state = match approval_state(approval, now) {
+        ApprovalState::Pending => format!("pending, {} left", left(request.expires, now)),
         state => state.to_string(),
     };
     let user = request.user.as_ref().map(|user| format!(" for {user}")).unwrap_or_default();
@@ -244,24 +209,44 @@ fn show(
         ("agent", Some(format!("{}{user}, in {}", request.agent, request.session))),
         ("asked", Some(time(request.asked))),
     ];
-    for (name, value) in lines {
-        if let Some(value) = value {
-            session.out.field(name, &value)?;
+    session.shown(&scrubber.json(&serde_json::to_value(approval)?), |out| {
+        out.fields(lines)?;
+        for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
+            out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
         }
-    }
-    for (i, line) in scrubber.text(&request.summary).lines().enumerate() {
-        session.out.foreign(&format!("{:<11}{line}", if i == 0 { "what" } else { "" }))?;
-    }
-    for (name, line) in preview.map(rules::preview_lines).unwrap_or_default() {
-        session.out.field(name, &scrubber.text(&line))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn clean(approval: &Approval, scrubber: &CallScrubber) -> Result<Value, Failure> {
-    Ok(scrubber.json(&serde_json::to_value(approval)?))
+        for (i, line) in preview.map(RulePreview::lines).unwrap_or_default().iter().enumerate() {
+            out.field(if i == 0 { "always" } else { "" }, &scrubber.text(line))?;
+        }
+        Ok(())
+    })
 }
 
 fn left(expires: UnixMillis, now: UnixMillis) -> String {
     format!("{} s", expires.since(now).as_secs())
+}
+
+/// Puts approvals to the person as they come, until Ctrl-C.
+fn watch(session: &mut Session, setup: &Setup) -> Outcome {
+    let by = session.user(None)?;
+    with_app(setup, async |app| {
+        if !session.out.json {
+            tell("Waiting for approvals; Ctrl-C to stop.");
+        }
+        let mut seen = HashSet::new();
+        loop {
+            for approval in app.pending_approvals().await? {
+                if !seen.insert(approval.id) {
+                    continue;
+                }
+                match session.out.json {
+                    true => session.out.json_line(&approval)?,
+                    false => approve::put(app, approval, by.to_string()).await,
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+            }
+        }
+    })
 }

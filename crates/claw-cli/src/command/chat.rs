@@ -1,35 +1,29 @@
 //! `clawsmith chat`: talking to an agent, and watching its answers and calls.
 //!
-//! The message goes into the queue like every other, in a lane of its session: this process takes it from
-//! there, and if it dies, the next chat in the session resumes where it stopped. The display reads the
-//! session's log, as any other client would.
+//! The display reads the session's log, as any other client would.
 
 mod interactive;
 mod remote;
 mod view;
 
-use std::convert::Infallible;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use claw_core::JobId;
 use claw_core::message::Part;
-use claw_core::port::Model;
-use claw_core::store::Process;
 use claw_core::tool::Caller;
 use claw_gateway::client::Approvals;
 use claw_registry::Asking;
-use claw_terminal::{Completion, Heard, LineEditor, complain, tell, visible};
-use clawsmith::app::attach::{self, Attachment};
-use clawsmith::app::completion::{self, Names};
+use claw_terminal::{LineEditor, Names, Out, can_ask, complain, is_piped, on_interrupt, tell};
+use clawsmith::app::caller::local_workspace;
+use clawsmith::app::chat::{ChatOptions, LocalChat};
 use clawsmith::app::mode::Mode;
-use clawsmith::app::shown_session::{Answerer, LocalSession};
-use clawsmith::app::{App, ModelChoice, SessionChoice, Sessions, SessionsOptions, Setup, private_lane};
-use rustix::fs::FileType;
+use clawsmith::app::{App, ModelChoice, SessionChoice, Setup, attach};
 
 use self::view::View;
-use super::tools::{read, workspace};
+use super::tools::read;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -37,6 +31,9 @@ use crate::opened::with_app;
 
 /// The longest message, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
+
+/// The note on the first Ctrl-C where the second one ends the program.
+const STOPPING: &str = "\nstopping; press Ctrl-C again to quit at once";
 
 /// A message to an agent, or an interactive chat.
 #[derive(Debug, Args)]
@@ -103,9 +100,9 @@ impl Chat {
         let setup = self.caller.load(session)?;
         let workspace = match self.managed {
             true => PathBuf::from("/"),
-            false => workspace(self.workspace.as_deref(), &session.around)?,
+            false => local_workspace(self.workspace.as_deref(), &session.around)?,
         };
-        let mut caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
+        let mut caller = self.caller.caller(&setup, &workspace)?;
         let message = match self.is_interactive(session) {
             true => None,
             false => Some(self.message()?),
@@ -115,7 +112,7 @@ impl Chat {
                 caller.workspace = setup.managed_workspace(&caller)?;
             }
             let mut chosen = None;
-            if !self.caller.names_session() {
+            if self.caller.session.is_none() {
                 caller.channel = "cli".into();
                 let choice = self.choice(session, app, &caller, message.as_ref()).await?;
                 let found = app.choose_session(&caller, &choice, message.is_none()).await?;
@@ -123,9 +120,10 @@ impl Chat {
                 setup.config().sandbox.sandboxing().apply(&mut caller);
                 chosen = Some(found);
             }
+            let talk = Talk::start(&self, app, caller, session.out.json).await?;
             match message {
-                Some(message) => self.ask(session, app, (caller, message)).await,
-                None => interactive::run(&self, session, app, (caller, chosen)).await,
+                Some(message) => self.ask(session, app, (talk, message)).await,
+                None => interactive::run(&self, session, app, (talk, chosen)).await,
             }
         })
     }
@@ -163,43 +161,28 @@ impl Chat {
 
     /// Handling of calls that need an approval at a gateway.
     fn remote_approvals(&self) -> Approvals {
-        match self.wait || claw_terminal::can_ask() {
-            true => Approvals::Watch,
-            false => Approvals::Refuse,
-        }
-    }
-
-    fn instead(&self) -> Option<ModelChoice> {
-        self.model.as_deref().map(ModelChoice::parse)
+        if self.wait || can_ask() { Approvals::Watch } else { Approvals::Refuse }
     }
 
     /// Sends one message and shows its answer.
-    async fn ask(&self, session: &mut Session, app: &App, (caller, message): (Caller, Message)) -> Outcome {
-        let mut talk = Talk::start(self, app, caller, self.instead().as_ref(), session.out.json).await?;
+    async fn ask(&self, session: &mut Session, app: &App, (mut talk, message): (Talk, Message)) -> Outcome {
         if let Some(words) = interactive::word_in(&message.text) {
             let done = interactive::by_itself(words, session, app, &talk).await;
             talk.end().await?;
             return done.map(|()| ExitCode::SUCCESS);
         }
-        let model = talk.sessions.model(&talk.caller).await?;
-        talk.view.introduce(&mut session.out, &Answerer::of(&*model))?;
+        talk.view.introduce(&mut session.out, &talk.chat.answerer().await?)?;
         let mut parts = Vec::new();
         for path in &self.image {
-            parts.push(picture(&talk.caller.workspace.join(path), &*model)?.part);
+            parts.push(talk.chat.picture(path).await?.part);
         }
         parts.push(Part::text(&message.text));
-        let named = attach::named_in(&message.text, &talk.caller.workspace)?;
+        let named = attach::named_in(&message.text, &talk.chat.caller().workspace)?;
         parts.extend(named.into_iter().map(|attached| attached.part));
         parts.extend(message.piped.as_deref().map(attach::piped));
-        let asking = match self.wait || claw_terminal::can_ask() {
-            true => Asking::Watched,
-            false => Asking::Impossible,
-        };
-        let run = talk.sessions.send(&talk.caller, parts, asking).await?;
-        let ended = tokio::select! {
-            ended = talk.view.follow(&mut session.out, run) => ended,
-            never = interrupted(&talk.sessions, &talk.caller) => match never {},
-        };
+        let asking = if self.wait || can_ask() { Asking::Watched } else { Asking::Impossible };
+        let run = talk.chat.send(parts, asking).await?;
+        let ended = talk.follow(&mut session.out, run, Some(STOPPING)).await;
         talk.view.tell_usage(&mut session.out, run).await?;
         talk.end().await?;
         Ok(ExitCode::from(ended?))
@@ -209,7 +192,10 @@ impl Chat {
     fn message(&self) -> Result<Message, Failure> {
         let nothing = || Failure::usage("the message is empty").hint("clawsmith chat -m 'show me'");
         let (text, piped) = match self.said() {
-            Some(text) => (text.clone(), piped()?),
+            Some(text) if is_piped() => {
+                (text.clone(), Some(whole_input()?).filter(|text| !text.trim().is_empty()))
+            }
+            Some(text) => (text.clone(), None),
             None if std::io::stdin().is_terminal() => return Err(nothing()),
             None => (whole_input()?, None),
         };
@@ -231,37 +217,6 @@ struct Message {
     piped: Option<String>,
 }
 
-/// Attaches a picture, if the model accepts any.
-fn picture(path: &Path, model: &dyn Model) -> Result<Attachment, Failure> {
-    let card = model.card();
-    if !card.images {
-        let message = format!("`{}/{}` takes no images", card.provider, card.model);
-        return Err(Failure::usage(message).hint(format!(
-            "choose another model with `--model` or `/model`; if it does take images, set \
-             `models.providers.{}.models.\"{}\".images = true`",
-            card.provider, card.model
-        )));
-    }
-    Ok(attach::picture(path)?)
-}
-
-/// Reads the input piped in beside a message; `None` if there is none. An input that stays silent is not
-/// waited for.
-fn piped() -> Result<Option<String>, Failure> {
-    let stdin = std::io::stdin();
-    let kind = rustix::fs::fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode));
-    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
-        return Ok(None);
-    }
-    let wait = rustix::event::Timespec { tv_sec: 3, tv_nsec: 0 };
-    let mut waiting = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
-    if !matches!(rustix::event::poll(&mut waiting, Some(&wait)), Ok(1..)) {
-        tell("nothing came by standard input within 3 s; going on without it");
-        return Ok(None);
-    }
-    Ok(Some(whole_input()?).filter(|text| !text.trim().is_empty()))
-}
-
 fn whole_input() -> Result<String, Failure> {
     let bytes = read(std::io::stdin().lock())
         .map_err(|error| Failure::usage("standard input cannot be read").because(error))?;
@@ -277,99 +232,64 @@ fn line_editor(
 ) -> Result<LineEditor, Failure> {
     let editor = LineEditor::new(&setup.data_dir()?.join("chat-history"), session.out.shows_styles());
     let workspace = workspace.to_owned();
-    editor.complete_with(move |line, at| {
-        let found = completion::complete(line, at, &names, &workspace).into_iter();
-        found
-            .map(|completion::Completion { start, value, about, is_whole }| Completion {
-                start,
-                value,
-                about,
-                is_whole,
-            })
-            .collect()
-    });
+    editor.complete_with(move |line, at| claw_terminal::complete(line, at, &names, &workspace));
     Ok(editor)
 }
 
-/// A line that was read, or why there is none.
-fn heard(read: std::io::Result<Heard>) -> Result<Heard, Failure> {
-    read.map_err(|error| Failure::failed("the terminal cannot be read").because(error))
+/// Why no line could be read.
+fn unread(error: std::io::Error) -> Failure {
+    Failure::failed("the terminal cannot be read").because(error)
 }
 
-/// A session that this process carries, and its view.
+/// A chat of this process, and its view.
 struct Talk {
-    sessions: Sessions,
-    caller: Caller,
+    chat: LocalChat,
     view: View,
 }
 
 impl Talk {
-    async fn start(
-        chat: &Chat,
-        app: &App,
-        caller: Caller,
-        instead: Option<&ModelChoice>,
-        json: bool,
-    ) -> Result<Self, Failure> {
-        let options = SessionsOptions {
-            lanes: vec![private_lane(&caller.session)],
-            script: chat.script.clone(),
-            instead: instead.map(|choice| (caller.agent.clone(), choice.clone())),
-            owner_answers: true,
-            ..SessionsOptions::default()
+    async fn start(chat: &Chat, app: &App, caller: Caller, json: bool) -> Result<Self, Failure> {
+        let model = chat.model.as_deref().map(ModelChoice::parse);
+        let options = ChatOptions { script: chat.script.clone(), model, mode: chat.mode };
+        let chat = LocalChat::start(app, caller, options).await?;
+        chat.lost().iter().for_each(tell);
+        let view = View::new(Box::new(chat.shown().await?), json);
+        Ok(Self { chat, view })
+    }
+
+    /// Shows what is new after the chat moved to another session or model.
+    async fn refresh(&mut self, ended: usize) -> Result<(), Failure> {
+        tell_ended(ended);
+        self.chat.lost().iter().for_each(tell);
+        self.view = View::new(Box::new(self.chat.shown().await?), false);
+        Ok(())
+    }
+
+    /// Shows a run until it is over; returns the exit code. Ctrl-C stops it.
+    async fn follow(&mut self, out: &mut Out, run: JobId, note: Option<&str>) -> Result<u8, Failure> {
+        let (chat, view) = (&self.chat, &mut self.view);
+        let stop = async || {
+            if let Err(error) = chat.stop().await {
+                complain("not stopped", error);
+            }
         };
-        let sessions = app.sessions(options).await?;
-        sessions.set_mode(chat.mode);
-        tell_lost(sessions.lost(), &caller);
-        let shown = LocalSession::new(&sessions, app, &caller).await?;
-        let view = View::new(Box::new(shown), json);
-        Ok(Self { sessions, caller, view })
+        tokio::select! {
+            ended = view.follow(out, run) => ended,
+            never = on_interrupt(note, stop) => match never {},
+        }
     }
 
     /// Ends it once its runs have ended.
     async fn end(self) -> Result<(), Failure> {
-        match self.sessions.end(None).await? {
-            0 => {}
-            1 => tell("1 background command was ended"),
-            count => tell(format_args!("{count} background commands were ended")),
-        }
+        tell_ended(self.chat.end().await?);
         Ok(())
     }
 }
 
-/// Lists the background commands of programs that died.
-fn tell_lost(lost: &[Process], caller: &Caller) {
-    let (here, elsewhere): (Vec<_>, Vec<_>) = lost
-        .iter()
-        .partition(|process| process.new.tenant == caller.tenant && process.new.session == caller.session);
-    for process in here {
-        let (id, command) = (process.new.id.name(), visible(&process.new.command));
-        tell(format_args!(
-            "lost: the background command `{id}` ended with the program that ran it: {command}"
-        ));
-    }
-    if !elsewhere.is_empty() {
-        tell(format_args!("{} background commands of other sessions were lost as well", elsewhere.len()));
-    }
-}
-
-/// Stops the runs of the session.
-async fn stop(sessions: &Sessions, caller: &Caller) {
-    let by = caller.user.as_ref().map_or("cli", |user| user.as_str());
-    if let Err(error) = sessions.stop(caller, by).await {
-        complain("not stopped", error);
-    }
-}
-
-/// Stops the runs on Ctrl-C; a second one ends the program.
-async fn interrupted(sessions: &Sessions, caller: &Caller) -> Infallible {
-    if tokio::signal::ctrl_c().await.is_err() {
-        return std::future::pending().await;
-    }
-    tell("\nstopping; press Ctrl-C again to quit at once");
-    stop(sessions, caller).await;
-    match tokio::signal::ctrl_c().await {
-        Ok(()) => std::process::exit(130),
-        Err(_) => std::future::pending().await,
+fn tell_ended(commands: usize) {
+    match commands {
+        0 => {}
+        1 => tell("1 background command was ended"),
+        count => tell(format_args!("{count} background commands were ended")),
     }
 }

@@ -2,21 +2,16 @@
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use claw_llm::EnvKeys;
-use claw_policy::lint::Severity;
-use claw_registry::CallScrubber;
-use claw_terminal::{Cell, Table};
-use clawsmith::app::Setup;
+use claw_terminal::{Cell, Out, Table, ask_line};
+use clawsmith::app::{ConfigReport, Setup};
 use clawsmith::config::{self, Loaded, Origin, Setting};
 use serde_json::{Value, json};
 
-use super::prompt;
-use super::tools::runtime;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::runtime;
 
 /// The operations on the configuration.
 #[derive(Debug, Subcommand)]
@@ -71,40 +66,21 @@ fn check(session: &mut Session) -> Outcome {
         }
         Err(problems) => return Err(problems.into()),
     };
-    let known = claw_tools::catalogue();
-    let known: Vec<&str> = known.iter().map(|meta| meta.name.as_str()).collect();
-    let mut warnings = config::warnings(&setup.loaded, &session.around, &known);
-    let (mut errors, doubts) = of_policy(&setup);
-    warnings.extend(doubts);
-    let keys = || Arc::new(EnvKeys);
-    let built = [setup.models(keys(), None).err(), setup.endpoints(keys()).err(), setup.web(keys()).err()];
-    errors.extend(built.into_iter().flatten().map(|error| error.to_string()));
-    if setup.loaded.trust(&session.around)? != config::Trust::Holds {
-        warnings.push(
-            "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
-        );
-    }
-    let code = ExitCode::from(if errors.is_empty() { 0 } else { 2 });
-    if session.out.json {
-        let file = &setup.loaded.found;
-        let problems: Vec<Value> = errors.iter().map(|error| json!({ "message": error })).collect();
-        let ok = problems.is_empty();
-        session.out.json(&json!({ "ok": ok, "file": file, "problems": problems, "warnings": warnings }))?;
-        return Ok(code);
-    }
-    session.out.prose(source(&setup))?;
-    for error in &errors {
-        session.out.prose(format_args!("error: {error}"))?;
-    }
-    for warning in &warnings {
-        session.out.prose(format_args!("warning: {warning}"))?;
-    }
-    session.out.line(match (errors.len(), warnings.is_empty()) {
-        (0, true) => "ok",
-        (0, false) => "ok, with warnings",
-        _ => "not ok",
+    let report = setup.check()?;
+    let ok = report.errors.is_empty();
+    let problems: Vec<Value> = report.errors.iter().map(|error| json!({ "message": error })).collect();
+    let (file, warnings) = (&setup.loaded.found, &report.warnings);
+    let value = json!({ "ok": ok, "file": file, "problems": problems, "warnings": warnings });
+    session.shown(&value, |out| {
+        out.prose(source(&setup))?;
+        print(out, &report)?;
+        Ok(out.line(match (ok, warnings.is_empty()) {
+            (true, true) => "ok",
+            (true, false) => "ok, with warnings",
+            (false, _) => "not ok",
+        })?)
     })?;
-    Ok(code)
+    Ok(ExitCode::from(if ok { 0 } else { 2 }))
 }
 
 fn source(setup: &Setup) -> String {
@@ -114,57 +90,50 @@ fn source(setup: &Setup) -> String {
     }
 }
 
-fn show(session: &mut Session, all: bool) -> Outcome {
-    let setup = session.read()?;
-    let data_dir = setup.data_dir().ok();
-    let place = setup.place().ok().map(|place| place.to_string());
-    let scrubber = setup.scrubbers()?.for_tenant(&setup.config().tenant);
-    let mut settings = settings(&setup, &scrubber)?;
-    if session.out.json {
-        session.out.json(&json!({
-            "file": setup.loaded.found,
-            "accepted": setup.loaded.trust(&session.around)? == config::Trust::Holds,
-            "data_dir": data_dir,
-            "store": place,
-            "settings": settings,
-        }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    session.out.prose(source(&setup))?;
-    match &data_dir {
-        Some(directory) => session.out.line(format_args!("data: {}", directory.display()))?,
-        None => session.out.line("data: no place is known; set `data_dir`")?,
-    }
-    if let Some(place) = &place {
-        session.out.line(format_args!("store: {place}"))?;
-    }
-    if setup.loaded.trust(&session.around)? != config::Trust::Holds {
-        session.out.prose("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
-    }
-    session.out.line("")?;
-    let keys = settings.len();
-    settings.retain(|setting| all || setting.origin != Origin::Default);
-    match settings.is_empty() {
-        true => session.out.line("Nothing is set.")?,
-        false => table(session, &settings)?,
-    }
-    if settings.len() < keys {
-        session.out.prose(format_args!(
-            "\n{} keys have their defaults; `clawsmith config show --all` shows them",
-            keys - settings.len()
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
+fn print(out: &mut Out, report: &ConfigReport) -> io::Result<()> {
+    let errors = report.errors.iter().map(|error| format!("error: {error}"));
+    let warnings = report.warnings.iter().map(|warning| format!("warning: {warning}"));
+    errors.chain(warnings).try_for_each(|line| out.prose(line))
 }
 
-/// Returns the errors and warnings of its policy: a misspelt `deny` leaves open what it was written to close.
-fn of_policy(setup: &Setup) -> (Vec<String>, Vec<String>) {
-    let found = setup.policy_findings();
-    let of = |severity| {
-        let found = found.iter().filter(move |finding| finding.severity == severity);
-        found.map(|finding| finding.without_severity().to_string()).collect()
-    };
-    (of(Severity::Error), of(Severity::Warning))
+fn show(session: &mut Session, all: bool) -> Outcome {
+    let setup = session.read()?;
+    let (data_dir, is_accepted) = (setup.data_dir().ok(), setup.is_accepted()?);
+    let place = setup.place().ok().map(|place| place.to_string());
+    let mut settings = setup.scrubbed_settings()?;
+    let value = json!({
+        "file": setup.loaded.found,
+        "accepted": is_accepted,
+        "data_dir": data_dir,
+        "store": place,
+        "settings": settings,
+    });
+    session.shown(&value, |out| {
+        out.prose(source(&setup))?;
+        match &data_dir {
+            Some(directory) => out.line(format_args!("data: {}", directory.display()))?,
+            None => out.line("data: no place is known; set `data_dir`")?,
+        }
+        if let Some(place) = &place {
+            out.line(format_args!("store: {place}"))?;
+        }
+        if !is_accepted {
+            out.prose("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
+        }
+        out.line("")?;
+        let keys = settings.len();
+        settings.retain(|setting| all || setting.origin != Origin::Default);
+        match settings.is_empty() {
+            true => out.line("Nothing is set.")?,
+            false => table(out, &settings)?,
+        }
+        match keys - settings.len() {
+            0 => Ok(()),
+            more => Ok(out.prose(format_args!(
+                "\n{more} keys have their defaults; `clawsmith config show --all` shows them"
+            ))?),
+        }
+    })
 }
 
 fn forget(session: &mut Session) -> Outcome {
@@ -173,20 +142,11 @@ fn forget(session: &mut Session) -> Outcome {
         .loaded
         .forget(&session.around)
         .map_err(|error| Failure::failed("what was accepted cannot be forgotten").because(error))?;
-    match session.out.json {
-        true => session.out.json(&json!({ "forgotten": count }))?,
-        false => session.out.line(format_args!("forgotten: {count}"))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    session.told(&json!({ "forgotten": count }), format_args!("forgotten: {count}"))
 }
 
 fn trust(session: &mut Session) -> Outcome {
-    // As the file has it: what a variable sets here is not what holds in the next shell.
-    let mut around = session.around.clone();
-    around.variables.retain(|(name, _)| {
-        name == "CLAWSMITH_CONFIG" || !name.as_encoded_bytes().starts_with(b"CLAWSMITH_")
-    });
-    let setup = Setup::read(session.globals.config.as_deref(), &around)?;
+    let setup = Setup::without_variables(session.globals.config.as_deref(), &session.around)?;
     let Some(found) = &setup.loaded.found else {
         return Err(Failure::usage(
             "there is no `clawsmith.toml` here or above, so there is nothing to accept",
@@ -195,48 +155,42 @@ fn trust(session: &mut Session) -> Outcome {
     // Nothing is scrubbed: what is accepted must be seen.
     let mut settings = setup.loaded.settings()?;
     settings.retain(|setting| matches!(setting.origin, Origin::File { .. } | Origin::Both { .. }));
-    let beside = session.around.clone();
+    let around = session.around.clone();
     let accept = || {
-        setup.loaded.accept(&beside).map_err(|error| {
+        setup.loaded.accept(&around).map_err(|error| {
             Failure::failed(format!("`{}` cannot be accepted", found.path.display())).because(error)
         })
     };
-    let (errors, warnings) = of_policy(&setup);
+    let report = setup.policy_report();
     if session.out.json {
-        if let Some(error) = errors.first() {
+        if let Some(error) = report.errors.first() {
             return Err(Failure::usage(error.clone()).hint("correct it first; nothing was accepted"));
         }
         let accepted = accept()?;
         session.out.json(&json!({ "file": found, "accepted": accepted, "settings": settings }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    session.out.prose(source(&setup))?;
-    session.out.line("")?;
+    let out = &mut session.out;
+    out.prose(source(&setup))?;
+    out.line("")?;
     match settings.is_empty() {
-        true => session.out.line("It sets nothing.")?,
-        false => table(session, &settings)?,
+        true => out.line("It sets nothing.")?,
+        false => table(out, &settings)?,
     }
-    for error in &errors {
-        session.out.prose(format_args!("error: {error}"))?;
+    print(out, &report)?;
+    if let Some(changes) = setup.loaded.changed_since_accepted(&around) {
+        out.line("\nSince it was accepted:")?;
+        out.diff(&changes)?;
     }
-    for warning in &warnings {
-        session.out.prose(format_args!("warning: {warning}"))?;
-    }
-    if let Some(changes) = setup.loaded.changed_since_accepted(&session.around) {
-        session.out.line("\nSince it was accepted:")?;
-        for line in changes.lines() {
-            session.out.diff_line(line)?;
-        }
-    }
-    session.out.line("")?;
-    session.out.flush()?;
-    if !errors.is_empty() {
+    out.line("")?;
+    out.flush()?;
+    if !report.errors.is_empty() {
         return Err(Failure::usage("it has an error, so it was not accepted").hint("correct it first"));
     }
     // A person at a terminal has not seen the file before this command.
-    let is_new = setup.loaded.trust(&session.around)? != config::Trust::Holds;
+    let is_new = setup.loaded.trust(&around)? != config::Trust::Holds;
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
-        let answer = prompt::line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;
+        let answer = ask_line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;
         if !answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
             return Err(Failure::usage("it was not accepted, so nothing is done under its rules")
                 .hint("remove it if it is not yours, or change it and accept it then"));
@@ -249,19 +203,7 @@ fn trust(session: &mut Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every key with its value, scrubbed.
-fn settings(setup: &Setup, scrubber: &CallScrubber) -> Result<Vec<Setting>, Failure> {
-    let mut settings = setup.loaded.settings()?;
-    for setting in &mut settings {
-        // With its key: a password is known by what stands before it.
-        let key = setting.key.rsplit('.').next().unwrap_or_default();
-        let clean = scrubber.json(&json!({ key: setting.value }));
-        setting.value = clean.get(key).cloned().unwrap_or(clean);
-    }
-    Ok(settings)
-}
-
-fn table(session: &mut Session, settings: &[Setting]) -> Result<(), Failure> {
+fn table(out: &mut Out, settings: &[Setting]) -> io::Result<()> {
     let mut table = Table::new(["key", "value", "set by"]);
     for setting in settings {
         let origin = match &setting.origin {
@@ -275,6 +217,5 @@ fn table(session: &mut Session, settings: &[Setting]) -> Result<(), Failure> {
         };
         table.row([Cell::strong(&setting.key), Cell::new(&setting.value), origin]);
     }
-    session.out.table(&table)?;
-    Ok(())
+    out.table(&table)
 }

@@ -5,17 +5,18 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::EntityId;
-use claw_core::graph::{EntityFacts, GraphSource, RelationFacts, time};
-use claw_core::port::{GraphFound, GraphQuery, GraphStart, UnixMillis};
+use claw_core::graph::{EntityFacts, GraphSource, RelationFacts};
+use claw_core::port::{GraphFound, GraphQuery, GraphStart, MemoryOwner, UnixMillis};
 use claw_core::store::{
     EntityPair, ExtractionFailure, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd,
 };
 use claw_host::recall::Extracted;
 use claw_terminal::Out;
-use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start};
+use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start, parse_source, parse_time};
 use serde_json::{Value, json};
 
-use super::memory::{Owner, Reader, failure};
+use super::memory::{OWNERS, Reader, failure};
+use crate::choice::one_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
@@ -66,7 +67,7 @@ pub(crate) struct Search {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
     depth: u8,
     /// Facts that held at this time, such as `2026-05-03` [default: now].
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     as_of: Option<UnixMillis>,
     /// The most things that are found.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -96,17 +97,17 @@ pub(crate) struct Said {
     #[arg(long = "property", value_name = "NAME=VALUE", value_parser = property)]
     properties: Vec<(String, Value)>,
     /// The time it began, such as `2020` or `2020-05-03`.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<UnixMillis>,
     /// The time it ended.
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<UnixMillis>,
     /// The document that states it.
-    #[arg(long, value_name = "PATH:LINE[-LINE]", value_parser = source)]
+    #[arg(long, value_name = "PATH:LINE[-LINE]", value_parser = parse_source)]
     source: Option<GraphSource>,
     /// The owner of the fact.
-    #[arg(long, value_name = "OWNER", value_enum, default_value_t = Owner::User)]
-    owner: Owner,
+    #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
+    owner: MemoryOwner,
 }
 
 #[derive(Debug, Args)]
@@ -161,8 +162,8 @@ pub(crate) struct Import {
     /// The file: `.jsonl` or `.csv`.
     file: PathBuf,
     /// The owner of the facts.
-    #[arg(long, value_name = "OWNER", value_enum, default_value_t = Owner::User)]
-    owner: Owner,
+    #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
+    owner: MemoryOwner,
     #[command(flatten)]
     reader: Reader,
 }
@@ -184,21 +185,9 @@ pub(crate) struct Forget {
     reader: Reader,
 }
 
-fn moment(written: &str) -> Result<UnixMillis, String> {
-    time(written).ok_or_else(|| "write `2026-05-03` or `2026-05-03T10:00:00Z`".to_owned())
-}
-
 fn property(written: &str) -> Result<(String, Value), String> {
     let (name, value) = written.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), Value::String(value.to_owned())))
-}
-
-fn source(written: &str) -> Result<GraphSource, String> {
-    let wrong = "write PATH:LINE or PATH:FIRST-LAST";
-    let (path, lines) = written.rsplit_once(':').ok_or(wrong)?;
-    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-    let (start_line, end_line) = (first.parse().map_err(|_| wrong)?, last.parse().map_err(|_| wrong)?);
-    Ok(GraphSource::new(path, start_line, end_line))
 }
 
 impl Graph {
@@ -301,7 +290,7 @@ impl AddEntity {
             ..EntityFacts::new(self.name, self.kind)
         };
         let facts = NewFacts { entities: vec![NewEntity { said, source }], relations: Vec::new() };
-        let kept = session.app(async |app| app.keep_facts(&reader, owner.into(), facts).await)?;
+        let kept = session.app(async |app| app.keep_facts(&reader, owner, facts).await)?;
         kept_facts(session, &kept)
     }
 }
@@ -322,7 +311,7 @@ impl AddRelation {
             let source = RelationEnd::Known(app.find_entity(&reader, &self.from).await?.id);
             let target = RelationEnd::Known(app.find_entity(&reader, &self.to).await?.id);
             let relations = vec![NewRelation { source, target, said, place }];
-            app.keep_facts(&reader, owner.into(), NewFacts { entities: Vec::new(), relations }).await
+            app.keep_facts(&reader, owner, NewFacts { entities: Vec::new(), relations }).await
         })?;
         kept_facts(session, &kept)
     }
@@ -362,16 +351,14 @@ impl Merge {
 impl Import {
     fn run(self, session: &mut Session) -> Outcome {
         let reader = self.reader.reader(session)?;
-        let file = session.around.directory.join(&self.file);
-        let shown = self.file.display();
-        let format = GraphFormat::named(&file.to_string_lossy()).ok_or_else(|| {
+        let shown = self.file.display().to_string();
+        let format = GraphFormat::named(&shown).ok_or_else(|| {
             Failure::usage(format!("`{shown}` has no known format")).hint("name it .jsonl or .csv")
         })?;
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
+        let text = session.text_of(&self.file)?;
         let kept = session.app(async |app| {
             let facts = app.read_graph(format, &text)?;
-            app.keep_facts(&reader, self.owner.into(), facts).await
+            app.keep_facts(&reader, self.owner, facts).await
         })?;
         kept_facts(session, &kept)
     }

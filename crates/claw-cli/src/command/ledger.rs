@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use claw_core::store::{Entry, EntryEvent, Outcome as CallOutcome, StoreError};
 use claw_store::StoreLocation;
-use claw_terminal::{Cell, Table, tell};
+use claw_terminal::{Cell, tell};
 use clawsmith::app::words::{in_short, time};
 use serde_json::json;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::with_existing_app;
 
 /// The operations on the ledger.
 #[derive(Debug, Subcommand)]
@@ -44,35 +45,30 @@ impl Ledger {
 impl Show {
     fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
-        let place = setup.place()?;
-        let read = async {
-            let Some(app) = setup.open_existing().await? else {
-                return Ok(None);
-            };
-            let entries =
-                app.store().recent(&setup.config().tenant, self.wanted()).await.map_err(unreadable)?;
-            app.close().await;
-            Ok::<_, Failure>(Some(entries))
-        };
-        let read = super::tools::runtime()?.block_on(read)?;
-        let is_there = read.is_some();
+        let wanted = self.wanted();
+        let read = with_existing_app(&setup, async |app| {
+            app.store().recent(app.tenant(), wanted).await.map_err(unreadable)
+        })?;
+        let none = none(read.is_some(), &setup.place()?);
         let mut entries = read.unwrap_or_default();
         if let Some(key) = &self.session {
             entries.retain(|entry| entry.record.session.as_str() == key);
             entries.drain(..entries.len().saturating_sub(self.last));
         }
-        if session.out.json {
-            session.out.json(&entries)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        if entries.is_empty() {
-            none(session, is_there, &place)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut table = Table::new(["seq", "time", "session", "agent", "tool", "event", "what"]);
-        entries.iter().for_each(|entry| row(&mut table, entry));
-        session.out.table(&table)?;
-        if entries.len() == self.last {
+        session.list(
+            &entries,
+            &none,
+            &[
+                ("seq", &|entry| Cell::quiet(entry.seq)),
+                ("time", &|entry| Cell::quiet(time(entry.record.at))),
+                ("session", &|entry| Cell::new(&entry.record.session)),
+                ("agent", &|entry| Cell::new(&entry.record.agent)),
+                ("tool", &|entry| Cell::strong(&entry.record.tool)),
+                ("event", &|entry| event(entry).0),
+                ("what", &|entry| Cell::new(in_short(&event(entry).1))),
+            ],
+        )?;
+        if entries.len() == self.last && !session.out.json && !entries.is_empty() {
             session.out.flush()?;
             tell(format_args!("note: these are the last {}; `--last N` looks further back", self.last));
         }
@@ -85,9 +81,9 @@ impl Show {
     }
 }
 
-fn row(table: &mut Table, entry: &Entry) {
-    let record = &entry.record;
-    let (event, what) = match &record.event {
+/// The kind of an entry, and its content.
+fn event(entry: &Entry) -> (Cell, String) {
+    match &entry.record.event {
         EntryEvent::Refused { step, reason } => (Cell::bad("refused"), format!("{step}: {reason}")),
         EntryEvent::Intent { effects, args, approval, .. } => {
             let approved = if approval.is_some() { " (approved)" } else { "" };
@@ -104,59 +100,41 @@ fn row(table: &mut Table, entry: &Entry) {
                 CallOutcome::Unknown => (Cell::warning("unknown"), what),
             }
         }
-    };
-    table.row([
-        Cell::quiet(entry.seq),
-        Cell::quiet(time(record.at)),
-        Cell::new(&record.session),
-        Cell::new(&record.agent),
-        Cell::strong(&record.tool),
-        event,
-        Cell::new(in_short(&what)),
-    ]);
+    }
 }
 
-fn none(session: &mut Session, is_there: bool, place: &StoreLocation) -> Result<(), Failure> {
+/// Says that there are no entries.
+fn none(is_there: bool, place: &StoreLocation) -> String {
     match is_there {
-        true => Ok(session.out.line(format_args!("no entries in {place}"))?),
-        false => Ok(session.out.line(format_args!("no store at {place} yet; the first call makes it"))?),
+        true => format!("no entries in {place}"),
+        false => format!("no store at {place} yet; the first call makes it"),
     }
 }
 
 fn verify(session: &mut Session) -> Outcome {
     let setup = session.load()?;
     let place = setup.place()?;
-    let check = async {
-        let Some(app) = setup.open_existing().await? else { return Ok(None) };
-        let chains = app.store().verify().await.map_err(unreadable)?;
-        app.close().await;
-        Ok::<_, Failure>(Some(chains))
-    };
-    let checked = super::tools::runtime()?.block_on(check)?;
-    let is_there = checked.is_some();
+    let checked = with_existing_app(&setup, async |app| app.store().verify().await.map_err(unreadable))?;
+    let none = none(checked.is_some(), &place);
     let chains = checked.unwrap_or_default();
     let sound = chains.iter().all(|chain| chain.fault.is_none());
-    let code = if sound { ExitCode::SUCCESS } else { ExitCode::from(1) };
-    if session.out.json {
-        session.out.json(&json!({ "ok": sound, "store": place.to_string(), "chains": chains }))?;
-        return Ok(code);
-    }
-    if chains.is_empty() {
-        none(session, is_there, &place)?;
-    }
-    for chain in &chains {
-        let (name, entries) = (&chain.chain, chain.entries);
-        match &chain.fault {
-            None => {
-                session.out.line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?;
-            }
-            Some(fault) => {
-                session.out.line(format_args!("damaged: {name}: {fault}"))?;
-                session.out.line(format_args!("  entries before it that are sound: {entries}"))?;
+    session.shown(&json!({ "ok": sound, "store": place.to_string(), "chains": chains }), |out| {
+        if chains.is_empty() {
+            out.line(none)?;
+        }
+        for chain in &chains {
+            let (name, entries) = (&chain.chain, chain.entries);
+            match &chain.fault {
+                None => out.line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?,
+                Some(fault) => {
+                    out.line(format_args!("damaged: {name}: {fault}"))?;
+                    out.line(format_args!("  entries before it that are sound: {entries}"))?;
+                }
             }
         }
-    }
-    Ok(code)
+        Ok(())
+    })?;
+    Ok(ExitCode::from(u8::from(!sound)))
 }
 
 fn unreadable(error: StoreError) -> Failure {

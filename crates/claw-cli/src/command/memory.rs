@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use claw_core::port::{MemoryHit, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader, UnixMillis};
 use claw_core::provenance::Provenance;
 use claw_core::store::EmbeddingFailure;
@@ -12,9 +12,10 @@ use claw_terminal::{Cell, Out, tell};
 use clawsmith::app::words::time;
 use serde_json::json;
 
-use crate::caller;
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
+use crate::opened::runtime;
 
 /// The operations on memory.
 #[derive(Debug, Subcommand)]
@@ -64,8 +65,8 @@ pub(crate) struct Import {
     /// The directory.
     directory: PathBuf,
     /// The owner of the documents.
-    #[arg(long, value_name = "OWNER", value_enum, default_value_t = Owner::User)]
-    owner: Owner,
+    #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
+    owner: MemoryOwner,
     #[command(flatten)]
     reader: Reader,
 }
@@ -97,37 +98,23 @@ pub(crate) struct Forget {
     /// The path of the document.
     path: String,
     /// The owner of the document.
-    #[arg(long, value_name = "OWNER", value_enum, default_value_t = Owner::User)]
-    owner: Owner,
+    #[arg(long, value_name = "OWNER", value_parser = one_of(OWNERS), default_value = "user")]
+    owner: MemoryOwner,
     #[command(flatten)]
     reader: Reader,
 }
 
-/// Owners of documents.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Owner {
-    /// The user, with this agent.
-    User,
-    /// The agent, for all its users.
-    Agent,
-    /// The tenant, for all its agents.
-    Tenant,
-}
-
-impl From<Owner> for MemoryOwner {
-    fn from(owner: Owner) -> Self {
-        match owner {
-            Owner::User => Self::User,
-            Owner::Agent => Self::Agent,
-            Owner::Tenant => Self::Tenant,
-        }
-    }
-}
+/// Owners of documents and facts.
+pub(crate) const OWNERS: Choices<MemoryOwner> = &[
+    ("user", "The user, with this agent", MemoryOwner::User),
+    ("agent", "The agent, for all its users", MemoryOwner::Agent),
+    ("tenant", "The tenant, for all its agents", MemoryOwner::Tenant),
+];
 
 impl Reader {
     pub(crate) fn reader(&self, session: &Session) -> Result<MemoryReader, Failure> {
         let setup = session.load()?;
-        caller::must_be_set_up(self.agent.as_str(), &setup)?;
+        runtime()?.block_on(setup.must_have_agent(self.agent.as_str()))?;
         let user = Some(session.user(self.user.clone())?);
         Ok(MemoryReader { tenant: setup.tenant().clone(), agent: self.agent.clone(), user })
     }
@@ -183,7 +170,7 @@ impl Memory {
             }
             Self::Forget(Forget { path, owner, reader }) => {
                 let reader = reader.reader(session)?;
-                session.app(async |app| app.forget_memory(&reader, owner.into(), &path).await)?;
+                session.app(async |app| app.forget_memory(&reader, owner, &path).await)?;
                 session.told(&json!({ "forgotten": path }), format_args!("`{path}` is forgotten"))
             }
         }
@@ -221,7 +208,7 @@ impl Import {
         let reader = self.reader.reader(session)?;
         let directory = session.around.directory.join(&self.directory);
         let (files, indexed) = session.app(async |app| {
-            let files = app.import_memory(&reader, self.owner.into(), &directory).await?;
+            let files = app.import_memory(&reader, self.owner, &directory).await?;
             // Vectors that cannot be made now are made later.
             app.index_memory().await.map(|indexed| (files, indexed))
         })?;

@@ -1,5 +1,25 @@
 //! The subcommands, one file each.
 
+/// Declares a list of subcommands, each of which runs by itself.
+macro_rules! subcommands {
+    ($(#[$about:meta])* $visible:vis enum $name:ident { $($(#[$of:meta])* $variant:ident($command:ty),)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, clap::Subcommand)]
+        $visible enum $name {
+            $($(#[$of])* $variant($command),)+
+        }
+
+        impl $name {
+            /// Runs the chosen one.
+            pub(crate) fn run(self, session: &mut $crate::cli::Session) -> $crate::failure::Outcome {
+                match self {
+                    $(Self::$variant(command) => command.run(session),)+
+                }
+            }
+        }
+    };
+}
+
 pub(crate) mod agent;
 pub(crate) mod api_keys;
 pub(crate) mod approvals;
@@ -29,3 +49,5 @@ pub(crate) mod tour;
 pub(crate) mod undo;
 pub(crate) mod users;
 pub(crate) mod web;
+
+pub(crate) use subcommands;

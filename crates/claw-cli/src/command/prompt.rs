@@ -1,7 +1,7 @@
-//! Asking the person at the terminal for a secret or a line.
+//! Asking the person at the terminal for a secret.
 
 use claw_store::vault::MOST_SECRET_BYTES;
-use claw_terminal::{AskError, ask_hidden, ask_line, ask_secret};
+use claw_terminal::{AskError, ask_hidden, ask_secret};
 use secrecy::SecretString;
 use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
@@ -14,11 +14,6 @@ pub(super) fn value(runtime: &Runtime, what: &str, hint: &str) -> Result<Option<
         AskError::Empty => Failure::from(error).hint(hint),
         error => error.into(),
     })
-}
-
-/// Reads a visible line from a person; `None` if they gave up with Ctrl-C or Ctrl-D.
-pub(super) fn line(runtime: &Runtime, question: &str) -> Result<Option<String>, Failure> {
-    Ok(ask_line(runtime, question)?)
 }
 
 /// A line that a person types, which does not show; `None` where they gave up with Ctrl-C.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use claw_core::tool::Progress;
 use claw_sandbox::{Grant, Network};
 use claw_terminal::{Cell, Column, Out, Table, tell, visible};
@@ -14,8 +14,10 @@ use clawsmith::app::sandbox::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::Outcome;
+use crate::opened::runtime;
 
 /// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
@@ -45,20 +47,16 @@ pub(crate) struct Reaching {
     #[arg(long, value_name = "PATH")]
     grant_write: Vec<PathBuf>,
     /// The network it reaches.
-    #[arg(long, value_enum, default_value_t = Talk::None)]
-    network: Talk,
+    #[arg(long, value_parser = one_of(NETWORKS), default_value = "none")]
+    network: Network,
 }
 
 /// The network that a command reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Talk {
-    /// No network.
-    None,
-    /// Itself.
-    Loopback,
-    /// The network of this machine.
-    Host,
-}
+const NETWORKS: Choices<Network> = &[
+    ("none", "No network", Network::None),
+    ("loopback", "Itself", Network::Loopback),
+    ("host", "The network of this machine", Network::Host),
+];
 
 /// The command to run.
 #[derive(Debug, Args)]
@@ -78,7 +76,7 @@ pub(crate) struct Run {
 
 impl Sandbox {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let (setup, runtime) = (session.load()?, super::tools::runtime()?);
+        let (setup, runtime) = (session.load()?, runtime()?);
         match self {
             Self::Status(reaching) => {
                 let sandbox = setup.command_sandbox(reaching.reach(session))?;
@@ -123,11 +121,7 @@ impl Reaching {
             workspace: session.around.directory.join(self.workspace.as_deref().unwrap_or(Path::new(""))),
             read_only: self.read_only,
             grants: read.chain(write).collect(),
-            network: match self.network {
-                Talk::None => Network::None,
-                Talk::Loopback => Network::Loopback,
-                Talk::Host => Network::Host,
-            },
+            network: self.network,
         }
     }
 }

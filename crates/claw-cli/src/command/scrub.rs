@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
 
 const PIECE: usize = 64 * 1024;
 
@@ -25,9 +24,9 @@ pub(crate) struct Scrub {
 }
 
 impl Scrub {
-    pub(crate) fn run(self, session: &Session) -> Outcome {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
-        let sealed = with_existing_app(&setup, async |app| Ok(app.sealed(app.tenant()).await?))?;
+        let sealed = session.existing_app(async |app| app.sealed(app.tenant()).await)?;
         let mut scrubber = setup.scrubber()?;
         for value in sealed.unwrap_or_default() {
             match scrubber.clone().with_values([SecretValue::new(value, "value")]) {

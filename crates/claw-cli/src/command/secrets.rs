@@ -1,7 +1,8 @@
 //! `clawsmith secrets`: sealed values. None is ever printed, and none is taken from the command line, where
 //! every user of the machine could read it.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::cell::RefCell;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -11,18 +12,16 @@ use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
 use claw_policy::scrub::Weakness;
 use claw_store::vault::{Progress, Retired, Rotated};
-use claw_terminal::{Cell, complain, tell};
+use claw_terminal::{Cell, Progress as Bar, complain, tell};
 use clawsmith::app::Setup;
 use clawsmith::app::words::time;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::prompt;
-use super::tools::runtime;
-use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
+use crate::opened::{runtime, with_app};
 
 /// The operations on secrets.
 #[derive(Debug, Subcommand)]
@@ -78,7 +77,7 @@ impl Named {
         let setup = session.load()?;
         let place = self.place(&setup);
         if let Some(agent) = &place.agent {
-            caller::must_be_set_up(agent.as_str(), &setup)?;
+            runtime()?.block_on(setup.must_have_agent(agent.as_str()))?;
         }
         let Some(value) = prompt::value(&runtime()?, &shown(&place), EMPTY)? else {
             return Ok(ExitCode::from(130));
@@ -119,90 +118,69 @@ fn list(session: &mut Session) -> Outcome {
 
 impl Rotate {
     fn run(&self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        let shows = io::stderr().is_terminal() && !session.out.json;
-        let tell = |progress| {
-            if shows {
-                show(progress);
-            }
+        let bar = RefCell::new(Bar::new(session.out.json || !io::stderr().is_terminal()));
+        let show = |Progress { done, all }| {
+            bar.borrow_mut().show("sealing anew".to_owned(), "values", (done, all));
         };
-        with_app(&setup, async |app| {
+        let (retired, rotated) = session.app(async |app| {
             let vault = app.vault().await?;
             let is_ours = vault.keys().is_ours_to_change();
-            if self.retire {
-                let retired = vault.retire(tell).await?;
-                end_progress(shows);
-                report_retired(session, &retired)
-            } else {
-                let rotated = vault.rotate(tell).await?;
-                end_progress(shows);
-                report_rotated(session, &rotated, is_ours)
-            }
-        })
+            Ok::<_, Failure>(match self.retire {
+                true => (Some(vault.retire(show).await?), None),
+                false => (None, Some((vault.rotate(show).await?, is_ours))),
+            })
+        })?;
+        drop(bar);
+        match (retired, rotated) {
+            (Some(retired), _) => report_retired(session, &retired),
+            (_, Some((rotated, is_ours))) => report_rotated(session, &rotated, is_ours),
+            (None, None) => Ok(ExitCode::SUCCESS),
+        }
     }
 }
 
 fn report_rotated(session: &mut Session, rotated: &Rotated, is_ours: bool) -> Outcome {
-    if session.out.json {
-        session.out.json(rotated)?;
-    } else {
-        let Rotated { key, resealed, .. } = rotated;
+    let Rotated { key, resealed, failed, .. } = rotated;
+    session.shown(rotated, |out| {
         let what = match (rotated.is_new, is_ours) {
             (true, _) => format!("new key `{key}`"),
             (false, true) => format!("finished an interrupted rotation to key `{key}`"),
             (false, false) => format!("key `{key}`, the first of `CLAWSMITH_KEYS`"),
         };
-        let line = format!("{what}; values encrypted with it: {resealed}");
-        session.out.line(line)?;
+        out.line(format_args!("{what}; values encrypted with it: {resealed}"))?;
         complain_of(rotated);
-    }
-    Ok(if rotated.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(())
+    })?;
+    Ok(ExitCode::from(u8::from(!failed.is_empty())))
 }
 
 fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
-    if session.out.json {
-        session.out.json(retired)?;
-    } else {
+    session.shown(retired, |out| {
         for id in &retired.unused {
-            let line = match retired.taken {
+            out.line(match retired.taken {
                 true => format!("key `{id}` is retired: nothing is encrypted with it"),
                 false => format!("nothing is encrypted with key `{id}`; take it out of `CLAWSMITH_KEYS`"),
-            };
-            session.out.line(line)?;
+            })?;
         }
         if retired.unused.is_empty() && retired.kept.is_empty() {
-            session.out.line(format_args!("key `{}` is the only one", retired.rotated.key))?;
+            out.line(format_args!("key `{}` is the only one", retired.rotated.key))?;
         }
         for KeyUse { key, values } in &retired.kept {
-            match key {
-                Some(id) => complain("kept", format_args!("key `{id}`; values encrypted with it: {values}")),
-                None => complain(
-                    "kept",
-                    format_args!("all keys; values of which it cannot be told which they need: {values}"),
-                ),
-            }
+            let what = match key {
+                Some(id) => format!("key `{id}`; values encrypted with it: {values}"),
+                None => format!("all keys; values of which it cannot be told which they need: {values}"),
+            };
+            complain("kept", what);
         }
         complain_of(&retired.rotated);
-    }
-    Ok(if retired.kept.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(())
+    })?;
+    Ok(ExitCode::from(u8::from(!retired.kept.is_empty())))
 }
 
 fn complain_of(rotated: &Rotated) {
     for failed in &rotated.failed {
         complain("left as it was", format_args!("{}: {}", failed.place, failed.why));
-    }
-}
-
-/// Overwrites one line on the terminal with the progress.
-fn show(progress: Progress) {
-    let Progress { done, all } = progress;
-    // Nothing is left to be done about standard error failing.
-    let _ = write!(io::stderr(), "\rsealing anew: {done} of {all}");
-}
-
-fn end_progress(shows: bool) {
-    if shows {
-        tell("");
     }
 }
 

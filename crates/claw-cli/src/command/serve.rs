@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use claw_gateway::{GatewayOptions, ReloadOptions};
-use claw_terminal::tell;
+use claw_terminal::{stop_requested, tell};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +17,9 @@ use tokio::sync::Notify;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
+
+/// The note on the first signal to stop.
+const ENDING: &str = "ending; requests that run are finished; a second signal ends at once";
 
 /// The address to listen on.
 #[derive(Debug, Args)]
@@ -63,7 +66,7 @@ impl Serve {
                 false => session.out.line(format_args!("listening on {scheme}://{bound}"))?,
             }
             session.out.flush()?;
-            claw_gateway::serve(app.clone(), listener, options, stopped()).await?;
+            claw_gateway::serve(app.clone(), listener, options, stop_requested(ENDING)).await?;
             Ok(ExitCode::SUCCESS)
         })
     }
@@ -80,23 +83,4 @@ fn reload_on_hangup(reload: Arc<Notify>) -> Result<(), Failure> {
         }
     });
     Ok(())
-}
-
-/// Waits for SIGTERM or Ctrl-C.
-async fn stopped() {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return drop(tokio::signal::ctrl_c().await);
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    tell("ending; requests that run are finished; a second signal ends at once");
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        std::process::exit(130);
-    });
 }

@@ -10,13 +10,13 @@ use claw_core::store::{Circle, Role};
 use claw_core::tool::Caller;
 use claw_host::SystemClock;
 use claw_terminal::{Cell, Table, tell, visible};
+use clawsmith::app::caller::local_workspace;
 use clawsmith::app::session_list::{short_id, shortened};
 use clawsmith::app::shown_call::summary;
 use clawsmith::app::{App, SessionView};
 use serde::Deserialize as _;
 use serde_json::json;
 
-use super::tools::workspace;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -78,7 +78,7 @@ impl Sessions {
             Self::Rename(rename) => &rename.one.caller,
         };
         let setup = caller.load(session)?;
-        let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let caller = caller.caller_here(&setup)?;
         with_app(&setup, async |app| {
             match &self {
                 Self::List(list) => list.run(session, app, &caller).await?,
@@ -110,7 +110,8 @@ impl Sessions {
 
 impl List {
     async fn run(&self, session: &mut Session, app: &App, caller: &Caller) -> Result<(), Failure> {
-        let of = self.workspace.as_deref().map(|path| workspace(Some(path), &session.around)).transpose()?;
+        let of =
+            self.workspace.as_deref().map(|path| local_workspace(Some(path), &session.around)).transpose()?;
         let mut list = app.session_list(caller, of.as_deref()).await?;
         let more = list.len().saturating_sub(self.limit);
         list.truncate(self.limit);
@@ -153,11 +154,8 @@ pub(super) fn table(session: &mut Session, list: &[SessionView]) -> Result<(), F
     Ok(session.out.table(&table)?)
 }
 
-fn changed(session: &mut Session, view: &SessionView, how: &str) -> Result<(), Failure> {
-    match session.out.json {
-        true => Ok(session.out.json(view)?),
-        false => Ok(session.out.line(format_args!("{how} {} ({})", view.id, shortened(&view.about, 60)))?),
-    }
+fn changed(session: &mut Session, view: &SessionView, how: &str) -> Outcome {
+    session.told(view, format_args!("{how} {} ({})", view.id, shortened(&view.about, 60)))
 }
 
 async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {

@@ -1,33 +1,25 @@
 //! `clawsmith shell`: the analysis of a command. Nothing is run.
 
-use std::io::{self, BufRead as _, Read as _};
+use std::io;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use claw_core::store::Rule;
 use claw_policy::config::ANY_AGENT;
 use claw_policy::shell::{Decision, LONGEST, Rules, Verdict, analyse};
-use claw_terminal::{Cell, Table, visible};
+use claw_terminal::{Cell, Out, Table, bounded_line, visible};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::caller;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::opened::{runtime, with_existing_app};
 
-/// The operations on shell commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Shell {
-    /// Check whether a command would be allowed, asked or denied, and why. Runs nothing.
-    Check(Check),
-}
-
-impl Shell {
-    pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        match self {
-            Self::Check(check) => check.run(session),
-        }
+subcommands! {
+    /// The operations on shell commands.
+    pub(crate) enum Shell {
+        /// Check whether a command would be allowed, asked or denied, and why. Runs nothing.
+        Check(Check),
     }
 }
 
@@ -48,7 +40,7 @@ pub(crate) struct Check {
 impl Check {
     fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
-        caller::must_be_set_up(&self.agent, &setup)?;
+        runtime()?.block_on(setup.must_have_agent(&self.agent))?;
         let config = setup.config();
         // They were tried when the configuration was loaded.
         let rules = config.shell_rules(&self.agent).map_err(|error| Failure::usage(error.to_string()))?;
@@ -65,21 +57,15 @@ impl Check {
             Ok(app.rules_covering(&self.agent, command, &rules).await?)
         })?;
         let remembered = remembered.unwrap_or_default();
-        match session.out.json {
-            true => {
-                let mut json = serde_json::to_value(&verdict)?;
-                let rule = |rule: &Rule| json!({ "id": rule.new.id, "for": rule.new.scope, "covers": rule.new.text });
-                json["remembered"] = remembered.iter().map(rule).collect();
-                session.out.json(&json)?;
-            }
-            false => show(session, &verdict, &remembered)?,
-        }
+        let mut json = serde_json::to_value(&verdict)?;
+        let rule = |rule: &Rule| json!({ "id": rule.new.id, "for": rule.new.scope, "covers": rule.new.text });
+        json["remembered"] = remembered.iter().map(rule).collect();
+        session.shown(&json, |out| show(out, &verdict, &remembered))?;
         Ok(ExitCode::from(u8::from(verdict.decision != Decision::Allow)))
     }
 }
 
-fn show(session: &mut Session, verdict: &Verdict, remembered: &[Rule]) -> Result<(), Failure> {
-    let out = &mut session.out;
+fn show(out: &mut Out, verdict: &Verdict, remembered: &[Rule]) -> Result<(), Failure> {
     out.heading(&verdict.decision.to_string())?;
     for finding in &verdict.findings {
         out.prose(format_args!("  {} by `{}`: {}", finding.verdict, finding.rule, visible(&finding.reason)))?;
@@ -88,24 +74,22 @@ fn show(session: &mut Session, verdict: &Verdict, remembered: &[Rule]) -> Result
     }
     if !verdict.commands.is_empty() {
         out.line("")?;
-        let mut table = Table::new(["command", "effects"]);
-        for simple in &verdict.commands {
-            table.row([Cell::strong(visible(&simple.to_string())), Cell::new(simple.effects)]);
-        }
-        out.table(&table)?;
+        out.table(&Table::of(
+            &verdict.commands,
+            &[("command", &|simple| Cell::strong(simple)), ("effects", &|simple| Cell::new(simple.effects))],
+        ))?;
     }
     if !remembered.is_empty() {
         out.line("")?;
         out.heading("covered by remembered rules, while the programs are the same files")?;
-        let mut table = Table::new(["rule", "for", "covers"]);
-        for rule in remembered {
-            table.row([
-                Cell::strong(rule.new.id),
-                Cell::new(&rule.new.scope),
-                Cell::new(visible(&rule.new.text)),
-            ]);
-        }
-        out.table(&table)?;
+        out.table(&Table::of(
+            remembered,
+            &[
+                ("rule", &|rule| Cell::strong(rule.new.id)),
+                ("for", &|rule| Cell::new(&rule.new.scope)),
+                ("covers", &|rule| Cell::new(&rule.new.text)),
+            ],
+        ))?;
     }
     Ok(())
 }
@@ -121,16 +105,9 @@ const LONGEST_LINE: u64 = 16 * LONGEST as u64;
 fn batch(session: &mut Session, rules: &Rules) -> Outcome {
     let mut stdin = io::stdin().lock();
     let (mut number, mut broken) = (0u64, false);
-    loop {
-        let mut line = Vec::new();
-        let unread = |error| Failure::failed("standard input could not be read").because(error);
-        if stdin.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
-            break;
-        }
+    let unread = |error| Failure::failed("standard input could not be read").because(error);
+    while let Some(line) = bounded_line(&mut stdin, LONGEST_LINE).map_err(unread)? {
         number += 1;
-        if !line.ends_with(b"\n") && line.len() as u64 >= LONGEST_LINE {
-            skip_line(&mut stdin).map_err(unread)?;
-        }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
@@ -146,20 +123,4 @@ fn batch(session: &mut Session, rules: &Rules) -> Outcome {
         session.out.flush()?;
     }
     Ok(ExitCode::from(u8::from(broken)))
-}
-
-fn skip_line(stdin: &mut impl io::BufRead) -> io::Result<()> {
-    loop {
-        let (used, ended) = {
-            let buffer = stdin.fill_buf()?;
-            match buffer.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (buffer.len(), buffer.is_empty()),
-            }
-        };
-        stdin.consume(used);
-        if ended {
-            return Ok(());
-        }
-    }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use clap::Args;
 use claw_terminal::style;
 use clawsmith::config::Surroundings;
+use serde::Deserialize;
 
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -28,76 +29,27 @@ about = \"Looks things up and says where.\"
 deny = [\"agents_list\"]
 ";
 
-/// A stop of the tour: its text, the command, and the command's input.
+const NEXT: &str = "    clawsmith onboard         sets up a model: provider, API key, model
+    clawsmith chat            talks with an agent that works in this directory
+    clawsmith tools list      lists the tools
+    clawsmith --help          everything else";
+
+/// The stops, as data.
+const STOPS: &str = include_str!("../../help/tour.toml");
+
+#[derive(Deserialize)]
+struct Stops {
+    stop: Vec<Stop>,
+}
+
+/// A stop of the tour: its text, the words of the command, and the command's input.
+#[derive(Deserialize)]
 struct Stop {
-    says: &'static str,
-    words: &'static [&'static str],
-    input: Option<&'static str>,
+    says: String,
+    words: Vec<String>,
+    #[serde(default)]
+    input: Option<String>,
 }
-
-const fn stop(says: &'static str, words: &'static [&'static str]) -> Stop {
-    Stop { says, words, input: None }
-}
-
-const STOPS: &[Stop] = &[
-    stop(
-        "A call takes one road: found, authorised, limited, validated, judged, recorded, run, scrubbed.",
-        &[
-            "tools",
-            "call",
-            "datetime",
-            "--args",
-            r#"{"action": "convert", "time": "2026-03-29T12:00:00Z", "to_timezone": "Asia/Tokyo"}"#,
-        ],
-    ),
-    stop(
-        "Models slip. What can only mean one thing is repaired, and the model is told (`toTimezone`).",
-        &[
-            "tools",
-            "call",
-            "datetime",
-            "--args",
-            r#"{"action": "convert", "time": 1774785600, "toTimezone": "Europe/Paris"}"#,
-        ],
-    ),
-    stop(
-        "What cannot be guessed is refused, with what would fit. Exit code 3: nothing happened.",
-        &["tools", "call", "datetime", "--args", r#"{"action": "yesterday"}"#],
-    ),
-    stop("A tool that does not exist: the nearest name.", &["tools", "call", "datetme"]),
-    stop(
-        "A tool this agent may not use: hidden is forbidden.",
-        &["tools", "call", "agents_list", "--agent", "researcher"],
-    ),
-    stop(
-        "Why? The explanation is the decision itself.",
-        &["policy", "explain", "agents_list", "--agent", "researcher"],
-    ),
-    stop(
-        "A secret in a result never reaches the model (this token is made up).",
-        &[
-            "tools",
-            "call",
-            "datetime",
-            "--args",
-            r#"{"action": "now", "format": "token ghp_16C7e42F292c6912E7710c838347Ae178B4a in %Y"}"#,
-        ],
-    ),
-    Stop {
-        says: "The same scrubber is a Unix filter.",
-        words: &["scrub", "--report"],
-        input: Some("password: \"hunter2-but-longer\"\nmax_tokens: 4096\n"),
-    },
-    stop(
-        "Everything was written down, scrubbed, each line chained to the one before.",
-        &["ledger", "show", "--last", "5"],
-    ),
-    stop("And nobody has touched it since.", &["ledger", "verify"]),
-    stop(
-        "An agent puts it together. No model is set up here, so a demo plays one; the tools are real.",
-        &["chat", "-m", "show me"],
-    ),
-];
 
 impl Tour {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
@@ -113,7 +65,9 @@ impl Tour {
         for line in CONFIG.lines() {
             session.out.line(format_args!("    {line}"))?;
         }
-        for (number, stop) in STOPS.iter().enumerate() {
+        let stops: Stops = toml::from_str(STOPS)
+            .map_err(|error| Failure::failed("the stops of the tour cannot be read").because(error))?;
+        for (number, stop) in stops.stop.iter().enumerate() {
             session.out.line("")?;
             session.out.heading(&format!("{}. {}", number + 1, stop.says))?;
             visit(session, stop, &project)?;
@@ -124,10 +78,7 @@ impl Tour {
         if !is_on_path(&session.around) {
             session.out.line("    make install              puts `clawsmith` on your PATH")?;
         }
-        session.out.line("    clawsmith onboard         sets up a model: provider, API key, model")?;
-        session.out.line("    clawsmith chat            talks with an agent that works in this directory")?;
-        session.out.line("    clawsmith tools list      lists the tools")?;
-        session.out.line("    clawsmith --help          everything else")?;
+        session.out.line(NEXT)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -140,8 +91,11 @@ fn is_on_path(around: &Surroundings) -> bool {
 
 fn visit(session: &mut Session, stop: &Stop, project: &Path) -> Result<(), Failure> {
     let words: Vec<String> = stop.words.iter().map(|word| quoted(word)).collect();
-    let fed =
-        stop.input.map(|input| format!("printf '{}' | ", input.replace('\n', "\\n"))).unwrap_or_default();
+    let fed = stop
+        .input
+        .as_ref()
+        .map(|input| format!("printf '{}' | ", input.replace('\n', "\\n")))
+        .unwrap_or_default();
     session.out.line("")?;
     session.out.styled(style::COMMAND, &format!("  $ {fed}clawsmith {}", words.join(" ")))?;
     let failed = |error| Failure::failed("a command of the tour could not be run").because(error);
@@ -164,7 +118,7 @@ fn output_of(stop: &Stop, project: &Path, columns: Option<usize>) -> std::io::Re
     if let Some(columns) = columns {
         command.args(["--columns", &columns.saturating_sub(INDENT).to_string()]);
     }
-    command.args(stop.words).current_dir(project).env_clear().env("USER", "you");
+    command.args(&stop.words).current_dir(project).env_clear().env("USER", "you");
     // Named, since nobody has accepted it.
     command.env("CLAWSMITH_CONFIG", project.with_file_name("clawsmith.toml"));
     // Both through one pipe, so that they come in the order in which a terminal shows them.
@@ -173,7 +127,7 @@ fn output_of(stop: &Stop, project: &Path, columns: Option<usize>) -> std::io::Re
     let mut child = command.spawn()?;
     drop(command);
     if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(stop.input.unwrap_or_default().as_bytes())?;
+        stdin.write_all(stop.input.as_deref().unwrap_or_default().as_bytes())?;
     }
     let mut output = Vec::new();
     printed.read_to_end(&mut output)?;

@@ -1,12 +1,13 @@
 //! `clawsmith users` and `clawsmith tenants`: access over the network.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use claw_core::store::{AccessRole, TenantChange, UserChange};
 use claw_core::{TenantId, UserId};
 use claw_terminal::Cell;
 use clawsmith::app::App;
 use clawsmith::app::words::time;
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::Outcome;
 
@@ -48,28 +49,12 @@ impl OfTenant {
 }
 
 /// Roles of users; each includes those before it.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Role {
-    /// Look.
-    Viewer,
-    /// Work: talk to agents, call tools, answer approvals.
-    Operator,
-    /// Change agents, settings and access.
-    Admin,
-    /// Everything.
-    Owner,
-}
-
-impl From<Role> for AccessRole {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Viewer => Self::Viewer,
-            Role::Operator => Self::Operator,
-            Role::Admin => Self::Admin,
-            Role::Owner => Self::Owner,
-        }
-    }
-}
+pub(crate) const ROLES: Choices<AccessRole> = &[
+    ("viewer", "Look", AccessRole::Viewer),
+    ("operator", "Work: talk to agents, call tools, answer approvals", AccessRole::Operator),
+    ("admin", "Change agents, settings and access", AccessRole::Admin),
+    ("owner", "Everything", AccessRole::Owner),
+];
 
 #[derive(Debug, Args)]
 pub(crate) struct AddUser {
@@ -81,8 +66,8 @@ pub(crate) struct AddUser {
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Role of the user.
-    #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Operator)]
-    role: Role,
+    #[arg(long, value_name = "ROLE", value_parser = one_of(ROLES), default_value = "operator")]
+    role: AccessRole,
 }
 
 #[derive(Debug, Args)]
@@ -96,8 +81,8 @@ pub(crate) struct EditUser {
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Role of the user.
-    #[arg(long, value_name = "ROLE", value_enum)]
-    role: Option<Role>,
+    #[arg(long, value_name = "ROLE", value_parser = one_of(ROLES))]
+    role: Option<AccessRole>,
     /// True rejects all their keys.
     #[arg(long, value_name = "BOOL")]
     disabled: Option<bool>,
@@ -143,11 +128,11 @@ impl Users {
                 )
             }
             Self::Add(AddUser { id, of, name, role }) => {
-                let user = session.app(async |app| of.app(app).add_user(id, name, role.into()).await)?;
+                let user = session.app(async |app| of.app(app).add_user(id, name, role).await)?;
                 session.told(&user, format_args!("user {} is added, as {}", user.id, user.role))
             }
             Self::Edit(EditUser { id, of, name, role, disabled }) => {
-                let change = UserChange { name, role: role.map(Into::into), disabled };
+                let change = UserChange { name, role, disabled };
                 let user = session.app(async |app| of.app(app).edit_user(&id, change).await)?;
                 session.told(&user, format_args!("user {} is changed", user.id))
             }

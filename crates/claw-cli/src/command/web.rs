@@ -1,27 +1,20 @@
 //! `clawsmith web`: `web_fetch` and `web_search` for people.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::tools::{CallOptions, CallTool};
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::Outcome;
 
-/// The operations on the web.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Web {
-    /// Fetch a page and print it as Markdown.
-    Fetch(Fetch),
-    /// Search the web with the configured providers.
-    Search(Search),
-}
-
-impl Web {
-    pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        match self {
-            Self::Fetch(fetch) => fetch.run(session),
-            Self::Search(search) => search.run(session),
-        }
+subcommands! {
+    /// The operations on the web.
+    pub(crate) enum Web {
+        /// Fetch a page and print it as Markdown.
+        Fetch(Fetch),
+        /// Search the web with the configured providers.
+        Search(Search),
     }
 }
 
@@ -31,8 +24,8 @@ pub(crate) struct Fetch {
     /// Address of the page, with `http://` or `https://`.
     url: String,
     /// The form of the text.
-    #[arg(long, value_enum, default_value_t = Mode::Markdown)]
-    mode: Mode,
+    #[arg(long, value_parser = one_of(MODES), default_value = "markdown")]
+    mode: &'static str,
     /// Print at most so many characters; the rest is kept for `result_read`.
     #[arg(long, value_name = "N")]
     max_chars: Option<u32>,
@@ -40,29 +33,20 @@ pub(crate) struct Fetch {
     options: CallOptions,
 }
 
-/// The form of a page's text.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Mode {
-    /// The article as Markdown.
-    Markdown,
-    /// The article as plain text.
-    Text,
-    /// The unmodified body.
-    Raw,
-}
+/// The form of a page's text, as `web_fetch` names it.
+const MODES: Choices<&str> = &[
+    ("markdown", "The article as Markdown", "markdown"),
+    ("text", "The article as plain text", "text"),
+    ("raw", "The unmodified body", "raw"),
+];
 
 impl Fetch {
     fn run(self, session: &mut Session) -> Outcome {
-        let mode = match self.mode {
-            Mode::Markdown => "markdown",
-            Mode::Text => "text",
-            Mode::Raw => "raw",
-        };
-        let mut args = json!({ "url": self.url, "extract_mode": mode });
+        let mut args = json!({ "url": self.url, "extract_mode": self.mode });
         if let Some(most) = self.max_chars {
             args["max_chars"] = json!(most);
         }
-        CallTool::of("web_fetch", &args, self.options).run(session)
+        CallTool::of("web_fetch", Some(args.to_string()), self.options).run(session)
     }
 }
 
@@ -99,6 +83,6 @@ impl Search {
             ("freshness", self.freshness.map(Value::from)),
         ];
         args.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        CallTool::of("web_search", &Value::Object(args), self.options).run(session)
+        CallTool::of("web_search", Some(Value::Object(args).to_string()), self.options).run(session)
     }
 }

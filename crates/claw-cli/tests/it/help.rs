@@ -170,3 +170,24 @@ fn completions_are_printed_for_each_shell() {
         assert!(ran.stdout.contains("clawsmith") && ran.stdout.contains("ledger"), "{shell}");
     }
 }
+
+#[test]
+fn every_section_of_the_help_texts_is_of_a_command() {
+    let whole = claw_cli::command();
+    let texts = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/help")).unwrap();
+    let texts = texts.map(|file| file.unwrap().path()).filter(|path| path.extension().unwrap() == "txt");
+    for file in texts {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let sections = text.strip_prefix("# ").unwrap_or(&text).split("\n# ");
+        for (path, text) in sections.filter_map(|section| section.split_once('\n')) {
+            let mut at = Some(&whole);
+            for name in path.split(' ').skip(1) {
+                at = at.and_then(|command| command.find_subcommand(name));
+            }
+            let at = at.unwrap_or_else(|| panic!("`{path}` is not a command"));
+            let shown = at.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(shown, text.trim(), "`{path}` of {} is not shown", file.display());
+            assert!(!text.trim().is_empty(), "`{path}` has no text");
+        }
+    }
+}

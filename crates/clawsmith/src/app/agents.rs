@@ -168,6 +168,16 @@ pub struct AgentView {
 }
 
 impl AgentView {
+    /// The agent as JSON, with its tool rules and those that narrow them.
+    pub fn json(&self) -> Value {
+        let mut shown = json!(self.agent);
+        if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, json!(self.rules())) {
+            shown.extend(rules);
+        }
+        shown["narrowed_by"] = json!(self.narrowing());
+        shown
+    }
+
     /// Returns the agent's tool rules: those of the configuration file, or of the store if the file has none.
     pub fn rules(&self) -> AgentTools {
         self.configured.clone().or_else(|| self.stored.clone()).unwrap_or_default()
@@ -360,7 +370,7 @@ impl App {
 }
 
 /// The error for an agent that neither the configuration nor the store has.
-pub fn not_set_up<'a>(agent: &str, ids: impl Iterator<Item = &'a str>) -> Error {
+pub(super) fn not_set_up<'a>(agent: &str, ids: impl Iterator<Item = &'a str>) -> Error {
     let hint = match nearest(agent, ids) {
         Some(near) => format!("did you mean `{near}`? `clawsmith agent list` lists all agents"),
         None => format!(
@@ -377,6 +387,14 @@ pub fn no_agent<'a>(id: &AgentId, ids: impl Iterator<Item = &'a str>) -> Error {
     match nearest(id.as_str(), ids) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("clawsmith agent list"),
+    }
+}
+
+/// The name of an agent's kind, as configuration and JSON have it.
+pub const fn agent_kind_name(kind: AgentKind) -> &'static str {
+    match kind {
+        AgentKind::Open => "open",
+        AgentKind::Predefined => "predefined",
     }
 }
 

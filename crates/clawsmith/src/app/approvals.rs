@@ -25,6 +25,9 @@ const LONGEST_REASON: usize = 500;
 /// The number of ledger entries searched for commands that a rule would have covered.
 const SEARCHED: usize = 5_000;
 
+/// The number of past commands shown that a rule would have covered.
+const SHOWN: usize = 5;
+
 /// The callers that a remembered rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RuleFor {
@@ -78,6 +81,32 @@ pub struct RulePreview {
     pub impossible: Option<String>,
     /// The rules, the narrowest first.
     pub rules: Vec<WidthPreview>,
+}
+
+impl RulePreview {
+    /// The rules in lines for a person, and past commands that each would have covered.
+    pub fn lines(&self) -> Vec<String> {
+        if let Some(why) = &self.impossible {
+            return vec![format!("not possible: {why}")];
+        }
+        let mut lines = Vec::new();
+        for WidthPreview { width, covers, past } in &self.rules {
+            lines.push(format!("--width {width} would cover {covers}"));
+            let Some(past) = past else { continue };
+            let shown = past.iter().take(SHOWN);
+            lines.extend(
+                shown.map(|command| format!("  it would have covered `{command}`, which ran before")),
+            );
+            match past.len().saturating_sub(SHOWN) {
+                0 if past.is_empty() => {
+                    lines.push("  it would have covered none of the commands that ran before".to_owned());
+                }
+                0 => {}
+                more => lines.push(format!("  and {more} more")),
+            }
+        }
+        lines
+    }
 }
 
 /// A rule that a yes could be remembered as.

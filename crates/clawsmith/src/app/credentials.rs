@@ -87,6 +87,18 @@ pub fn read_programs(path: &Path) -> Result<Vec<ProgramRow>, Error> {
     })
 }
 
+/// Reads `NAME=VALUE`, a line for each requested name.
+pub fn values_of_lines(names: &[String], text: &SecretString) -> Result<Vec<(String, SecretString)>, Error> {
+    let value = |name: &String| {
+        let mut lines = text.expose_secret().lines();
+        let line = lines.find_map(|line| line.strip_prefix(name.as_str())?.strip_prefix('='));
+        let missing = || Error::invalid(format!("standard input has no line `{name}=...`"));
+        let line = line.ok_or_else(|| missing().hint("give a line NAME=VALUE for each variable"))?;
+        Ok((name.clone(), SecretString::from(line)))
+    };
+    names.iter().map(value).collect()
+}
+
 /// The result of testing a program.
 pub struct TestedProgram {
     /// The program.
@@ -132,17 +144,7 @@ impl App {
             if let Some(agent) = &place.agent {
                 self.must_have_agent(agent.as_str()).await?;
             }
-            if workspace.is_some_and(|workspace| Path::new(&settings.binary).starts_with(workspace)) {
-                return Err(Error::invalid(format!(
-                    "`{}` is in the current directory: if agents work there, they can change it, and then \
-                     it does not run",
-                    settings.binary
-                ))
-                .hint(
-                    "move it where only its owner can write, or add it from another directory if no agent \
-                     works here",
-                ));
-            }
+            must_be_outside(&settings.binary, workspace)?;
             ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
                 .map_err(|error| Error::invalid(error.to_string()))?;
             settings.digest = Some(held(Path::new(&settings.binary))?);
@@ -284,6 +286,19 @@ impl Setup {
         Ok(ProgramPlace { tenant: self.tenant().clone(), agent, name })
     }
 
+    /// Refuses a program that cannot be given credentials, before they are asked for: one that is not there, that others
+    /// could replace, or that lies in the directory `workspace`.
+    pub fn check_binary(
+        &self,
+        name: &str,
+        given: Option<&Path>,
+        workspace: Option<&Path>,
+    ) -> Result<(), Error> {
+        let binary = self.binary_of(name, given)?;
+        must_be_outside(&binary, workspace)?;
+        usable(Path::new(&binary))
+    }
+
     fn binary_of(&self, name: &str, given: Option<&Path>) -> Result<String, Error> {
         let binary = match given {
             Some(path) => self.around.directory.join(path),
@@ -316,6 +331,16 @@ impl Setup {
             .filter(|directory| directory.is_absolute())
             .map(|directory| directory.join(name))
             .find(|file| usable(file).is_ok())
+    }
+}
+
+fn must_be_outside(binary: &str, workspace: Option<&Path>) -> Result<(), Error> {
+    match workspace.is_some_and(|workspace| Path::new(binary).starts_with(workspace)) {
+        true => Err(Error::invalid(format!(
+            "`{binary}` is in the current directory: if agents work there, they can change it, and then it does not run"
+        ))
+        .hint("move it where only its owner can write, or add it from another directory if no agent works here")),
+        false => Ok(()),
     }
 }
 

@@ -63,6 +63,13 @@ impl Error {
         self
     }
 
+    /// Turns the error into a failed operation: the request was valid.
+    #[must_use]
+    pub fn failing(mut self) -> Self {
+        self.kind = Kind::Failed;
+        self
+    }
+
     /// Adds advice on what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::EntityId;
-use claw_core::graph::{Entity, EntityFacts, GraphSource, NAMED_SOURCES, RelationFacts, kind};
+use claw_core::graph::{Entity, EntityFacts, GraphSource, NAMED_SOURCES, RelationFacts, kind, time};
 use claw_core::port::{
     Clock as _, GraphFound, GraphHost as _, GraphQuery, GraphStart, MemoryOwner, MemoryReader, Models,
+    UnixMillis,
 };
 use claw_core::store::{
     EntityPair, EntityQuery, FactsFrom, GraphOwner, GraphState, GraphWalk, KeptFacts, NewEntity, NewFacts,
@@ -292,6 +293,20 @@ impl App {
         let walk = GraphWalk { reader, from, depth, as_of: None, most_entities, most_each };
         Ok(self.store.walk_graph(&walk).await?)
     }
+}
+
+/// Parses a time such as `2026-05-03`.
+pub fn parse_time(written: &str) -> Result<UnixMillis, String> {
+    time(written).ok_or_else(|| "write `2026-05-03` or `2026-05-03T10:00:00Z`".to_owned())
+}
+
+/// Parses the lines of a document that state a fact: `PATH:LINE` or `PATH:FIRST-LAST`.
+pub fn parse_source(written: &str) -> Result<GraphSource, String> {
+    let wrong = "write PATH:LINE or PATH:FIRST-LAST";
+    let (path, lines) = written.rsplit_once(':').ok_or(wrong)?;
+    let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+    let (start_line, end_line) = (first.parse().map_err(|_| wrong)?, last.parse().map_err(|_| wrong)?);
+    Ok(GraphSource::new(path, start_line, end_line))
 }
 
 /// Parses the start of a search as people write it: `*` or words.

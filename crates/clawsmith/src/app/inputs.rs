@@ -4,6 +4,7 @@ use claw_core::port::{InputForm, InputRequest};
 use claw_core::store::Approval;
 use claw_registry::CallScrubber;
 use claw_schema::validate::Validator;
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::{App, Error};
@@ -15,6 +16,27 @@ pub struct InputValues {
     pub values: Map<String, Value>,
     /// Values that look like secrets are sent all the same.
     pub allow_secrets: bool,
+}
+
+impl InputValues {
+    /// Values written as `NAME=VALUE`; a name that is given several times has a list.
+    pub fn of_pairs(pairs: &[String]) -> Result<Self, Error> {
+        let mut values = Map::new();
+        for pair in pairs {
+            let Some((name, value)) = pair.split_once('=') else {
+                return Err(Error::invalid(format!("`{pair}` names no field")).hint("write NAME=VALUE"));
+            };
+            let value = Value::from(value);
+            match values.entry(name) {
+                Entry::Vacant(place) => drop(place.insert(value)),
+                Entry::Occupied(mut place) => match place.get_mut() {
+                    Value::Array(several) => several.push(value),
+                    first => *first = Value::Array(vec![first.take(), value]),
+                },
+            }
+        }
+        Ok(Self { values, allow_secrets: false })
+    }
 }
 
 impl App {

@@ -30,7 +30,7 @@ use super::{App, Error, real};
 pub use claw_mcp as protocol;
 pub use clients::{AnsweringClient, OneClient};
 pub use import::read_servers;
-pub use login::is_per_user;
+pub use login::{is_per_user, login_words};
 pub use loopback::LoginCallback;
 pub use requests::{AccessFollower, AccessWish};
 

@@ -12,9 +12,12 @@ pub mod access;
 mod agents;
 mod approvals;
 pub mod attach;
+pub mod call;
+pub mod caller;
+pub mod chat;
 mod client_tools;
-pub mod completion;
 mod compose;
+mod config_report;
 pub mod context;
 pub mod credentials;
 pub mod custom;
@@ -51,6 +54,7 @@ mod shell;
 pub mod shown_call;
 pub mod shown_session;
 mod skills;
+pub mod tool_list;
 #[cfg(feature = "otel")]
 mod traces;
 #[cfg(not(feature = "otel"))]
@@ -70,10 +74,11 @@ use claw_core::store::StoreError;
 use claw_host::transaction::Transactions;
 use claw_store::{Backend, StoreLocation, StoreOptions};
 
-pub use self::agents::{AgentCard, AgentChange, AgentView, no_agent, not_set_up, tools_of};
+pub use self::agents::{AgentCard, AgentChange, AgentView, agent_kind_name, no_agent, tools_of};
 pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
 pub use self::client_tools::{ClientMessage, is_client_tool};
 pub use self::compose::Hooks;
+pub use self::config_report::ConfigReport;
 pub use self::doctor::{Finding, FindingState};
 pub use self::error::{Error, Kind};
 pub use self::follow::{FeedFollower, Followed, Follower};

@@ -3,6 +3,8 @@
 //! The file's own text is preserved, to the last comment. The key is never in it: it is sealed in the store,
 //! or in an environment variable.
 
+pub mod answers;
+mod plan;
 mod rewrite;
 
 use std::fs::{self, DirBuilder};
@@ -22,6 +24,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use toml::{Table, Value};
 
+pub use self::plan::{ASK_DELETES, FoundToolchains, ModelPlan};
 use super::{Error, Setup, key_in_environment, probe};
 use crate::config::{Loaded, NAME, Surroundings};
 
@@ -136,12 +139,12 @@ impl Target {
     }
 
     /// The configuration with the text in it.
-    pub fn with(&self, text: &str, around: &Surroundings) -> Result<Setup, Error> {
+    fn with(&self, text: &str, around: &Surroundings) -> Result<Setup, Error> {
         proposed(&self.path, self.after(text, &[]), around)
     }
 
     /// Tells how writing the text would change the file, which was read as a configuration before.
-    pub fn change(&self, text: &str) -> TargetChange {
+    fn change(&self, text: &str) -> TargetChange {
         let models = |text: &str| toml::from_str::<Table>(text).ok()?.remove("models");
         match self.before.as_deref().and_then(models) {
             None => TargetChange::Add,
@@ -152,7 +155,7 @@ impl Target {
     }
 
     /// Whether the file has a table of this name, so that no second one can be added to it.
-    pub fn has(&self, table: &str) -> bool {
+    fn has(&self, table: &str) -> bool {
         let whole = self.before.as_deref().and_then(|text| toml::from_str::<Table>(text).ok());
         whole.is_some_and(|whole| whole.contains_key(table))
     }
@@ -220,7 +223,7 @@ impl Target {
 }
 
 /// The text that sets a model up. A key is never in it.
-pub fn text(model: &NewModel) -> String {
+fn text(model: &NewModel) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let NewModel { provider, kind, base_url, model, key } = model;
     let mut own = String::new();
@@ -243,13 +246,13 @@ pub fn text(model: &NewModel) -> String {
 }
 
 /// The configuration that a file with this text would be.
-pub fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Setup, Error> {
+fn proposed(path: &Path, text: String, around: &Surroundings) -> Result<Setup, Error> {
     Ok(Setup { loaded: Loaded::proposed(path, text, around)?, around: around.clone(), local_user: false })
 }
 
 impl Setup {
     /// Refuses an invalid model.
-    pub fn check_model(&self, model: &NewModel) -> Result<(), Error> {
+    fn check_model(&self, model: &NewModel) -> Result<(), Error> {
         self.models(OfferedKeys::new(&self.around, model), None).map(drop)
     }
 

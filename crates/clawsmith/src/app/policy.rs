@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use claw_core::tool::{Caller, PeerKind, SubagentDepth};
+use claw_core::tool::{Caller, SubagentDepth};
 use claw_core::{AgentId, BootId, SessionKey, UserId};
 use claw_policy::diff;
 pub use claw_policy::diff::Diff as PolicyDiff;
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::access::{Permission, Visitor};
+use super::caller::CallerRequest;
 use super::replay::ReplayVerdict;
 use super::{App, Error, Hooks, Setup, catalogue};
 use crate::config::{Loaded, StoreUrl, Surroundings};
@@ -115,25 +116,20 @@ impl PolicyTest {
             Some(agent) => agent.clone(),
             None => AgentId::new("default").map_err(invalid)?,
         };
-        let session = SessionKey::new(format!("policy-test:{number}")).map_err(invalid)?;
-        let mut caller = Caller::new(agent, session, workspace);
-        let config = setup.config();
-        caller.tenant = config.tenant.clone();
-        caller.user = self.user.clone();
-        caller.channel = self.channel.as_deref().unwrap_or("cli").into();
-        if let Some(chat) = &self.chat {
-            caller.chat_id = Some(chat.into());
-            caller.peer_kind = PeerKind::Group;
-        }
-        caller.provider = self.provider.as_deref().map(Into::into);
-        caller.subagent = match self.subagent {
-            None => SubagentDepth::default(),
-            Some(place) => SubagentDepth { depth: 1, leaf: place == SubagentPlace::Leaf },
+        let request = CallerRequest {
+            agent,
+            user: self.user.clone(),
+            session: SessionKey::new(format!("policy-test:{number}")).map_err(invalid)?,
+            channel: Some(self.channel.clone().unwrap_or_else(|| "cli".to_owned())),
+            chat: self.chat.clone(),
+            provider: self.provider.clone(),
+            subagent: match self.subagent {
+                None => SubagentDepth::default(),
+                Some(place) => SubagentDepth { depth: 1, leaf: place == SubagentPlace::Leaf },
+            },
+            request_allow: self.request_allow.clone(),
         };
-        caller.request_allow = self.request_allow.clone().map(Into::into);
-        config.sandbox.sandboxing().apply(&mut caller);
-        caller.config = std::sync::Arc::new(config.tool_settings());
-        Ok(caller)
+        Ok(setup.caller(request, workspace))
     }
 
     fn outcome(&self, found: ReplayVerdict, reason: String) -> PolicyTestOutcome {

@@ -1,14 +1,17 @@
 //! An approval as a person is asked for it, by any front end: in the store of this process, or at a gateway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use claw_core::event::{Event, Listener, What};
 use claw_core::port::{Clock as _, InputRequest, UnixMillis};
 use claw_core::store::{Approval, ApprovalState, RuleWidth};
 use claw_core::tool::Effects;
 use claw_core::{ApprovalId, CallId, ToolName};
 use claw_host::SystemClock;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use super::{App, Error, InputValues, Verdict};
 
@@ -135,6 +138,41 @@ impl AskedFor for StoredApproval {
     }
 }
 
+/// Passes the approvals that calls request on to a front end.
+pub struct RequestedApprovals(mpsc::UnboundedSender<Approval>);
+
+impl RequestedApprovals {
+    /// A listener for calls, and the approvals that it hears of.
+    pub fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Approval>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Self(sender)), receiver)
+    }
+}
+
+impl Listener for RequestedApprovals {
+    fn hear(&self, event: Event) {
+        if let What::ApprovalRequested { approval } = event.what {
+            // Nobody listens once the call is over, and then there is nothing to ask.
+            let _ = self.0.send(*approval);
+        }
+    }
+}
+
+/// Returns whether a call was refused because nobody could be asked.
+pub fn is_unasked(reason: &str) -> bool {
+    reason.contains("nobody can be asked")
+}
+
+/// The state of an approval at a time: one whose time is over has expired, though nobody was there to close it.
+pub fn approval_state(approval: &Approval, now: UnixMillis) -> ApprovalState {
+    match approval.state {
+        ApprovalState::Pending | ApprovalState::Approved if approval.request.expires <= now => {
+            ApprovalState::Expired
+        }
+        state => state,
+    }
+}
+
 /// Says how an approval ended; `None` while it waits.
 pub fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     let Some(Approval { request, state, answered_by, .. }) = found else {
@@ -155,4 +193,57 @@ pub fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
         }
         ApprovalState::Cancelled => "the approval was withdrawn: the call was given up".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::store::NewApproval;
+    use claw_core::tool::{Digest, Effect};
+    use claw_core::{AgentId, SessionKey, TenantId};
+
+    use super::*;
+
+    #[test]
+    fn says_how_an_approval_ended_without_an_answer_here() {
+        let asked = UnixMillis(1_000);
+        let mut approval = Approval {
+            id: ApprovalId::new(),
+            request: NewApproval {
+                tenant: TenantId::main(),
+                session: SessionKey::new("cli:me").unwrap(),
+                agent: AgentId::new("default").unwrap(),
+                user: None,
+                call: CallId::new(),
+                run: None,
+                digest: Digest::of_bytes(b""),
+                tool: ToolName::literal("exec"),
+                effects: Effects::of(&[Effect::Execute]),
+                summary: "run".to_owned(),
+                reason: "`approvals.effects.execute` says ask".to_owned(),
+                asked,
+                expires: asked.plus(Duration::from_secs(120)),
+                remember: None,
+                directories: Vec::new(),
+                input: None,
+            },
+            state: ApprovalState::Pending,
+            answered_by: None,
+            reason: None,
+        };
+        let (early, late) = (UnixMillis(2_000), UnixMillis(500_000));
+        assert_eq!(how_ended(Some(&approval), early), None);
+        // The asking program may be gone: nobody closes it then.
+        let expired = "the approval expired: nobody answered within 120 s";
+        assert_eq!(how_ended(Some(&approval), late).as_deref(), Some(expired));
+        assert_eq!(how_ended(None, early).as_deref(), Some("the approval was withdrawn"));
+        let mut said = |state, by: Option<&str>| {
+            approval.state = state;
+            approval.answered_by = by.map(str::to_owned);
+            how_ended(Some(&approval), early).unwrap()
+        };
+        assert_eq!(said(ApprovalState::Expired, None), expired);
+        assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann said yes");
+        assert_eq!(said(ApprovalState::Denied, Some("ann")), "answered elsewhere: ann said no");
+        assert_eq!(said(ApprovalState::Cancelled, None), "the approval was withdrawn: the call was given up");
+    }
 }

@@ -171,29 +171,6 @@ pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>>
     Some(diff.lines().map(str::to_owned).collect::<Vec<_>>()).filter(|lines| !lines.is_empty())
 }
 
-/// A line of a long text, or how many are left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Excerpt<'a> {
-    /// A line.
-    Line(&'a str),
-    /// The number of lines left out here.
-    Left(usize),
-}
-
-/// The first and the last lines of a text that is longer than both together. `shown` of the first were shown before.
-pub fn head_and_tail(lines: &[String], head: usize, tail: usize, shown: usize) -> Vec<Excerpt<'_>> {
-    let whole = |lines: &[String]| lines.len() <= head + tail + 1;
-    let rest = &lines[shown.min(lines.len())..];
-    if whole(lines) {
-        return rest.iter().map(|line| Excerpt::Line(line)).collect();
-    }
-    let first = lines[..head].iter().skip(shown).map(|line| Excerpt::Line(line));
-    let from = (lines.len() - tail).max(shown).min(lines.len());
-    let left = from.saturating_sub(head.max(shown));
-    let gap = (left > 0).then_some(Excerpt::Left(left));
-    first.chain(gap).chain(lines[from..].iter().map(|line| Excerpt::Line(line))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use claw_core::CallId;
@@ -247,22 +224,5 @@ mod tests {
         let args = Args::Json(json!({ "path": "a", "content": "x\ny\n" }));
         let shown = result(&told("write_file", "created `a`: 4 bytes"), Some(&args));
         assert_eq!((shown.note.as_str(), shown.details), ("new, +2", vec!["+x".to_owned(), "+y".to_owned()]));
-    }
-
-    #[test]
-    fn long_output_is_shown_by_its_ends() {
-        let lines: Vec<String> = (1..=10).map(|n| n.to_string()).collect();
-        let of = |head, tail, shown| -> String {
-            let text = |part: &Excerpt<'_>| match part {
-                Excerpt::Line(line) => format!("{line} "),
-                Excerpt::Left(count) => format!("({count}) "),
-            };
-            head_and_tail(&lines, head, tail, shown).iter().map(text).collect()
-        };
-        assert_eq!(of(3, 2, 0), "1 2 3 (5) 9 10 ");
-        assert_eq!(of(3, 2, 3), "(5) 9 10 ");
-        assert_eq!(of(3, 2, 9), "10 ");
-        assert_eq!(of(3, 2, 20), "");
-        assert_eq!(of(6, 3, 0), "1 2 3 4 5 6 7 8 9 10 ", "a gap of one line is shown");
     }
 }

@@ -62,6 +62,12 @@ impl Answerer {
     }
 }
 
+impl std::fmt::Display for Answerer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
 /// A session in the store of this process.
 pub struct LocalSession {
     app: App,

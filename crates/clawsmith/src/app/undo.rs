@@ -4,6 +4,7 @@
 //! bytes are the original ones.
 
 mod diff;
+mod list;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use self::diff::FileView;
+pub use self::list::ListedChange;
 use super::{App, Error};
 
 /// The name that undoing is recorded under.
@@ -133,7 +135,7 @@ impl UndoLog {
 
     /// Returns the last calls that ran programs which may have changed files outside the journal, as their
     /// intents, newest first; with `all`, including those that only read.
-    pub async fn commands(&self, filter: &UndoFilter, limit: usize, all: bool) -> Result<Vec<Entry>, Error> {
+    async fn commands(&self, filter: &UndoFilter, limit: usize, all: bool) -> Result<Vec<Entry>, Error> {
         let covered = self.changes(filter, MOST).await?;
         let covered: HashSet<CallId> = covered
             .iter()
@@ -338,7 +340,7 @@ pub fn change_json(change: &Change, state: ChangeState) -> Value {
 }
 
 /// A command as JSON among changes.
-pub fn command_json(record: &Record) -> Value {
+fn command_json(record: &Record) -> Value {
     let args = match &record.event {
         EntryEvent::Intent { args, .. } => args.clone(),
         _ => Value::Null,

@@ -1,4 +1,4 @@
-//! Values in words, the same for every front end: times, durations, sizes, tokens and costs.
+//! Values in words, the same for every front end: times, sizes and costs.
 
 use std::time::Duration;
 
@@ -23,27 +23,19 @@ pub fn ago(at: UnixMillis, now: UnixMillis) -> String {
     }
 }
 
-/// A duration that a person waits.
-pub fn seconds(time: Duration) -> String {
-    match time.as_secs() {
-        0..=59 => format!("{} s", time.as_secs()),
-        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
-    }
-}
-
-/// The duration of a call, from microseconds.
-pub fn took(micros: u64) -> String {
-    match micros {
-        0..=999_999 => format!("{:.1} ms", micros as f64 / 1000.0),
-        _ => format!("{:.1} s", micros as f64 / 1_000_000.0),
-    }
-}
-
-/// A number of tokens.
-pub fn tokens(count: u64) -> String {
-    match count {
-        0..=999 => format!("{count} tokens"),
-        _ => format!("{}.{}k tokens", count / 1000, count % 1000 / 100),
+/// Parses a lifetime such as `30m`, `12h` or `7d`.
+pub fn lifetime(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a number and `m`, `h` or `d`, such as `12h`".to_owned();
+    let unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 60 * 60,
+        Some('d') => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let count: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    match count.checked_mul(unit) {
+        Some(seconds @ 1..=315_360_000) => Ok(Duration::from_secs(seconds)),
+        _ => Err("use more than 0 and at most 3650d".to_owned()),
     }
 }
 

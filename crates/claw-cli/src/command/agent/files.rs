@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Which;
 use crate::cli::Session;
-use crate::failure::{Failure, Kind, Outcome};
+use crate::failure::{Failure, Outcome};
 
 /// The operations on context files.
 #[derive(Debug, Subcommand)]
@@ -93,11 +93,11 @@ impl Files {
 }
 
 /// A wrong name is a mistake of the command line; a file that is not there makes the operation fail.
-fn missing(mut failure: Failure, file: &str) -> Failure {
-    if failure.kind == Kind::Usage && CONTEXT_FILES.contains(&file) {
-        failure.kind = Kind::Failed;
+fn missing(failure: Failure, file: &str) -> Failure {
+    match failure {
+        Failure::Error(error) if CONTEXT_FILES.contains(&file) => Failure::Error(error.failing()),
+        failure => failure,
     }
-    failure
 }
 
 impl Whose {

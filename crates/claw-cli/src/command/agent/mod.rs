@@ -2,7 +2,7 @@
 
 mod files;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use claw_core::AgentId;
 use claw_core::port::AgentSource;
 use claw_core::store::AgentKind;
@@ -10,8 +10,9 @@ use claw_policy::config::AgentTools;
 use claw_terminal::{Cell, tell};
 use clawsmith::app::context::ContextOwner;
 use clawsmith::app::{self, AgentCard, AgentChange};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::Outcome;
 use crate::opened::with_existing_app;
@@ -60,8 +61,8 @@ pub(crate) struct Parts {
     #[arg(long)]
     about: Option<String>,
     /// The owner of its context files [default: open].
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    #[arg(long, value_parser = one_of(KINDS))]
+    kind: Option<AgentKind>,
     /// The provider of its model; empty for the deployment's.
     #[arg(long)]
     provider: Option<String>,
@@ -80,13 +81,10 @@ pub(crate) struct Parts {
 }
 
 /// The owner of an agent's context files.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    /// Each user has their own.
-    Open,
-    /// The agent's creator; a user has `USER.md`.
-    Predefined,
-}
+const KINDS: Choices<AgentKind> = &[
+    ("open", "Each user has their own", AgentKind::Open),
+    ("predefined", "The agent's creator; a user has `USER.md`", AgentKind::Predefined),
+];
 
 impl AgentCommand {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
@@ -131,13 +129,13 @@ impl Which {
             return Err(app::no_agent(&id, views.iter().map(|view| view.agent.id.as_str())).into());
         };
         let (agent, rules, narrowing) = (&view.agent, view.rules(), view.narrowing());
-        let mut shown = json!(agent);
-        if let (Value::Object(shown), Value::Object(rules)) = (&mut shown, json!(rules)) {
-            shown.extend(rules);
-        }
-        shown["narrowed_by"] = json!(narrowing);
-        let value =
-            json!({ "id": id, "from": agent.from, "agent": shown, "version": view.version, "files": files });
+        let value = json!({
+            "id": id,
+            "from": agent.from,
+            "agent": view.json(),
+            "version": view.version,
+            "files": files,
+        });
         let all = |list: &[String]| Some(list.join(", ")).filter(|list| !list.is_empty());
         let from = match agent.from {
             AgentSource::Store => "the store",
@@ -150,7 +148,7 @@ impl Which {
                 ("name", Some(agent.name.clone())),
                 ("about", Some(agent.about.clone()).filter(|about| !about.is_empty())),
                 ("from", Some(from.to_owned())),
-                ("kind", Some(kind_name(agent.kind).to_owned())),
+                ("kind", Some(app::agent_kind_name(agent.kind).to_owned())),
                 ("provider", agent.provider.as_ref().map(ToString::to_string)),
                 ("model", agent.model.as_ref().map(ToString::to_string)),
                 ("allow", rules.allow.as_deref().map(|list| list.join(", "))),
@@ -174,11 +172,7 @@ impl Parts {
         }
         tools.deny = self.deny.map_or(tools.deny, entries);
         tools.also_allow = self.also_allow.map_or(tools.also_allow, entries);
-        let kind = self.kind.map(|kind| match kind {
-            Kind::Open => AgentKind::Open,
-            Kind::Predefined => AgentKind::Predefined,
-        });
-        let Self { name, about, provider, model, .. } = self;
+        let Self { name, about, kind, provider, model, .. } = self;
         AgentChange { name, about, kind, provider, model, tools: Some(tools) }
     }
 }
@@ -196,7 +190,7 @@ fn list(session: &mut Session) -> Outcome {
         &[
             ("id", &|agent| Cell::strong(&agent.id)),
             ("name", &|agent| Cell::new(&agent.name)),
-            ("kind", &|agent| Cell::new(kind_name(agent.kind))),
+            ("kind", &|agent| Cell::new(app::agent_kind_name(agent.kind))),
             ("model", &|agent| match (agent.provider.as_deref(), agent.model.as_deref()) {
                 (None, None) => Cell::quiet("default"),
                 (provider, model) => {
@@ -213,13 +207,6 @@ fn list(session: &mut Session) -> Outcome {
             ("about", &|agent| Cell::new(&agent.about)),
         ],
     )
-}
-
-const fn kind_name(kind: AgentKind) -> &'static str {
-    match kind {
-        AgentKind::Open => "open",
-        AgentKind::Predefined => "predefined",
-    }
 }
 
 fn done(session: &mut Session, id: &AgentId, what: &str) -> Outcome {

@@ -1,59 +1,36 @@
 //! Rules that are given with an approval: creating them, showing their coverage, revoking them.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use claw_core::port::Clock as _;
-use claw_core::store::{Rule, RuleWidth};
+use claw_core::store::RuleWidth;
 use claw_host::SystemClock;
 use claw_registry::CallScrubber;
 use claw_terminal::{Cell, Table};
-use clawsmith::app::words::time;
-use clawsmith::app::{RuleFor, RulePreview, Setup, Verdict, WidthPreview};
+use clawsmith::app::words::{lifetime, time};
+use clawsmith::app::{RuleFor, Setup, Verdict};
+use serde_json::json;
 
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_existing_app;
 
-/// The number of past commands shown that a rule would have covered.
-const SHOWN: usize = 5;
-
 /// The callers that a rule covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Scope {
-    /// The asking agent, in this session.
-    #[default]
-    Session,
-    /// The asking agent, in all its sessions.
-    Agent,
-    /// Every agent of the tenant.
-    Tenant,
-}
+const SCOPES: Choices<RuleFor> = &[
+    ("session", "The asking agent, in this session", RuleFor::Session),
+    ("agent", "The asking agent, in all its sessions", RuleFor::Agent),
+    ("tenant", "Every agent of the tenant", RuleFor::Tenant),
+];
 
 /// How much a rule covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Width {
-    /// This very command.
-    Exact,
-    /// These programs with these options, on any path of the workspace.
-    Paths,
-    /// Every address of this host.
-    Host,
-    /// This directory and all below it, for file tools and commands alike.
-    Directory,
-}
-
-impl From<Width> for RuleWidth {
-    fn from(width: Width) -> Self {
-        match width {
-            Width::Exact => Self::Exact,
-            Width::Paths => Self::Paths,
-            Width::Host => Self::Host,
-            Width::Directory => Self::Directory,
-        }
-    }
-}
+const WIDTHS: Choices<RuleWidth> = &[
+    ("exact", "This very command", RuleWidth::Exact),
+    ("paths", "These programs with these options, on any path of the workspace", RuleWidth::Paths),
+    ("host", "Every address of this host", RuleWidth::Host),
+    ("directory", "This directory and all below it, for file tools and commands alike", RuleWidth::Directory),
+];
 
 /// The extent of an approval: this call, or a rule for such calls.
 #[derive(Debug, Args)]
@@ -62,29 +39,14 @@ pub(crate) struct Kind {
     #[arg(long)]
     always: bool,
     /// How much the rule covers, of the widths that `approvals show` lists [default: the narrowest].
-    #[arg(long, value_enum, requires = "always")]
-    width: Option<Width>,
+    #[arg(long, value_parser = one_of(WIDTHS), requires = "always")]
+    width: Option<RuleWidth>,
     /// The callers that the rule covers.
-    #[arg(long, value_enum, default_value_t, requires = "always")]
-    scope: Scope,
+    #[arg(long, value_parser = one_of(SCOPES), default_value = "session", requires = "always")]
+    scope: RuleFor,
     /// The rule's lifetime, such as `30m`, `12h` or `7d` [default: until it is revoked].
-    #[arg(long, value_name = "TIME", requires = "always", value_parser = duration)]
+    #[arg(long, value_name = "TIME", requires = "always", value_parser = lifetime)]
     expires: Option<Duration>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a number and `m`, `h` or `d`, such as `12h`".to_owned();
-    let unit = match text.chars().last() {
-        Some('m') => 60,
-        Some('h') => 60 * 60,
-        Some('d') => 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let count: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    match count.checked_mul(unit) {
-        Some(seconds @ 1..=315_360_000) => Ok(Duration::from_secs(seconds)),
-        _ => Err("use more than 0 and at most 3650d".to_owned()),
-    }
 }
 
 impl Kind {
@@ -93,38 +55,8 @@ impl Kind {
         if !self.always {
             return Verdict::Once;
         }
-        let scope = match self.scope {
-            Scope::Session => RuleFor::Session,
-            Scope::Agent => RuleFor::Agent,
-            Scope::Tenant => RuleFor::Tenant,
-        };
-        Verdict::Always { scope, lasts: self.expires, width: self.width.map(RuleWidth::from) }
+        Verdict::Always { scope: self.scope, lasts: self.expires, width: self.width }
     }
-}
-
-/// The rules that a yes could be remembered as, and past commands that each would have covered, as lines.
-pub(super) fn preview_lines(preview: &RulePreview) -> Vec<(&'static str, String)> {
-    if let Some(why) = &preview.impossible {
-        return vec![("always", format!("not possible: {why}"))];
-    }
-    let mut lines = Vec::new();
-    for (i, WidthPreview { width, covers, past }) in preview.rules.iter().enumerate() {
-        let name = if i == 0 { "always" } else { "" };
-        lines.push((name, format!("--width {width} would cover {covers}")));
-        let Some(past) = past else { continue };
-        let shown = past.iter().take(SHOWN);
-        lines.extend(
-            shown.map(|command| ("", format!("  it would have covered `{command}`, which ran before"))),
-        );
-        match past.len().saturating_sub(SHOWN) {
-            0 if past.is_empty() => {
-                lines.push(("", "  it would have covered none of the commands that ran before".to_owned()));
-            }
-            0 => {}
-            more => lines.push(("", format!("  and {more} more"))),
-        }
-    }
-    lines
 }
 
 /// The rules to show.
@@ -141,36 +73,28 @@ impl List {
         let rules = with_existing_app(setup, async |app| Ok(app.rules().await?))?;
         let mut rules = rules.unwrap_or_default();
         rules.retain(|rule| self.all || rule.state(now) == "live");
-        if session.out.json {
-            let shown = |rule: &Rule| {
-                let mut shown = serde_json::to_value(rule)?;
-                shown["state"] = rule.state(now).into();
-                Ok::<_, Failure>(scrubber.json(&shown))
-            };
-            let rules = rules.iter().map(shown).collect::<Result<Vec<_>, _>>()?;
-            session.out.json(&rules)?;
-            return Ok(ExitCode::SUCCESS);
+        let mut shown = serde_json::to_value(&rules)?;
+        for (rule, shown) in rules.iter().zip(shown.as_array_mut().into_iter().flatten()) {
+            shown["state"] = rule.state(now).into();
         }
-        if rules.is_empty() {
-            session.out.line("no rule is remembered")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let mut table = Table::new(["id", "state", "for", "tool", "covers", "uses", "until", "by"]);
-        for rule in &rules {
-            let until = rule.new.expires.map_or_else(|| "for good".to_owned(), time);
-            table.row([
-                Cell::strong(rule.new.id),
-                Cell::new(rule.state(now)),
-                Cell::new(&rule.new.scope),
-                Cell::new(&rule.new.tool),
-                Cell::strong(scrubber.text(&rule.new.text)),
-                Cell::new(rule.uses),
-                Cell::quiet(until),
-                Cell::quiet(&rule.new.by),
-            ]);
-        }
-        session.out.table(&table)?;
-        Ok(ExitCode::SUCCESS)
+        session.shown(&scrubber.json(&shown), |out| {
+            if rules.is_empty() {
+                return Ok(out.line("no rule is remembered")?);
+            }
+            Ok(out.table(&Table::of(
+                &rules,
+                &[
+                    ("id", &|rule| Cell::strong(rule.new.id)),
+                    ("state", &|rule| Cell::new(rule.state(now))),
+                    ("for", &|rule| Cell::new(&rule.new.scope)),
+                    ("tool", &|rule| Cell::new(&rule.new.tool)),
+                    ("covers", &|rule| Cell::strong(scrubber.text(&rule.new.text))),
+                    ("uses", &|rule| Cell::new(rule.uses)),
+                    ("until", &|rule| Cell::quiet(rule.new.expires.map_or("for good".to_owned(), time))),
+                    ("by", &|rule| Cell::quiet(&rule.new.by)),
+                ],
+            ))?)
+        })
     }
 }
 
@@ -184,15 +108,12 @@ pub(crate) struct Revoke {
 impl Revoke {
     pub(super) fn run(&self, session: &mut Session, setup: &Setup) -> Outcome {
         let revoked = with_existing_app(setup, async |app| Ok(app.revoke_rule(&self.id).await?))?.flatten();
-        let Some(rule) = revoked else {
-            return Err(
-                Failure::usage(format!("there is no rule `{}`", self.id)).hint("clawsmith approvals rules")
-            );
-        };
-        match session.out.json {
-            true => session.out.json(&serde_json::json!({ "id": rule.new.id, "revoked": rule.revoked }))?,
-            false => session.out.line(format_args!("revoked: {} ({})", rule.new.text, rule.new.id))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        let unknown =
+            || Failure::usage(format!("there is no rule `{}`", self.id)).hint("clawsmith approvals rules");
+        let rule = revoked.ok_or_else(unknown)?;
+        session.told(
+            &json!({ "id": rule.new.id, "revoked": rule.revoked }),
+            format_args!("revoked: {} ({})", rule.new.text, rule.new.id),
+        )
     }
 }

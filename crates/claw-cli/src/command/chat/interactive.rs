@@ -1,27 +1,25 @@
 //! A chat at the terminal: messages, and commands that begin with `/`.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use claw_core::message::Part;
 use claw_core::nearest::nearest;
-use claw_core::port::Model;
 use claw_core::store::{Role, Usage};
 use claw_core::tool::Caller;
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
 use claw_terminal::style::QUIET;
-use claw_terminal::{Cell, Heard, Table, complain, tell, tell_styled, visible};
+use claw_terminal::{Cell, Entry, Heard, Names, Table, complain, tell, tell_styled, visible};
 use clawsmith::app::attach::{self, Attachment};
-use clawsmith::app::completion::Names;
 use clawsmith::app::mode::{self, Mode};
 use clawsmith::app::session_list::{short_id, shortened};
-use clawsmith::app::shown_session::Answerer;
 use clawsmith::app::words::cost;
-use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView, Sessions};
+use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView};
 
-use super::{Chat, MOST_BYTES, Talk, heard, line_editor, picture, stop};
+use super::{Chat, MOST_BYTES, Talk, line_editor, unread};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
 use crate::failure::{Failure, Outcome};
@@ -54,161 +52,140 @@ pub(super) async fn run(
     chat: &Chat,
     session: &mut Session,
     app: &App,
-    (caller, mut chosen): (Caller, Option<ChosenSession>),
+    (talk, chosen): (Talk, Option<ChosenSession>),
 ) -> Outcome {
-    let mut instead = chat.instead();
-    let mut mode = chat.mode;
-    let mut talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
     welcome(session, app, &talk, chosen.as_ref()).await?;
-    let mut lines = line_editor(app.setup(), session, names(&talk).await, &talk.caller.workspace)?;
-    let mut pictures: Vec<Part> = Vec::new();
+    let names = names(&talk).await;
+    let mut lines = line_editor(app.setup(), session, names, &talk.chat.caller().workspace)?;
+    let mut chatting = Chatting { app, talk, chosen, pictures: Vec::new() };
     for path in &chat.image {
-        let model = talk.sessions.model(&talk.caller).await?;
-        pictures.push(picture(&talk.caller.workspace.join(path), &*model)?.part);
+        chatting.pictures.push(chatting.talk.chat.picture(path).await?.part);
     }
     loop {
-        let prompt = match mode {
-            Mode::Configured => talk.caller.agent.to_string(),
-            mode => format!("{} ({mode})", talk.caller.agent),
+        let agent = &chatting.talk.chat.caller().agent;
+        let prompt = match chatting.talk.chat.mode() {
+            Mode::Configured => agent.to_string(),
+            mode => format!("{agent} ({mode})"),
         };
-        lines.put(&talk.view.take_typed());
-        let line = match heard(lines.next(prompt).await)? {
-            Heard::Line(line) => line,
-            Heard::Nothing => continue,
-            Heard::End => break,
-        };
-        let line = line.trim();
-        if matches!(line, "exit" | "quit") {
-            tell("going; the session is kept (`/exit` and `/quit` do the same)");
-            break;
-        }
-        let Some(command) = line.strip_prefix('/').filter(|_| !line.contains('\n')) else {
-            if line.is_empty() {
-                continue;
-            }
-            if line.len() > MOST_BYTES {
-                complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", line.len()));
-                continue;
-            }
-            let attached = match attach::named_in(line, &talk.caller.workspace) {
-                Ok(attached) => attached,
-                Err(error) => {
-                    complain("not said", error);
-                    continue;
-                }
-            };
-            let mut parts = std::mem::take(&mut pictures);
-            parts.push(Part::text(line));
-            for Attachment { part, told } in attached {
-                tell_styled(QUIET, format_args!("attached {told}"));
-                parts.push(part);
-            }
-            answer(session, &mut talk, parts).await?;
-            continue;
-        };
-        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let done: Result<(), Failure> = match (word, rest.trim()) {
-            ("quit" | "exit" | "q", _) => break,
-            ("image", path) => {
-                let model = talk.sessions.model(&talk.caller).await?;
-                picture(&talk.caller.workspace.join(path), &*model).map(|picture| {
-                    tell_styled(
-                        QUIET,
-                        format_args!("attached {}; it goes with what you say next", picture.told),
-                    );
-                    pictures.push(picture.part);
-                })
-            }
-            ("new", _) => match app.choose_session(&talk.caller, &SessionChoice::New, true).await {
-                Ok(found) => {
-                    talk = moved(chat, app, talk, (&found, instead.as_ref(), mode)).await?;
-                    chosen = Some(found);
-                    Ok(session.out.line(format_args!("a new session: {}", short_id(&talk.caller.session)))?)
-                }
-                Err(error) => Err(error.into()),
-            },
-            ("resume", "") => Err(Failure::usage("which session?").hint("/sessions lists them")),
-            ("resume", name) => {
-                let choice = SessionChoice::Named(name.to_owned());
-                match app.choose_session(&talk.caller, &choice, true).await {
-                    Ok(found) => {
-                        talk = moved(chat, app, talk, (&found, instead.as_ref(), mode)).await?;
-                        recap(session, app, &talk, found.earlier.as_ref()).await?;
-                        chosen = Some(found);
-                        Ok(())
-                    }
-                    Err(error) => Err(error.into()),
+        lines.put(&chatting.talk.view.take_typed());
+        match lines.entry(&prompt).await.map_err(unread)? {
+            Entry::End => break,
+            Entry::Message(text) => chatting.say(session, &text).await?,
+            Entry::Command { word, rest } => {
+                if let Err(failure) = chatting.obey(session, &word, &rest).await {
+                    complain("error", failure);
                 }
             }
-            ("rename", title) => match app.rename_session(&talk.caller, &talk.caller.session, title).await {
-                Ok(()) => Ok(session.out.line("renamed")?),
-                Err(error) => {
-                    Err(Failure::from(error).hint("say something first; a session begins with a message"))
-                }
-            },
-            ("sessions", _) => match app.session_list(&talk.caller, Some(&talk.caller.workspace)).await {
-                Ok(list) => sessions::table(session, &list),
-                Err(error) => Err(error.into()),
-            },
-            ("mode", "") => Mode::ALL.into_iter().try_for_each(|one| -> Result<(), Failure> {
-                let sign = if one == mode { "*" } else { " " };
-                Ok(session.out.line(format_args!("{sign} {:<11}{}", one.name(), one.about()))?)
-            }),
-            ("mode", wanted) => mode::parse(wanted).map_err(Failure::from).and_then(|wanted| {
-                mode = wanted;
-                talk.sessions.set_mode(wanted);
-                Ok(session.out.line(format_args!("{wanted}: {}", wanted.about()))?)
-            }),
-            ("model", "") => {
-                let model = talk.sessions.model(&talk.caller).await?;
-                Ok(session.out.line(name(&*model))?)
-            }
-            ("model", wanted) => {
-                let other = ModelChoice::parse(wanted);
-                match talk.sessions.model_named(&talk.caller, &other).await {
-                    Ok(model) => {
-                        let caller = talk.caller.clone();
-                        talk.end().await?;
-                        instead = Some(other);
-                        talk = Talk::start(chat, app, caller, instead.as_ref(), false).await?;
-                        talk.sessions.set_mode(mode);
-                        Ok(session.out.line(format_args!("{} answers from now on", name(&*model)))?)
-                    }
-                    Err(error) => Err(error.into()),
-                }
-            }
-            words => match told(words, session, app, &talk).await {
-                Some(done) => done,
-                None => Err(no_word(word)),
-            },
-        };
-        if let Err(failure) = done {
-            complain("error", failure);
         }
         session.out.flush()?;
     }
-    drop(chosen);
-    talk.end().await?;
+    drop(chatting.chosen);
+    chatting.talk.end().await?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Continues the chat in another session.
-async fn moved(
-    chat: &Chat,
-    app: &App,
+/// An interactive chat.
+struct Chatting<'a> {
+    app: &'a App,
     talk: Talk,
-    (to, instead, mode): (&ChosenSession, Option<&ModelChoice>, Mode),
-) -> Result<Talk, Failure> {
-    let mut caller = talk.caller.clone();
-    caller.session = to.session.clone();
-    if let Some(workspace) = to.earlier.as_ref().and_then(|earlier| earlier.workspace.clone()) {
-        caller.workspace = workspace;
+    /// The session while this terminal has it.
+    chosen: Option<ChosenSession>,
+    /// Pictures that go with the next message.
+    pictures: Vec<Part>,
+}
+
+impl Chatting<'_> {
+    /// Sends a message and shows the answer. Ctrl-C ends the answer, and not the program.
+    async fn say(&mut self, session: &mut Session, text: &str) -> Result<(), Failure> {
+        if text.len() > MOST_BYTES {
+            complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", text.len()));
+            return Ok(());
+        }
+        let attached = match attach::named_in(text, &self.talk.chat.caller().workspace) {
+            Ok(attached) => attached,
+            Err(error) => {
+                complain("not said", error);
+                return Ok(());
+            }
+        };
+        let mut parts = std::mem::take(&mut self.pictures);
+        parts.push(Part::text(text));
+        for Attachment { part, told } in attached {
+            tell_styled(QUIET, format_args!("attached {told}"));
+            parts.push(part);
+        }
+        let run = self.talk.chat.send(parts, Asking::Watched).await?;
+        if self.talk.follow(&mut session.out, run, None).await? == 130 {
+            tell("Stopped. The partial answer is saved.");
+        }
+        Ok(())
     }
-    app.setup().config().sandbox.sandboxing().apply(&mut caller);
-    talk.end().await?;
-    let talk = Talk::start(chat, app, caller, instead, false).await?;
-    talk.sessions.set_mode(mode);
-    Ok(talk)
+
+    /// Runs a command.
+    async fn obey(&mut self, session: &mut Session, word: &str, rest: &str) -> Result<(), Failure> {
+        let (app, chat) = (self.app, &mut self.talk.chat);
+        match (word, rest) {
+            ("image", path) => {
+                let picture = chat.picture(Path::new(path)).await?;
+                tell_styled(QUIET, format_args!("attached {}; it goes with what you say next", picture.told));
+                self.pictures.push(picture.part);
+            }
+            ("new", _) => {
+                self.move_to(&SessionChoice::New).await?;
+                let id = short_id(&self.talk.chat.caller().session);
+                session.out.line(format_args!("a new session: {id}"))?;
+            }
+            ("resume", "") => {
+                return Err(Failure::usage("which session?").hint("/sessions lists them"));
+            }
+            ("resume", name) => {
+                self.move_to(&SessionChoice::Named(name.to_owned())).await?;
+                let earlier = self.chosen.as_ref().and_then(|chosen| chosen.earlier.as_ref());
+                recap(session, app, &self.talk, earlier).await?;
+            }
+            ("rename", title) => {
+                let renamed = app.rename_session(chat.caller(), &chat.caller().session, title).await;
+                renamed
+                    .map_err(|error| error.hint("say something first; a session begins with a message"))?;
+                session.out.line("renamed")?;
+            }
+            ("sessions", _) => {
+                let list = app.session_list(chat.caller(), Some(&chat.caller().workspace)).await?;
+                sessions::table(session, &list)?;
+            }
+            ("mode", "") => {
+                for one in Mode::ALL {
+                    let sign = if one == chat.mode() { "*" } else { " " };
+                    session.out.line(format_args!("{sign} {:<11}{}", one.name(), one.about()))?;
+                }
+            }
+            ("mode", wanted) => {
+                let wanted = mode::parse(wanted)?;
+                chat.set_mode(wanted);
+                session.out.line(format_args!("{wanted}: {}", wanted.about()))?;
+            }
+            ("model", "") => session.out.line(chat.answerer().await?)?,
+            ("model", wanted) => {
+                let ended = chat.use_model(ModelChoice::parse(wanted)).await?;
+                let answerer = chat.answerer().await?;
+                self.talk.refresh(ended).await?;
+                session.out.line(format_args!("{answerer} answers from now on"))?;
+            }
+            words => match told(words, session, app, &self.talk).await {
+                Some(done) => done?,
+                None => return Err(no_word(word)),
+            },
+        }
+        Ok(())
+    }
+
+    /// Continues the chat in another session.
+    async fn move_to(&mut self, choice: &SessionChoice) -> Result<(), Failure> {
+        let found = self.app.choose_session(self.talk.chat.caller(), choice, true).await?;
+        let ended = self.talk.chat.move_to(&found).await?;
+        self.chosen = Some(found);
+        self.talk.refresh(ended).await
+    }
 }
 
 /// Returns the error for an unknown command.
@@ -223,12 +200,11 @@ fn no_word(word: &str) -> Failure {
 
 /// Returns the names that Tab completes.
 async fn names(talk: &Talk) -> Names {
-    let offer = talk.sessions.deployment().executor.offer(talk.caller.clone()).await;
-    let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
+    let offer = talk.chat.sessions().deployment().executor.offer(talk.chat.caller().clone()).await;
     Names {
-        commands: HELP.iter().map(|(known, about)| (word(known), (*about).to_owned())).collect(),
         tools: offer.metas().iter().map(|meta| meta.name.to_string()).collect(),
         modes: Mode::ALL.map(|mode| mode.name().to_owned()).to_vec(),
+        ..Names::of_commands(HELP)
     }
 }
 
@@ -248,7 +224,7 @@ pub(super) async fn choose(
     sessions::table(session, &list)?;
     session.out.flush()?;
     let mut lines = line_editor(app.setup(), session, Names::default(), &caller.workspace)?;
-    match heard(lines.next("Session id".to_owned()).await)? {
+    match lines.next("Session id".to_owned()).await.map_err(unread)? {
         Heard::Line(line) if line.trim().is_empty() => Ok(SessionChoice::Continue),
         Heard::Line(line) => Ok(SessionChoice::Named(line.trim().to_owned())),
         Heard::Nothing | Heard::End => Err(Failure::usage("no session was chosen")),
@@ -266,7 +242,7 @@ async fn told(
         "help" | "?" => help_of(session, HELP),
         "tools" => tools(session, talk).await,
         "policy" => policy(session, talk, rest).await,
-        "undo" => undo::last_of(session, app, &talk.caller.session).await,
+        "undo" => undo::last_of(session, app, &talk.chat.caller().session).await,
         "cost" => match talk.view.usage().await {
             Ok(usage) => cost_of(session, &usage),
             Err(error) => Err(error),
@@ -306,10 +282,10 @@ async fn welcome(
     talk: &Talk,
     chosen: Option<&ChosenSession>,
 ) -> Result<(), Failure> {
-    let model = talk.sessions.model(&talk.caller).await?;
-    talk.view.introduce(&mut session.out, &Answerer::of(&*model))?;
-    let (agent, workspace) = (&talk.caller.agent, talk.caller.workspace.display());
-    let line = format!("Agent {agent} · {} · {workspace} · /help for commands", name(&*model));
+    let answerer = talk.chat.answerer().await?;
+    talk.view.introduce(&mut session.out, &answerer)?;
+    let Caller { agent, workspace, .. } = talk.chat.caller();
+    let line = format!("Agent {agent} · {answerer} · {} · /help for commands", workspace.display());
     session.out.styled(QUIET, &line)?;
     recap(session, app, talk, chosen.and_then(|chosen| chosen.earlier.as_ref())).await
 }
@@ -328,7 +304,7 @@ async fn recap(
             view.id, view.messages
         );
         session.out.styled(QUIET, &line)?;
-        for said in app.recap(&talk.caller, &view.session, RECAP).await? {
+        for said in app.recap(talk.chat.caller(), &view.session, RECAP).await? {
             let who = if said.role == Role::User { "you" } else { "agent" };
             let text = shortened(&said.text, RECAP_CHARACTERS);
             session.out.styled(QUIET, &format!("  {who:<6} {}", visible(&text)))?;
@@ -337,40 +313,17 @@ async fn recap(
     Ok(session.out.flush()?)
 }
 
-/// Sends a message and shows the answer. Ctrl-C ends the answer, and not the program.
-async fn answer(session: &mut Session, talk: &mut Talk, parts: Vec<Part>) -> Result<(), Failure> {
-    let run = talk.sessions.send(&talk.caller, parts, Asking::Watched).await?;
-    let ended = tokio::select! {
-        ended = talk.view.follow(&mut session.out, run) => ended,
-        never = interrupted(&talk.sessions, &talk.caller) => match never {},
-    };
-    if ended? == 130 {
-        tell("Stopped. The partial answer is saved.");
-    }
-    Ok(session.out.flush()?)
-}
-
-async fn interrupted(sessions: &Sessions, caller: &Caller) -> std::convert::Infallible {
-    loop {
-        if tokio::signal::ctrl_c().await.is_err() {
-            return std::future::pending().await;
-        }
-        stop(sessions, caller).await;
-    }
-}
-
 /// Shows the words of a chat, and its keys.
 pub(super) fn help_of(session: &mut Session, words: &[(&str, &str)]) -> Result<(), Failure> {
     let mut table = Table::new(["", ""]);
-    for (word, about) in words {
-        table.row([Cell::strong(word), Cell::new(about)]);
-    }
+    words.iter().for_each(|(word, about)| table.row([Cell::strong(word), Cell::new(about)]));
     session.out.table(&table)?;
     Ok(session.out.prose(KEYS)?)
 }
 
 async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
-    let offer = talk.sessions.deployment().executor.offer(talk.sessions.answered(&talk.caller).await?).await;
+    let sessions = talk.chat.sessions();
+    let offer = sessions.deployment().executor.offer(sessions.answered(talk.chat.caller()).await?).await;
     let mut table = Table::new(["tool", "effects", "what it does"]);
     for meta in offer.metas() {
         let about = meta.about.split(['.', '\n']).next().unwrap_or_default();
@@ -380,9 +333,10 @@ async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
 }
 
 async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
-    let executor = &talk.sessions.deployment().executor;
-    let (policy, tools) = (executor.policy(), executor.registry_for(&talk.caller).await.tool_set());
-    let caller = talk.sessions.answered(&talk.caller).await?;
+    let (sessions, caller) = (talk.chat.sessions(), talk.chat.caller());
+    let executor = &sessions.deployment().executor;
+    let (policy, tools) = (executor.policy(), executor.registry_for(caller).await.tool_set());
+    let caller = sessions.answered(caller).await?;
     let subject = Subject::from(&caller);
     if !tool.is_empty() {
         return Ok(session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string())?);
@@ -390,8 +344,7 @@ async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Fa
     let decision = policy.decide(&tools, &subject);
     let mut table = Table::new(["tool", "allowed", "why"]);
     for (meta, verdict) in decision.iter() {
-        let allowed = if verdict.allowed { Cell::good("yes") } else { Cell::bad("no") };
-        table.row([Cell::strong(&meta.name), allowed, Cell::new(&verdict.trace)]);
+        table.row([Cell::strong(&meta.name), Cell::yes(verdict.allowed), Cell::new(&verdict.trace)]);
     }
     Ok(session.out.table(&table)?)
 }
@@ -407,9 +360,4 @@ pub(super) fn cost_of(session: &mut Session, usage: &Usage) -> Result<(), Failur
         tokens.cache_read,
         tokens.output
     ))?)
-}
-
-fn name(model: &dyn Model) -> String {
-    let card = model.card();
-    format!("{}/{}", card.provider, card.model)
 }

@@ -10,18 +10,17 @@ use std::rc::Rc;
 use claw_core::{JobId, SessionKey};
 use claw_gateway::client::{GatewayAddress, GatewayClient, RemoteSession, ShownRemote};
 use claw_terminal::style::QUIET;
-use claw_terminal::{Heard, complain, tell, visible};
-use clawsmith::app::completion::Names;
+use claw_terminal::{Entry, Names, complain, on_interrupt, tell, visible};
 use clawsmith::app::session_list::{shortened, words};
 use clawsmith::app::shown_session::Answerer;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
 use super::view::View;
-use super::{Chat, MOST_BYTES, heard, interactive, line_editor};
+use super::{Chat, MOST_BYTES, STOPPING, interactive, line_editor, unread};
 use crate::cli::Session;
-use crate::command::tools::runtime;
 use crate::failure::{Failure, Outcome};
+use crate::opened::runtime;
 
 /// The environment variable that holds the key, unless `--key-env` names another.
 pub(super) const KEY_ENV: &str = "CLAWSMITH_API_KEY";
@@ -48,8 +47,12 @@ pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
         false => Some(chat.message()?),
     };
     runtime()?.block_on(async {
-        let named = chat.resume.as_deref().filter(|name| !name.is_empty()).or(chat.caller.session());
-        let mut remote = RemoteSession::open(address, key, Some(chat.caller.agent()), named).await?;
+        let named = chat.resume.as_deref().filter(|name| !name.is_empty()).or(chat
+            .caller
+            .session
+            .as_ref()
+            .map(SessionKey::as_str));
+        let mut remote = RemoteSession::open(address, key, Some(chat.caller.agent.as_str()), named).await?;
         match message {
             Some(message) => {
                 let text = match &message.piped {
@@ -61,7 +64,7 @@ pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
                 let remote = Rc::new(Mutex::new(remote));
                 let mut view = View::new(Box::new(ShownRemote::of(&remote).await), session.out.json);
                 view.introduce(&mut session.out, &answerer)?;
-                let ended = followed(session, &mut view, &client, (run, true)).await;
+                let ended = followed(session, &mut view, &client, (run, Some(STOPPING))).await;
                 view.tell_usage(&mut session.out, run).await?;
                 Ok(ExitCode::from(ended?))
             }
@@ -73,8 +76,7 @@ pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
 /// The key, from the environment: an argument could be read by every user of this machine.
 fn key(chat: &Chat, session: &Session) -> Result<SecretString, Failure> {
     let name = chat.key_env.as_deref().unwrap_or(KEY_ENV);
-    let value = session.around.variable(name).and_then(|value| value.to_str());
-    match value.map(str::trim).filter(|value| !value.is_empty()) {
+    match session.variable(name).map(str::trim).filter(|value| !value.is_empty()) {
         Some(value) => Ok(SecretString::from(value.to_owned())),
         None => Err(Failure::usage(format!("the environment variable `{name}` holds no key"))
             .hint("`clawsmith api-keys create` makes one where the gateway runs")),
@@ -86,35 +88,22 @@ fn answerer(remote: &RemoteSession) -> Answerer {
     Answerer { provider: opened.provider.clone(), model: opened.model.clone(), demo: opened.demo }
 }
 
-/// Shows a run until it is over. Ctrl-C stops it; a second one ends the program where `ends` says so.
+/// Shows a run until it is over. Ctrl-C stops it; with a note, a second one ends the program.
 async fn followed(
     session: &mut Session,
     view: &mut View,
     client: &GatewayClient,
-    (run, ends): (JobId, bool),
+    (run, note): (JobId, Option<&str>),
 ) -> Result<u8, Failure> {
     let key = view.key().clone();
-    let interrupted = async {
-        let mut count = 0;
-        loop {
-            if tokio::signal::ctrl_c().await.is_err() {
-                return std::future::pending::<()>().await;
-            }
-            count += 1;
-            if ends && count > 1 {
-                std::process::exit(130);
-            }
-            if ends {
-                tell("\nstopping; press Ctrl-C again to quit at once");
-            }
-            if let Err(error) = client.abort(&key).await {
-                complain("not stopped", error);
-            }
+    let stop = async || {
+        if let Err(error) = client.abort(&key).await {
+            complain("not stopped", error);
         }
     };
     tokio::select! {
         ended = view.follow(&mut session.out, run) => ended,
-        () = interrupted => Ok(130),
+        never = on_interrupt(note, stop) => match never {},
     }
 }
 
@@ -122,80 +111,62 @@ async fn followed(
 async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outcome {
     let setup = session.load()?;
     let (client, answerer) = (remote.client().clone(), answerer(&remote));
-    let agent = remote.opened().agent_id.clone();
+    let agent = remote.opened().agent_id.to_string();
     let remote = Rc::new(Mutex::new(remote));
     let mut view = View::new(Box::new(ShownRemote::of(&remote).await), false);
     view.introduce(&mut session.out, &answerer)?;
-    let line = format!(
-        "Agent {agent} · {}/{} · {} · /help for commands",
-        answerer.provider,
-        answerer.model,
-        chat.connect.as_deref().unwrap_or_default()
-    );
-    session.out.styled(QUIET, &line)?;
+    let address = chat.connect.as_deref().unwrap_or_default();
+    session.out.styled(QUIET, &format!("Agent {agent} · {answerer} · {address} · /help for commands"))?;
     recap(session, &client, view.key()).await?;
-    let word = |known: &str| known.split(' ').next().unwrap_or_default().to_owned();
-    let commands = HELP.iter().map(|(known, about)| (word(known), (*about).to_owned())).collect();
-    let names = Names { commands, ..Names::default() };
-    let mut lines = line_editor(&setup, session, names, Path::new(""))?;
+    let mut lines = line_editor(&setup, session, Names::of_commands(HELP), Path::new(""))?;
     loop {
         lines.put(&view.take_typed());
-        let line = match heard(lines.next(agent.to_string()).await)? {
-            Heard::Line(line) => line,
-            Heard::Nothing => continue,
-            Heard::End => break,
-        };
-        let line = line.trim();
-        let Some(command) = line.strip_prefix('/').filter(|_| !line.contains('\n')) else {
-            if line.is_empty() {
-                continue;
+        match lines.entry(&agent).await.map_err(unread)? {
+            Entry::End => break,
+            Entry::Message(text) if text.len() > MOST_BYTES / 2 => {
+                complain("not said", format_args!("{} bytes are more than {}", text.len(), MOST_BYTES / 2));
             }
-            if line.len() > MOST_BYTES / 2 {
-                complain("not said", format_args!("{} bytes are more than {}", line.len(), MOST_BYTES / 2));
-                continue;
-            }
-            let sent = remote.lock().await.send(line, chat.remote_approvals()).await;
-            match sent {
-                Ok(run) => {
-                    if followed(session, &mut view, &client, (run, false)).await? == 130 {
+            Entry::Message(text) => {
+                let sent = remote.lock().await.send(&text, chat.remote_approvals()).await;
+                match sent {
+                    Ok(run) if followed(session, &mut view, &client, (run, None)).await? == 130 => {
                         tell("Stopped. The partial answer is saved.");
                     }
-                    session.out.flush()?;
-                }
-                Err(error) => complain("not said", error),
-            }
-            continue;
-        };
-        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let done: Result<(), Failure> = match (word, rest.trim()) {
-            ("quit" | "exit" | "q", _) => break,
-            ("help" | "?", _) => interactive::help_of(session, HELP),
-            ("session", _) => Ok(session.out.line(view.key())?),
-            ("cost", _) => match view.usage().await {
-                Ok(usage) => interactive::cost_of(session, &usage),
-                Err(error) => Err(error),
-            },
-            ("new", _) | ("resume", _) if word == "new" || !rest.trim().is_empty() => {
-                let named = Some(rest.trim()).filter(|_| word == "resume");
-                let moved = remote.lock().await.move_to(named).await;
-                match moved {
-                    Ok(()) => {
-                        view = View::new(Box::new(ShownRemote::of(&remote).await), false);
-                        session.out.line(format_args!("session {}", view.key()))?;
-                        recap(session, &client, view.key()).await
-                    }
-                    Err(error) => Err(error.into()),
+                    Ok(_) => {}
+                    Err(error) => complain("not said", error),
                 }
             }
-            ("resume", _) => Err(Failure::usage("which session?").hint("/session shows the key of one")),
-            _ => Err(Failure::usage(format!("there is no `/{word}` at a gateway")).hint("/help")),
-        };
-        if let Err(failure) = done {
-            complain("error", failure);
+            Entry::Command { word, rest } => {
+                let done = obey(session, (&remote, &client), &mut view, (&word, &rest)).await;
+                done.unwrap_or_else(|failure| complain("error", failure));
+            }
         }
         session.out.flush()?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command.
+async fn obey(
+    session: &mut Session,
+    (remote, client): (&Rc<Mutex<RemoteSession>>, &GatewayClient),
+    view: &mut View,
+    (word, rest): (&str, &str),
+) -> Result<(), Failure> {
+    match (word, rest) {
+        ("help" | "?", _) => interactive::help_of(session, HELP),
+        ("session", _) => Ok(session.out.line(view.key())?),
+        ("cost", _) => interactive::cost_of(session, &view.usage().await?),
+        ("resume", "") => Err(Failure::usage("which session?").hint("/session shows the key of one")),
+        ("new" | "resume", _) => {
+            let named = Some(rest).filter(|_| word == "resume");
+            remote.lock().await.move_to(named).await?;
+            *view = View::new(Box::new(ShownRemote::of(remote).await), false);
+            session.out.line(format_args!("session {}", view.key()))?;
+            recap(session, client, view.key()).await
+        }
+        _ => Err(Failure::usage(format!("there is no `/{word}` at a gateway")).hint("/help")),
+    }
 }
 
 /// Says what was last said in a session.

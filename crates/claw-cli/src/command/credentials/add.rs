@@ -8,16 +8,16 @@ use std::process::ExitCode;
 use clap::Args;
 use claw_policy::program::preset;
 use claw_terminal::tell;
-use clawsmith::app::credentials::{NewProgram, ProgramRow, program_name, read_programs};
-use secrecy::{ExposeSecret as _, SecretString};
+use clawsmith::app::caller::local_workspace;
+use clawsmith::app::credentials::{NewProgram, ProgramRow, program_name, read_programs, values_of_lines};
+use secrecy::SecretString;
 use serde_json::json;
 
 use super::Whose;
 use crate::cli::Session;
 use crate::command::prompt;
-use crate::command::tools::{self, runtime};
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_app;
+use crate::opened::{runtime, with_app};
 
 /// A program and its credentials.
 #[derive(Debug, Args)]
@@ -67,6 +67,8 @@ impl Add {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
         let bare = self.bare;
+        // Programs must not lie in the current directory, if that can be a workspace.
+        let here = local_workspace(None, &session.around).ok();
         let rows = match (&self.file, &self.name) {
             (Some(file), _) => {
                 let mut rows = read_programs(&session.around.directory.join(file))?;
@@ -75,16 +77,21 @@ impl Add {
                 }
                 rows
             }
-            (None, Some(name)) => match self.given(name.clone(), session)? {
-                Some(row) => vec![row],
-                None => return Ok(ExitCode::from(130)),
-            },
+            (None, Some(name)) => {
+                // Before anybody types a secret in vain.
+                if let Some(agent) = &self.whose.agent {
+                    runtime()?.block_on(setup.must_have_agent(agent))?;
+                }
+                setup.check_binary(name, self.binary.as_deref(), here.as_deref())?;
+                match self.given(name.clone(), session)? {
+                    Some(row) => vec![row],
+                    None => return Ok(ExitCode::from(130)),
+                }
+            }
             (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
         };
         let mut programs =
             rows.into_iter().map(|row| setup.new_program(row, bare)).collect::<Result<Vec<_>, _>>()?;
-        // Programs must not lie in the current directory, if that can be a workspace.
-        let here = tools::workspace(None, &session.around).ok();
         with_app(&setup, async |app| Ok(app.add_programs(&mut programs, here.as_deref()).await?))?;
         let warnings = programs.iter().flat_map(NewProgram::warnings);
         warnings.for_each(|warning| tell(format_args!("warning: {warning}")));
@@ -111,7 +118,7 @@ impl Add {
         }
         let mut env = BTreeMap::new();
         for name in &self.from_env {
-            let value = session.around.variable(name).and_then(|value| value.to_str());
+            let value = session.variable(name);
             let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
             env.insert(name.clone(), SecretString::from(value.ok_or_else(unset)?));
         }
@@ -137,7 +144,7 @@ fn told(names: &[String]) -> Result<Option<Vec<(String, SecretString)>>, Failure
     let runtime = runtime()?;
     if names.len() > 1 && !io::stdin().is_terminal() {
         let Some(lines) = prompt::value(&runtime, "the values", EMPTY)? else { return Ok(None) };
-        return of_lines(names, &lines).map(Some);
+        return Ok(Some(values_of_lines(names, &lines)?));
     }
     let mut values = Vec::new();
     for name in names {
@@ -147,19 +154,4 @@ fn told(names: &[String]) -> Result<Option<Vec<(String, SecretString)>>, Failure
         values.push((name.clone(), value));
     }
     Ok(Some(values))
-}
-
-/// Reads `NAME=VALUE`, a line for each requested name.
-fn of_lines(names: &[String], text: &SecretString) -> Result<Vec<(String, SecretString)>, Failure> {
-    let mut values = Vec::new();
-    for name in names {
-        let line =
-            text.expose_secret().lines().find_map(|line| line.strip_prefix(name.as_str())?.strip_prefix('='));
-        let value = line.ok_or_else(|| {
-            Failure::usage(format!("standard input has no line `{name}=...`"))
-                .hint("give a line NAME=VALUE for each variable")
-        })?;
-        values.push((name.clone(), SecretString::from(value)));
-    }
-    Ok(values)
 }

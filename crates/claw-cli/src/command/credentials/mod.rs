@@ -1,7 +1,8 @@
 //! `clawsmith credentials`: programs that run with credentials which no agent sees.
 
 mod add;
-mod test;
+
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use claw_core::store::{ProgramCard, ProgramPlace};
@@ -21,7 +22,7 @@ pub(crate) enum Credentials {
     /// List the programs; values are never shown.
     List,
     /// Check a program as a call would: its file, its credentials, its sandbox, and whether arguments are refused.
-    Test(test::Test),
+    Test(Test),
     /// Take a program's file as it is now, after it was updated. Its credentials stay.
     Accept(Named),
     /// Remove a program and its credentials.
@@ -94,4 +95,48 @@ fn list(session: &mut Session) -> Outcome {
             ("written", &|card| Cell::quiet(time(card.at))),
         ],
     )
+}
+
+/// The program and arguments to check.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    #[command(flatten)]
+    named: Named,
+    /// Run it too, in the current directory.
+    #[arg(long)]
+    run: bool,
+    /// The arguments to check.
+    #[arg(last = true, value_name = "ARG")]
+    arguments: Vec<String>,
+}
+
+impl Test {
+    fn run(&self, session: &mut Session) -> Outcome {
+        let place = self.named.place(session)?;
+        let tested = session.app(async |app| app.test_program(&place, &self.arguments, self.run).await)?;
+        let code = match (&tested.refused, &tested.ran) {
+            (Some(_), _) => ExitCode::from(3),
+            (None, Some(ran)) => {
+                ExitCode::from(ran.exit.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+            }
+            (None, None) => ExitCode::SUCCESS,
+        };
+        let (names, binary) = (&tested.card.variables, &tested.card.settings.binary);
+        let ran = tested.ran.as_ref().map(|ran| json!({ "exit": ran.exit, "output": ran.output }));
+        let value = json!({
+            "program": place,
+            "binary": binary,
+            "variables": names,
+            "denied": tested.refused,
+            "ran": ran,
+        });
+        session.shown(&value, |out| {
+            out.line(format_args!("{}: `{binary}`, with {}", program_name(&place), names.join(", ")))?;
+            if let Some(reason) = &tested.refused {
+                return Err(Failure::failed(reason).refusing());
+            }
+            Ok(tested.ran.iter().try_for_each(|ran| out.foreign(&ran.output))?)
+        })?;
+        Ok(code)
+    }
 }

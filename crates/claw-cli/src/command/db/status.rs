@@ -1,39 +1,37 @@
 //! `clawsmith db status`: the store's location and status.
 
-use std::process::ExitCode;
+use std::io;
 
 use claw_store::{Schema, Status, StoreLocation};
-use claw_terminal::{Cell, Table};
+use claw_terminal::{Cell, Out, Table};
 use clawsmith::app::words::bytes as size;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::opened::runtime;
 
 pub(super) fn run(session: &mut Session) -> Outcome {
     let setup = session.load()?;
     let place = setup.place()?;
-    let status = super::super::tools::runtime()?.block_on(claw_store::status(&place));
+    let status = runtime()?.block_on(claw_store::status(&place));
     let status = status.map_err(|error| setup.unopened(error))?;
-    if session.out.json {
-        let mut shown = json!({ "store": place.to_string(), "exists": status.is_some() });
-        if let Some(status) = &status {
-            shown["status"] = json!(status);
-        }
-        session.out.json(&shown)?;
-        return Ok(ExitCode::SUCCESS);
+    let mut value = json!({ "store": place.to_string(), "exists": status.is_some() });
+    if let Some(status) = &status {
+        value["status"] = json!(status);
     }
-    match &status {
-        Some(status) => print(session, &place, status),
-        None if place == StoreLocation::Memory => {
-            Ok(session.out.line("the store is in memory and ends with the program")?)
-        }
-        None => Ok(session.out.line(format_args!("no store at {place} yet; the first call makes it"))?),
-    }?;
-    Ok(ExitCode::SUCCESS)
+    session.shown(&value, |out| {
+        Ok(match &status {
+            Some(status) => print(out, &place, status)?,
+            None if place == StoreLocation::Memory => {
+                out.line("the store is in memory and ends with the program")?;
+            }
+            None => out.line(format_args!("no store at {place} yet; the first call makes it"))?,
+        })
+    })
 }
 
-fn print(session: &mut Session, place: &StoreLocation, status: &Status) -> Result<(), Failure> {
+fn print(out: &mut Out, place: &StoreLocation, status: &Status) -> io::Result<()> {
     let journal = match &status.journal {
         Some(journal) if journal.bytes > 0 => {
             format!(", journal: {} ({} beside the file)", journal.mode, size(journal.bytes))
@@ -51,18 +49,17 @@ fn print(session: &mut Session, place: &StoreLocation, status: &Status) -> Resul
         ("size", size(status.bytes)),
     ];
     for (name, value) in lines {
-        session.out.line(format_args!("{name:<14}{value}"))?;
+        out.line(format_args!("{name:<14}{value}"))?;
     }
     if let Some(from) = &status.copying_from {
         let advice = "it is not opened before; repeat the `clawsmith db copy` that began it";
-        session.out.line(format_args!("{:<14}from {from}, not finished: {advice}", "copy"))?;
+        out.line(format_args!("{:<14}from {from}, not finished: {advice}", "copy"))?;
     }
-    session.out.line("")?;
-    let mut table = Table::new(["table", "rows"]);
-    for row in &status.tables {
-        table.row([Cell::strong(&row.name), Cell::new(row.rows)]);
-    }
-    Ok(session.out.table(&table)?)
+    out.line("")?;
+    out.table(&Table::of(
+        &status.tables,
+        &[("table", &|row| Cell::strong(&row.name)), ("rows", &|row| Cell::new(row.rows))],
+    ))
 }
 
 fn schema(schema: &Schema) -> String {

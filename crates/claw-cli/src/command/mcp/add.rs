@@ -134,7 +134,7 @@ pub(super) fn value(session: &Session, text: &str) -> Result<(String, SecretStri
     if let Some((name, value)) = text.split_once('=') {
         return Ok((name.to_owned(), value.to_owned().into()));
     }
-    match session.around.variable(text).and_then(|value| value.to_str()) {
+    match session.variable(text) {
         Some(value) => Ok((text.to_owned(), value.to_owned().into())),
         None => Err(Failure::usage(format!("the environment has no variable `{text}`"))
             .hint(format!("set it, or write `{text}=VALUE`"))),

@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use claw_core::port::UnixMillis;
-use claw_core::store::McpOAuth;
 use claw_core::{ServerName, UserId};
-use claw_terminal::{tell, visible};
+use claw_terminal::{tell, typed_lines};
 use clawsmith::app::App;
-use clawsmith::app::mcp::protocol::{LoginView, LoginWish};
+use clawsmith::app::mcp::protocol::LoginWish;
 use clawsmith::app::mcp::{LoginCallback, is_per_user};
-use clawsmith::app::words::time;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -44,10 +41,8 @@ impl Login {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let name = self.name;
         let secret = self.client_secret.as_deref().map(|variable| {
-            let value = session.around.variable(variable).and_then(|value| value.to_str());
-            value
-                .map(|value| value.to_owned().into())
-                .ok_or_else(|| Failure::usage(format!("the environment has no variable `{variable}`")))
+            let value = session.variable(variable).map(|value| value.to_owned().into());
+            value.ok_or_else(|| Failure::usage(format!("the environment has no variable `{variable}`")))
         });
         let (secret, me) = (secret.transpose()?, session.user(None)?);
         let report = session.app(async |app| {
@@ -85,22 +80,6 @@ impl Logout {
     }
 }
 
-/// A login for a person.
-pub(super) fn described(name: &ServerName, oauth: &McpOAuth, login: Option<&LoginView>) -> String {
-    let whose = if oauth.per_user { "yours" } else { "one for all" };
-    let Some(login) = login else { return format!("none; `clawsmith mcp login {name}` logs in") };
-    let mut words = vec![whose.to_owned()];
-    if !login.scopes.is_empty() {
-        words.push(format!("scopes {}", visible(&login.scopes.join(" "))));
-    }
-    match (login.renewable, login.expires) {
-        (true, _) => words.push("renewed by itself".to_owned()),
-        (false, Some(ends)) => words.push(format!("until {}", time(UnixMillis(ends as i64 * 1000)))),
-        (false, None) => {}
-    }
-    words.join("; ")
-}
-
 /// Returns the user of the login; `None` if one login serves all.
 async fn whose(app: &App, name: &ServerName, me: UserId) -> Result<Option<UserId>, Failure> {
     Ok(is_per_user(&app.mcp_server(name).await?.server).then_some(me))
@@ -108,15 +87,7 @@ async fn whose(app: &App, name: &ServerName, me: UserId) -> Result<Option<UserId
 
 /// Waits for an address on standard input; forever if there is none.
 async fn pasted() -> Option<String> {
-    let (sender, mut lines) = tokio::sync::mpsc::channel::<String>(1);
-    // A thread of its own: the runtime would wait for one of its own that reads, and the command would not end.
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
+    let mut lines = typed_lines();
     while let Some(line) = lines.recv().await {
         match line.trim() {
             "" => {}

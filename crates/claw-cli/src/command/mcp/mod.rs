@@ -11,7 +11,7 @@ use claw_core::store::{McpGrant, McpSubject, McpTool, McpToolState, McpTransport
 use claw_core::{AccessRequestId, AgentId, ServerName};
 use claw_registry::unified_diff;
 use claw_terminal::{Cell, tell, visible};
-use clawsmith::app::mcp::{AccessWish, ServerView, definition_change};
+use clawsmith::app::mcp::{AccessWish, ServerView, definition_change, login_words};
 use clawsmith::app::words::time;
 
 use crate::cli::Session;
@@ -241,7 +241,7 @@ fn show(session: &mut Session, name: &ServerName) -> Outcome {
             ])?;
         }
         McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
-            let login = endpoint.oauth.as_ref().map(|oauth| login::described(name, oauth, login.as_ref()));
+            let login = endpoint.oauth.as_ref().map(|oauth| login_words(name, oauth, login.as_ref()));
             out.fields([
                 ("address", Some(endpoint.url.clone())),
                 ("transport", Some(server.transport.name().to_owned())),

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use claw_core::SessionKey;
+use clawsmith::app::caller::local_workspace;
 use clawsmith::app::mcp::protocol::serve_stdio;
 use clawsmith::app::{Hooks, mcp::OneClient};
 
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::command::tools::workspace;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 
@@ -30,13 +31,11 @@ pub(crate) struct Serve {
 impl Serve {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
-        let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-        let mut caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
-        if !self.caller.names_session() {
+        let workspace = local_workspace(self.workspace.as_deref(), &session.around)?;
+        let mut caller = self.caller.caller(&setup, &workspace)?;
+        if self.caller.session.is_none() {
             let user = caller.user.as_ref().map_or_else(|| "me".to_owned(), ToString::to_string);
-            caller.session = format!("mcp:{user}")
-                .parse()
-                .map_err(|error: claw_core::InvalidId| Failure::usage(error.to_string()))?;
+            caller.session = SessionKey::new(format!("mcp:{user}"))?;
             caller.sandbox_key = caller.session.as_str().into();
         }
         with_app(&setup, async |app| {

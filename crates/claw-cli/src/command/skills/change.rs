@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use claw_core::store::{SkillChange, SkillGrant, SkillGrantee, SkillVisibility, StoredSkill};
 use claw_core::{AgentId, SkillName, UserId};
 use clawsmith::app::SkillPublication;
 use serde_json::json;
 
-use super::{Where, named, person, to_look_at};
+use super::{Where, person, to_look_at};
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::command::users::OfTenant;
 use crate::failure::{Failure, Outcome};
@@ -76,7 +77,7 @@ fn published(session: &mut Session, stored: &StoredSkill) -> Outcome {
 #[derive(Debug, Args)]
 pub(crate) struct GrantSkill {
     /// The skill's name.
-    name: String,
+    name: SkillName,
     /// Grant it to this agent, for any user.
     #[arg(long, value_name = "ID", conflicts_with = "to_user")]
     to_agent: Option<AgentId>,
@@ -90,8 +91,8 @@ pub(crate) struct GrantSkill {
     #[arg(long, conflicts_with = "version")]
     revoke: bool,
     /// The others who may use it.
-    #[arg(long, value_enum)]
-    visibility: Option<VisibilityName>,
+    #[arg(long, value_parser = one_of(VISIBILITIES))]
+    visibility: Option<SkillVisibility>,
     /// The version for everyone without one of their own.
     #[arg(long, value_name = "N", conflicts_with = "unpin")]
     pin: Option<u64>,
@@ -102,26 +103,14 @@ pub(crate) struct GrantSkill {
     of: OfTenant,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum VisibilityName {
-    /// The owner, and those it is granted to.
-    Private,
-    /// Everyone of the tenant.
-    Tenant,
-}
-
-impl From<VisibilityName> for SkillVisibility {
-    fn from(name: VisibilityName) -> Self {
-        match name {
-            VisibilityName::Private => Self::Private,
-            VisibilityName::Tenant => Self::Tenant,
-        }
-    }
-}
+const VISIBILITIES: Choices<SkillVisibility> = &[
+    ("private", "The owner, and those it is granted to", SkillVisibility::Private),
+    ("tenant", "Everyone of the tenant", SkillVisibility::Tenant),
+];
 
 impl GrantSkill {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let name = named(&self.name)?;
+        let name = self.name;
         let grantee = match (self.to_agent, self.to_user) {
             (Some(agent), _) => Some(SkillGrantee::Agent(agent)),
             (None, user) => user.map(SkillGrantee::User),
@@ -131,7 +120,7 @@ impl GrantSkill {
             (None, true) => Some(None),
             (None, false) => None,
         };
-        let change = SkillChange { visibility: self.visibility.map(Into::into), pinned };
+        let change = SkillChange { visibility: self.visibility, pinned };
         if grantee.is_none() && change == SkillChange::default() {
             let failure = Failure::usage("there is nothing to change");
             return Err(failure.hint("name `--to-agent`, `--to-user`, `--visibility`, `--pin` or `--unpin`"));
@@ -161,14 +150,14 @@ impl GrantSkill {
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
     /// The skill's name.
-    name: String,
+    name: SkillName,
     #[command(flatten)]
     of: OfTenant,
 }
 
 impl Remove {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let name = named(&self.name)?;
+        let name = self.name;
         let done = session.existing_app(async |app| self.of.app(app).remove_skill(&name).await)?;
         let (removed, forgotten) = done.ok_or_else(|| not_there(&name))?;
         session.shown(&json!({ "removed": removed, "forgotten": forgotten }), |out| {

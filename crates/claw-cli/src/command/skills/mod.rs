@@ -5,52 +5,37 @@ mod show;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use claw_core::SkillName;
+use clap::Args;
 use claw_core::skill::{SkillCard, SkillState};
 use claw_core::tool::Caller;
 use claw_terminal::{Cell, Out, visible};
 use clawsmith::app::Setup;
+use clawsmith::app::caller::local_workspace;
 
-use super::tools::workspace;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
 
-/// The operations on skills.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Skills {
-    /// List the skills of this workspace, user, deployment, store and program, and which can be used.
-    List(Where),
-    /// Show a skill: its instructions, files, versions, grants, and lines that look like an attack.
-    Show(show::Show),
-    /// Search the skills that an agent could use.
-    Search(show::Search),
-    /// Accept a skill of this workspace as it is now, after you have read it.
-    Accept(show::Accept),
-    /// Add a directory of this machine to the store, for everyone of the tenant.
-    Add(change::Add),
-    /// Publish a skill of this workspace to the store, for yourself or the tenant.
-    Publish(change::Publish),
-    /// Set who may use a published skill, and which version.
-    Grant(change::GrantSkill),
-    /// Remove a published skill with its versions, and forget that skills of this name were accepted.
-    Remove(change::Remove),
-}
-
-impl Skills {
-    pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        match self {
-            Self::List(list) => list.list(session),
-            Self::Show(show) => show.run(session),
-            Self::Search(search) => search.run(session),
-            Self::Accept(accept) => accept.run(session),
-            Self::Add(add) => add.run(session),
-            Self::Publish(publish) => publish.run(session),
-            Self::Grant(grant) => grant.run(session),
-            Self::Remove(remove) => remove.run(session),
-        }
+subcommands! {
+    /// The operations on skills.
+    pub(crate) enum Skills {
+        /// List the skills of this workspace, user, deployment, store and program, and which can be used.
+        List(Where),
+        /// Show a skill: its instructions, files, versions, grants, and lines that look like an attack.
+        Show(show::Show),
+        /// Search the skills that an agent could use.
+        Search(show::Search),
+        /// Accept a skill of this workspace as it is now, after you have read it.
+        Accept(show::Accept),
+        /// Add a directory of this machine to the store, for everyone of the tenant.
+        Add(change::Add),
+        /// Publish a skill of this workspace to the store, for yourself or the tenant.
+        Publish(change::Publish),
+        /// Set who may use a published skill, and which version.
+        Grant(change::GrantSkill),
+        /// Remove a published skill with its versions, and forget that skills of this name were accepted.
+        Remove(change::Remove),
     }
 }
 
@@ -67,21 +52,17 @@ pub(crate) struct Where {
 impl Where {
     fn caller(&self, session: &Session) -> Result<(Setup, Caller), Failure> {
         let setup = self.caller.load(session)?;
-        let workspace = workspace(self.workspace.as_deref(), &session.around)?;
-        let caller = self.caller.caller(setup.config(), &session.around, &workspace)?;
+        let workspace = local_workspace(self.workspace.as_deref(), &session.around)?;
+        let caller = self.caller.caller(&setup, &workspace)?;
         Ok((setup, caller))
     }
 
-    fn list(&self, session: &mut Session) -> Outcome {
+    /// Lists the skills.
+    fn run(self, session: &mut Session) -> Outcome {
         let (setup, caller) = self.caller(session)?;
         let cards = with_app(&setup, async |app| Ok(app.skills(&caller).await?))?;
         listed(session, &cards)
     }
-}
-
-/// Parses a skill's name.
-fn named(name: &str) -> Result<SkillName, Failure> {
-    SkillName::new(name).map_err(|error| Failure::usage(error.to_string()).hint("clawsmith skills list"))
 }
 
 /// The person at this terminal.

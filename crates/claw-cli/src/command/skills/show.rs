@@ -1,6 +1,7 @@
 //! `clawsmith skills show`, `search` and `accept`.
 
 use clap::Args;
+use claw_core::SkillName;
 use claw_core::tool::Digest;
 use claw_terminal::visible;
 use serde::Deserialize as _;
@@ -8,7 +9,7 @@ use serde::de::IntoDeserializer as _;
 use serde::de::value::StrDeserializer;
 use serde_json::json;
 
-use super::{Where, listed, named, person, to_look_at};
+use super::{Where, listed, person, to_look_at};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 use crate::opened::with_app;
@@ -17,48 +18,42 @@ use crate::opened::with_app;
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The skill's name.
-    name: String,
+    name: SkillName,
     #[command(flatten)]
     place: Where,
 }
 
 impl Show {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let name = named(&self.name)?;
+        let name = self.name;
         let (setup, caller) = self.place.caller(session)?;
         let view = with_app(&setup, async |app| Ok(app.skill(&caller, &name).await?))?;
         session.shown(&view, |out| {
             out.line(format_args!("{}: {}", view.card.name, visible(&view.manifest.description)))?;
-            out.line(format_args!("from      {} ({})", view.card.tier, visible(&view.card.source)))?;
-            out.line(format_args!("state     {}", view.card.state.name()))?;
-            if let Some(digest) = &view.card.digest {
-                out.line(format_args!("digest    {digest}"))?;
-            }
-            for (what, value) in [("license", &view.manifest.license), ("for", &view.manifest.compatibility)]
-            {
-                if let Some(value) = value {
-                    out.line(format_args!("{what:<9} {}", visible(value)))?;
-                }
-            }
-            if let Some(tools) = &view.manifest.allowed_tools {
-                out.line(format_args!("tools     {}", visible(&tools.join(", "))))?;
-            }
+            let mut lines = vec![
+                ("from", format!("{} ({})", view.card.tier, view.card.source)),
+                ("state", view.card.state.name().to_owned()),
+            ];
+            lines.extend(view.card.digest.map(|digest| ("digest", digest.to_string())));
+            lines.extend(view.manifest.license.clone().map(|license| ("license", license)));
+            lines.extend(view.manifest.compatibility.clone().map(|with| ("for", with)));
+            lines.extend(view.manifest.allowed_tools.as_ref().map(|tools| ("tools", tools.join(", "))));
             if let Some(stored) = &view.stored {
                 let owner = stored.owner.as_ref().map_or("nobody", |owner| owner.as_str());
                 let pinned =
                     stored.pinned.map_or("newest".to_owned(), |version| format!("version {version}"));
-                out.line(format_args!("owner     {owner}, {}, {pinned}", stored.visibility))?;
-                for grant in &stored.grants {
+                lines.push(("owner", format!("{owner}, {}, {pinned}", stored.visibility)));
+                lines.extend(stored.grants.iter().map(|grant| {
                     let version =
                         grant.version.map_or(String::new(), |version| format!(", version {version}"));
-                    out.line(format_args!("granted   {}{version}", grant.grantee))?;
-                }
-                for version in &view.versions {
-                    out.line(format_args!("version   {} by {}", version.version, visible(&version.by)))?;
-                }
+                    ("granted", format!("{}{version}", grant.grantee))
+                }));
+                let versions = view.versions.iter();
+                lines.extend(versions.map(|one| ("version", format!("{} by {}", one.version, one.by))));
             }
-            for (path, bytes) in &view.files {
-                out.line(format_args!("file      {} ({bytes} bytes)", visible(path)))?;
+            lines.extend(view.files.iter().map(|(path, bytes)| ("file", format!("{path} ({bytes} bytes)"))));
+            for (what, value) in lines {
+                out.line(format_args!("{what:<9} {}", visible(&value)))?;
             }
             to_look_at(out, &view.findings)?;
             Ok(out.line(format_args!("\n{}", visible(view.body.trim_end())))?)
@@ -91,7 +86,7 @@ impl Search {
 #[derive(Debug, Args)]
 pub(crate) struct Accept {
     /// The skill's name.
-    name: String,
+    name: SkillName,
     /// Accept it only if it has this digest, as `clawsmith skills show` prints it.
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
@@ -101,7 +96,7 @@ pub(crate) struct Accept {
 
 impl Accept {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let name = named(&self.name)?;
+        let name = self.name;
         let seen = self.digest.as_deref().map(digest).transpose()?;
         let (setup, caller) = self.place.caller(session)?;
         let by = person(&caller);

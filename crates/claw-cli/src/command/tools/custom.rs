@@ -10,12 +10,12 @@ use clawsmith::app::Setup;
 use clawsmith::app::custom::{CustomToolDocument, CustomToolView, shown_action};
 use serde_json::{Map, Value, json};
 
-use super::call::{self, CallTool};
+use super::call::{self, CallOptions, CallTool};
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::command::prompt;
 use crate::failure::{Failure, Outcome};
-use crate::opened::{with_app, with_existing_app};
+use crate::opened::{runtime, with_existing_app};
 
 /// The tool: a file, flags, or a file with flags over it.
 #[derive(Debug, Args)]
@@ -105,34 +105,29 @@ pub(crate) struct Test {
     /// The directory that the tool's files are in [default: the current directory].
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// Wait for an approval from another terminal (`clawsmith approvals`).
-    #[arg(long)]
-    wait: bool,
     #[command(flatten)]
-    caller: CallerArgs,
+    options: CallOptions,
 }
 
 impl Add {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
         let mut document = read(session, self.file.as_ref())?;
         let flags = [("name", self.name), ("agent", self.agent)];
         document.extend(flags.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))));
         self.fields.apply(session, &mut document)?;
         let document = CustomToolDocument::from_value(Value::Object(document))?;
-        let card = with_app(&setup, async |app| Ok(app.add_custom_tool(document).await?))?;
+        let card = session.app(async |app| app.add_custom_tool(document).await)?;
         told(session, &card, "added")
     }
 }
 
 impl Edit {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
         let mut change = read(session, self.file.as_ref())?;
         let place = (self.name.as_str(), self.agent.as_deref());
-        let card = with_app(&setup, async |app| {
+        let card = session.app(async |app| {
             let now = app.custom_tool(place.0, place.1).await?;
-            if !(change.contains_key("grants")) && self.fields.grants() {
+            if !change.contains_key("grants") && self.fields.grants() {
                 change.insert("grants".to_owned(), json!(now.definition.grants));
             }
             self.fields.apply(session, &mut change)?;
@@ -147,50 +142,30 @@ impl Edit {
 
 impl Named {
     pub(super) fn enable(self, session: &mut Session, enabled: bool) -> Outcome {
-        let setup = session.load()?;
-        let card = with_app(&setup, async |app| {
-            Ok(app.enable_custom_tool(&self.name, self.agent.as_deref(), enabled).await?)
-        })?;
+        let (name, agent) = (&self.name, self.agent.as_deref());
+        let card = session.app(async |app| app.enable_custom_tool(name, agent, enabled).await)?;
         told(session, &card, if enabled { "enabled" } else { "disabled" })
     }
 
     pub(super) fn remove(self, session: &mut Session) -> Outcome {
-        let setup = session.load()?;
-        with_app(&setup, async |app| {
-            Ok(app.remove_custom_tool(&self.name, self.agent.as_deref(), None).await?)
-        })?;
-        match session.out.json {
-            true => session.out.json(&json!({ "removed": self.name, "agent": self.agent }))?,
-            false => session.out.line(format_args!("removed {}", self.name))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        let (name, agent) = (&self.name, self.agent.as_deref());
+        session.app(async |app| app.remove_custom_tool(name, agent, None).await)?;
+        session.told(&json!({ "removed": name, "agent": agent }), format_args!("removed {name}"))
     }
 }
 
 impl Test {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let setup = self.caller.load(session)?;
-        let found = find(session, &setup, &self.name, &self.caller)?;
+        let caller = &self.options.caller;
+        let found = find(&caller.load(session)?, &self.name, caller)?;
         if found.is_some_and(|card| !card.definition.enabled) {
-            return Err(Failure::usage(format!(
-                "the custom tool `{}` is disabled, and was not called",
-                self.name
-            ))
-            .hint(format!("clawsmith tools enable {}", self.name))
-            .refusing());
+            let name = &self.name;
+            return Err(Failure::usage(format!("the custom tool `{name}` is disabled, and was not called"))
+                .hint(format!("clawsmith tools enable {name}"))
+                .refusing());
         }
-        let call = CallTool {
-            name: self.name,
-            given: self.args,
-            args: None,
-            workspace: self.workspace,
-            managed: false,
-            timeout: None,
-            wait: self.wait,
-            caller: self.caller,
-            plain: false,
-            test: true,
-        };
+        let mut call = CallTool::of(&self.name, self.args, self.options);
+        (call.workspace, call.plain, call.test) = (self.workspace, false, true);
         call.run(session)
     }
 }
@@ -202,28 +177,19 @@ impl Fields {
 
     /// Lays the flags over a document.
     fn apply(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
-        let parsed = |flag: &str, text: &String| {
-            serde_json::from_str::<Value>(text)
-                .map_err(|error| Failure::usage(format!("`--{flag}` is no JSON")).because(error))
+        let parsed = |flag: &str, text: &Option<String>| {
+            let parsed = text.as_deref().map(serde_json::from_str::<Value>).transpose();
+            parsed.map_err(|error| Failure::usage(format!("`--{flag}` is no JSON")).because(error))
         };
-        let texts = [
-            ("description", &self.description),
-            ("command", &self.command),
-            ("working_dir", &self.working_dir),
+        let given = [
+            ("description", self.description.clone().map(Value::from)),
+            ("command", self.command.clone().map(Value::from)),
+            ("working_dir", self.working_dir.clone().map(Value::from)),
+            ("argv", parsed("argv", &self.argv)?),
+            ("parameters", parsed("parameters", &self.parameters)?),
+            ("timeout_seconds", self.timeout.map(Value::from)),
         ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                document.insert(key.to_owned(), json!(text));
-            }
-        }
-        for (key, text) in [("argv", &self.argv), ("parameters", &self.parameters)] {
-            if let Some(text) = text {
-                document.insert(key.to_owned(), parsed(key, text)?);
-            }
-        }
-        if let Some(timeout) = self.timeout {
-            document.insert("timeout_seconds".to_owned(), json!(timeout));
-        }
+        document.extend(given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
         self.values(session, document)?;
         if self.grants() {
             let grants = document.entry("grants").or_insert_with(|| json!({}));
@@ -244,13 +210,12 @@ impl Fields {
     fn values(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
         let mut values = Map::new();
         for name in &self.from_env {
-            let value = session.around.variable(name).and_then(|value| value.to_str());
             let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
-            values.insert(name.clone(), json!(value.ok_or_else(unset)?));
+            values.insert(name.clone(), json!(session.variable(name).ok_or_else(unset)?));
         }
         if let Some(name) = &self.env {
             let hint = "give it on standard input, or with `--from-env NAME` from a variable that has it";
-            let told = prompt::value(&super::runtime()?, &format!("the value of `{name}`"), hint)?;
+            let told = prompt::value(&runtime()?, &format!("the value of `{name}`"), hint)?;
             let told = told.ok_or_else(|| Failure::usage("no value was given"))?;
             values.insert(name.clone(), json!(secrecy::ExposeSecret::expose_secret(&told)));
         }
@@ -282,18 +247,10 @@ fn read(session: &Session, file: Option<&PathBuf>) -> Result<Map<String, Value>,
 }
 
 fn told(session: &mut Session, card: &CustomToolCard, what: &str) -> Outcome {
-    if session.out.json {
-        session.out.json(&json!({ what: CustomToolView::from(card) }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let of = card.place.agent.as_ref().map_or_else(String::new, |agent| format!(" of agent {agent}"));
-    let name = &card.place.name;
-    session.out.line(format_args!(
-        "{what} {name}{of}, version {}: {}",
-        card.version,
-        shown_action(&card.definition)
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    let (name, version, action) = (&card.place.name, card.version, shown_action(&card.definition));
+    let words = format!("{what} {name}{of}, version {version}: {action}");
+    session.told(&json!({ what: CustomToolView::from(card) }), words)
 }
 
 /// Shows a custom tool of this name, the agent's before the tenant's; `None` if there is none.
@@ -303,38 +260,21 @@ pub(super) fn show(
     name: &str,
     caller: &CallerArgs,
 ) -> Result<Option<ExitCode>, Failure> {
-    if claw_core::ToolName::new(name).is_err() {
-        return Ok(None);
-    }
-    let Some(card) = find(session, setup, name, caller)? else { return Ok(None) };
+    let Some(card) = find(setup, name, caller)? else { return Ok(None) };
     let view = json!(CustomToolView::from(&card));
-    if session.out.json {
-        session.out.json(&view)?;
-        return Ok(Some(ExitCode::SUCCESS));
-    }
-    let mut table = Table::new(["field", "value"]);
-    for (field, value) in view.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        table.row([Cell::strong(field), Cell::new(text)]);
-    }
-    session.out.table(&table)?;
-    Ok(Some(ExitCode::SUCCESS))
+    let shown = session.shown(&view, |out| {
+        let mut table = Table::new(["field", "value"]);
+        for (field, value) in view.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            table.row([Cell::strong(field), Cell::new(text)]);
+        }
+        Ok(out.table(&table)?)
+    })?;
+    Ok(Some(shown))
 }
 
 /// Finds a custom tool in the store, the agent's before the tenant's; `None` where there is none.
-fn find(
-    session: &Session,
-    setup: &Setup,
-    name: &str,
-    caller: &CallerArgs,
-) -> Result<Option<CustomToolCard>, Failure> {
-    let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
-    let card = with_existing_app(setup, async |app| {
-        let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
-        let named = |card: &CustomToolCard| card.place.name.as_str() == name;
-        let own = |card: &CustomToolCard| named(card) && card.place.agent.as_ref() == Some(&caller.agent);
-        let common = |card: &CustomToolCard| named(card) && card.place.agent.is_none();
-        Ok(cards.iter().find(|card| own(card)).or_else(|| cards.iter().find(|card| common(card))).cloned())
-    })?;
-    Ok(card.flatten())
+fn find(setup: &Setup, name: &str, caller: &CallerArgs) -> Result<Option<CustomToolCard>, Failure> {
+    let caller = caller.caller_here(setup)?;
+    Ok(with_existing_app(setup, async |app| Ok(app.custom_tool_of(&caller, name).await?))?.flatten())
 }

@@ -1,20 +1,17 @@
 //! `clawsmith tools list`: every tool, and whether this caller may use it.
 
-use std::process::ExitCode;
+use std::io;
 
 use clap::Args;
-use claw_core::nearest::nearest;
-use claw_core::tool::Section;
-use claw_policy::pipeline::{Subject, Verdict};
-use claw_registry::{Listing, Status};
-use claw_terminal::{Cell, Table};
+use claw_registry::Status;
+use claw_terminal::{Cell, Out, Table};
 use clawsmith::app;
-use serde_json::json;
+use clawsmith::app::tool_list::ListedTool;
 
-use crate::caller::{self, CallerArgs};
+use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::failure::Outcome;
+use crate::opened::runtime;
 
 /// The tools to list, and their caller.
 #[derive(Debug, Args)]
@@ -29,142 +26,71 @@ pub(crate) struct List {
     caller: CallerArgs,
 }
 
-/// A listed tool and the policy's verdict; `None` for a tool that this build lacks.
-type Line = (Listing, Option<Verdict>);
-
 impl List {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
         let setup = self.caller.load(session)?;
-        let policy = caller::policy(&setup)?;
-        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
-        let stored = with_existing_app(&setup, async |app| {
-            let cards = app.of_tenant(&caller.tenant).custom_tools().await?;
-            let disabled = cards.into_iter().filter(|card| !card.definition.enabled);
-            let disabled: Vec<_> = disabled.map(|card| card.place.name.to_string()).collect();
-            Ok((app.registry_of(&caller).await?, disabled))
-        })?;
-        let (registry, disabled) = stored.unwrap_or_else(|| (setup.registry(), Vec::new()));
-        let tools = registry.tool_set();
-        let decision = policy.decide(&tools, &Subject::from(&caller));
-        let mut sections = registry.list_by_section();
-        if let Some(wanted) = &self.section {
-            sections = chosen(sections, wanted)?;
-        }
-        let absent = |line: &Listing| line.status == Status::NotInBuild;
-        let hidden = sections.iter().flat_map(|(_, lines)| lines).filter(|line| absent(line)).count();
-        let sections: Vec<(Section, Vec<Line>)> = sections
-            .into_iter()
-            .map(|(section, lines)| {
-                let kept = lines.into_iter().filter(|line| self.all || !absent(line));
-                let verdict = |line: Listing| {
-                    let verdict = decision.get(line.meta.name.as_str()).cloned();
-                    (line, verdict)
-                };
-                (section, kept.map(verdict).collect::<Vec<_>>())
-            })
-            .filter(|(_, lines)| !lines.is_empty())
-            .collect();
-        if session.out.json {
-            let of_section = |(section, lines): &(Section, Vec<Line>)| -> Vec<_> {
-                lines.iter().map(|line| as_json(section, line)).collect()
-            };
-            session.out.json(&sections.iter().flat_map(of_section).collect::<Vec<_>>())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        print(session, &sections)?;
-        if !disabled.is_empty() {
-            session.out.prose(format_args!("\ncustom tools that are disabled: {}", disabled.join(", ")))?;
-        }
-        if hidden > 0 && !self.all {
-            session.out.prose(format_args!(
-                "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"
-            ))?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let caller = self.caller.caller_here(&setup)?;
+        let mut list = runtime()?.block_on(setup.tool_list(&caller, self.section.as_deref()))?;
+        let all = list.tools.len();
+        list.tools.retain(|tool| self.all || !tool.is_absent());
+        let value: Vec<_> = list.tools.iter().map(ListedTool::json).collect();
+        session.shown(&value, |out| {
+            print(out, &list.tools)?;
+            if !list.disabled.is_empty() {
+                out.prose(format_args!("\ncustom tools that are disabled: {}", list.disabled.join(", ")))?;
+            }
+            match all - list.tools.len() {
+                0 => Ok(()),
+                hidden => Ok(out.prose(format_args!(
+                    "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"
+                ))?),
+            }
+        })
     }
 }
 
-fn chosen(
-    sections: Vec<(Section, Vec<Listing>)>,
-    wanted: &str,
-) -> Result<Vec<(Section, Vec<Listing>)>, Failure> {
-    let is = |section: &Section| section.id == wanted || section.label.eq_ignore_ascii_case(wanted);
-    let names: Vec<String> = sections.iter().map(|(section, _)| section.id.to_string()).collect();
-    let chosen: Vec<_> = sections.into_iter().filter(|(section, _)| is(section)).collect();
-    if !chosen.is_empty() {
-        return Ok(chosen);
+fn print(out: &mut Out, tools: &[ListedTool]) -> io::Result<()> {
+    if tools.is_empty() {
+        return out.line("no tool of this section is in this build");
     }
-    let failure = Failure::usage(format!("there is no section `{wanted}`"));
-    Err(match nearest(wanted, names.iter().map(String::as_str)) {
-        Some(near) => failure.hint(format!("clawsmith tools list --section {near}")),
-        None => failure.hint(format!("one of {}", names.join(", "))),
-    })
-}
-
-fn print(session: &mut Session, sections: &[(Section, Vec<Line>)]) -> Result<(), Failure> {
-    let mut table =
-        Table::new(["tool", "section", "status", "allowed", "cost", "tokens", "effects", "about"]);
-    let mut reasons = Vec::new();
-    for (section, lines) in sections {
-        for (listing, verdict) in lines {
-            let meta = &listing.meta;
-            let status = match &listing.status {
+    out.table(&Table::of(
+        tools,
+        &[
+            ("tool", &|tool| Cell::strong(&tool.listing.meta.name)),
+            ("section", &|tool| Cell::quiet(&tool.section.id)),
+            ("status", &|tool| match &tool.listing.status {
                 Status::Ready => Cell::good("ready"),
-                Status::Unavailable(reason) => {
-                    reasons.push(format!("{} is unavailable: {reason}", meta.name));
-                    Cell::warning("unavailable")
-                }
+                Status::Unavailable(_) => Cell::warning("unavailable"),
                 Status::NotInBuild => Cell::quiet("not in build"),
-            };
-            reasons.extend(listing.note.map(|note| format!("{}: {note}", meta.name)));
-            let allowed = match verdict {
-                Some(verdict) if verdict.allowed => Cell::good("yes"),
-                Some(verdict) => {
-                    reasons.push(format!("{} is not allowed: {}", meta.name, verdict.trace));
-                    Cell::bad("no")
-                }
+            }),
+            ("allowed", &|tool| match &tool.verdict {
+                Some(verdict) => Cell::yes(verdict.allowed),
                 None => Cell::quiet("-"),
-            };
-            let tokens = app::tokens(meta).map_or_else(
-                || "-".to_owned(),
-                |tokens| format!("{}{}", if tokens.estimated { "~" } else { "" }, tokens.count),
-            );
-            table.row([
-                Cell::strong(&meta.name),
-                Cell::quiet(&section.id),
-                status,
-                allowed,
-                Cell::new(meta.cost.name()),
-                Cell::new(tokens),
-                Cell::new(meta.effects),
-                Cell::new(&meta.about),
-            ]);
+            }),
+            ("cost", &|tool| Cell::new(tool.listing.meta.cost.name())),
+            ("tokens", &|tool| match app::tokens(&tool.listing.meta) {
+                Some(tokens) => {
+                    Cell::new(format!("{}{}", if tokens.estimated { "~" } else { "" }, tokens.count))
+                }
+                None => Cell::new("-"),
+            }),
+            ("effects", &|tool| Cell::new(tool.listing.meta.effects)),
+            ("about", &|tool| Cell::new(&tool.listing.meta.about)),
+        ],
+    ))?;
+    let mut reasons = Vec::new();
+    for ListedTool { listing, verdict, .. } in tools {
+        let name = &listing.meta.name;
+        if let Status::Unavailable(reason) = &listing.status {
+            reasons.push(format!("{name} is unavailable: {reason}"));
+        }
+        reasons.extend(listing.note.map(|note| format!("{name}: {note}")));
+        if let Some(verdict) = verdict.as_ref().filter(|verdict| !verdict.allowed) {
+            reasons.push(format!("{name} is not allowed: {}", verdict.trace));
         }
     }
-    if table.is_empty() {
-        return Ok(session.out.line("no tool of this section is in this build")?);
-    }
-    session.out.table(&table)?;
     if !reasons.is_empty() {
-        session.out.line("")?;
+        out.line("")?;
     }
-    Ok(reasons.iter().try_for_each(|reason| session.out.prose(reason))?)
-}
-
-fn as_json(section: &Section, (listing, verdict): &Line) -> serde_json::Value {
-    let tokens = app::tokens(&listing.meta);
-    json!({
-        "name": listing.meta.name,
-        "section": section,
-        "about": listing.meta.about,
-        "status": listing.status,
-        "note": listing.note,
-        "effects": listing.meta.effects,
-        "cost": listing.meta.cost,
-        "aliases": listing.meta.aliases,
-        "tokens": tokens.as_ref().map(|tokens| tokens.count),
-        "tokens_estimated": tokens.as_ref().map(|tokens| tokens.estimated),
-        "allowed": verdict.as_ref().map(|verdict| verdict.allowed),
-        "reason": verdict.as_ref().map(|verdict| verdict.trace.to_string()),
-    })
+    reasons.iter().try_for_each(|reason| out.prose(reason))
 }

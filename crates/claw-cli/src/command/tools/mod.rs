@@ -8,12 +8,10 @@ mod schema;
 mod show;
 
 use clap::Subcommand;
-use claw_core::nearest::nearest;
-use claw_core::tool::Meta;
 
-pub(crate) use self::call::{CallOptions, CallTool, read, workspace};
+pub(crate) use self::call::{CallOptions, CallTool, read};
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 
 /// The operations on tools.
 #[derive(Debug, Subcommand)]
@@ -55,28 +53,4 @@ impl Tools {
             Self::Remove(named) => named.remove(session),
         }
     }
-}
-
-/// Creates a runtime on this thread alone: one command makes one call.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::failed("the runtime could not be started").because(error))
-}
-
-/// The known tool of this name or alias.
-fn known(name: &str) -> Result<Meta, Failure> {
-    let catalogue = claw_tools::catalogue();
-    let by_name = catalogue.iter().find(|meta| meta.name.as_str() == name);
-    if let Some(meta) = by_name.or_else(|| catalogue.iter().find(|meta| meta.aliases.contains(name))) {
-        return Ok(meta.clone());
-    }
-    let failure = Failure::usage(format!("there is no tool called `{name}`"));
-    Err(match nearest(name, catalogue.iter().map(|meta| meta.name.as_str())) {
-        Some(near) => failure.hint(format!("clawsmith tools show {near}")),
-        None => failure.hint("clawsmith tools list --all"),
-    })
-}
-
-fn is_in_build(meta: &Meta) -> bool {
-    claw_tools::builtin().any(|tool| tool.meta.name == meta.name)
 }

@@ -2,17 +2,19 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
-use claw_core::tool::{Meta, Spec};
+use clap::Args;
+use claw_core::tool::{Caller, Meta, Spec};
+use claw_core::{AgentId, SessionKey};
 use claw_schema::dialect::Dialect;
 use clawsmith::app;
+use clawsmith::app::tool_list::known_tool;
 use serde_json::Value;
 
-use super::{is_in_build, known};
-use crate::caller::{CallerArgs, DEFAULT_AGENT};
+use crate::caller::DEFAULT_AGENT;
+use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
-use crate::opened::with_existing_app;
+use crate::opened::{runtime, with_existing_app};
 
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
@@ -21,47 +23,29 @@ pub(crate) struct SchemaOf {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The provider whose form to print.
-    #[arg(long, value_enum, default_value_t = Provider::Default)]
-    provider: Provider,
+    #[arg(long, value_parser = one_of(DIALECTS), default_value = "default")]
+    provider: Dialect,
     /// The agent whose custom tools are included.
     #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
-    agent: String,
+    agent: AgentId,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Provider {
-    /// Name, description and plain JSON Schema.
-    Default,
-    #[value(name = "openai")]
-    OpenAi,
-    #[value(name = "openai-strict")]
-    OpenAiStrict,
-    Anthropic,
-    #[value(aliases = ["google", "google-generative-ai", "google-vertex"])]
-    Gemini,
-    #[value(name = "xai")]
-    XAi,
-}
-
-impl From<Provider> for Dialect {
-    fn from(provider: Provider) -> Self {
-        match provider {
-            Provider::Default => Self::Default,
-            Provider::OpenAi => Self::OpenAi,
-            Provider::OpenAiStrict => Self::OpenAiStrict,
-            Provider::Anthropic => Self::Anthropic,
-            Provider::Gemini => Self::Gemini,
-            Provider::XAi => Self::XAi,
-        }
-    }
-}
+const DIALECTS: Choices<Dialect> = &[
+    ("default", "Name, description and plain JSON Schema", Dialect::Default),
+    ("openai", "", Dialect::OpenAi),
+    ("openai-strict", "", Dialect::OpenAiStrict),
+    ("anthropic", "", Dialect::Anthropic),
+    ("gemini|google|google-generative-ai|google-vertex", "", Dialect::Gemini),
+    ("xai", "", Dialect::XAi),
+];
 
 impl SchemaOf {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
-        let dialect = Dialect::from(self.provider);
-        let caller = CallerArgs::of_agent(self.agent);
-        let setup = caller.load(session)?;
-        let caller = caller.caller(setup.config(), &session.around, &session.around.directory)?;
+        let setup = session.load()?;
+        runtime()?.block_on(setup.must_have_agent(self.agent.as_str()))?;
+        let key = SessionKey::new("cli:schema")?;
+        let mut caller = Caller::new(self.agent, key, &session.around.directory);
+        caller.tenant = setup.tenant().clone();
         let custom = with_existing_app(&setup, async |app| Ok(app.custom_specs(&caller).await?))?;
         let custom = custom.unwrap_or_default();
         let specs: Vec<Spec> = if self.names.is_empty() {
@@ -72,11 +56,11 @@ impl SchemaOf {
         } else {
             let spec = |name: &String| match custom.iter().find(|spec| spec.name.as_str() == name) {
                 Some(spec) => Ok(spec.clone()),
-                None => known(name).and_then(|meta| builtin_spec(&meta)),
+                None => builtin_spec(&known_tool(name)?),
             };
             self.names.iter().map(spec).collect::<Result<_, _>>()?
         };
-        let rendered: Vec<Value> = specs.iter().map(|spec| dialect.tool(spec)).collect();
+        let rendered: Vec<Value> = specs.iter().map(|spec| self.provider.tool(spec)).collect();
         session.out.json(&rendered)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -87,5 +71,5 @@ fn builtin_spec(meta: &Meta) -> Result<Spec, Failure> {
         Failure::usage(format!("`{}` is known but not in this build, so it has no schema yet", meta.name))
             .hint("clawsmith tools list")
     };
-    app::spec(meta).filter(|_| is_in_build(meta)).ok_or_else(absent)
+    app::spec(meta).ok_or_else(absent)
 }

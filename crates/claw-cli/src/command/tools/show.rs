@@ -1,19 +1,21 @@
 //! `clawsmith tools show`: everything about one tool.
 
-use std::process::ExitCode;
+use std::io;
 
 use clap::Args;
 use claw_core::tool::Meta;
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::Status;
-use claw_terminal::{Cell, Table};
+use claw_terminal::{Cell, Out, Table};
 use clawsmith::app;
+use clawsmith::app::tool_list::known_tool;
 use serde_json::{Value, json};
 
-use super::{custom, known};
-use crate::caller::{self, CallerArgs};
+use super::custom;
+use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
+use crate::opened::runtime;
 
 /// The tool to show, and its caller.
 #[derive(Debug, Args)]
@@ -30,38 +32,28 @@ impl Show {
         if let Some(shown) = custom::show(session, &setup, &self.name, &self.caller)? {
             return Ok(shown);
         }
-        let meta = known(&self.name)?;
+        let meta = known_tool(&self.name)?;
         let registry = setup.registry();
-        let caller = self.caller.caller(setup.config(), &session.around, &session.around.directory)?;
-        let policy = caller::policy(&setup)?;
+        let caller = self.caller.caller_here(&setup)?;
+        let policy = runtime()?.block_on(setup.enforced_policy())?;
         let listing = registry.list().into_iter().find(|line| line.meta.name == meta.name);
         let status = listing.map_or(Status::NotInBuild, |listing| listing.status);
         let verdict = (status != Status::NotInBuild)
             .then(|| policy.judge(&registry.tool_set(), &Subject::from(&caller), &meta));
         let parameters = app::spec(&meta).map(|spec| Value::clone(&spec.parameters));
-        if session.out.json {
-            let mut shown = serde_json::to_value(&meta)?;
-            shown["tokens"] = json!(app::tokens(&meta).map(|tokens| tokens.count));
-            shown["status"] = json!(status);
-            shown["verdict"] = json!(verdict);
-            shown["parameters"] = json!(parameters);
-            session.out.json(&shown)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        facts(session, &meta, &status, verdict.as_ref())?;
-        if let Some(parameters) = &parameters {
-            fields(session, parameters)?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let mut value = serde_json::to_value(&meta)?;
+        value["tokens"] = json!(app::tokens(&meta).map(|tokens| tokens.count));
+        value["status"] = json!(status);
+        value["verdict"] = json!(verdict);
+        value["parameters"] = json!(parameters);
+        session.shown(&value, |out| {
+            facts(out, &meta, &status, verdict.as_ref())?;
+            Ok(parameters.iter().try_for_each(|parameters| fields(out, parameters))?)
+        })
     }
 }
 
-fn facts(
-    session: &mut Session,
-    meta: &Meta,
-    status: &Status,
-    verdict: Option<&Verdict>,
-) -> Result<(), Failure> {
+fn facts(out: &mut Out, meta: &Meta, status: &Status, verdict: Option<&Verdict>) -> io::Result<()> {
     let names = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
     let status = match status {
         Status::Ready => "ready".to_owned(),
@@ -72,7 +64,6 @@ fn facts(
         verdict.map(|verdict| format!("{}: {}", if verdict.allowed { "yes" } else { "no" }, verdict.trace));
     let tokens = app::tokens(meta)
         .map(|tokens| format!("{}{}", tokens.count, if tokens.estimated { " (estimated)" } else { "" }));
-    let timeout = meta.timeout_secs.map(|seconds| format!("{seconds} s"));
     let lines = [
         ("status", Some(status)),
         ("allowed", allowed),
@@ -82,26 +73,22 @@ fn facts(
         ("cost", Some(meta.cost.name().to_owned())),
         ("needs", Some(names(meta.needs.iter().map(|need| need.name().to_owned()).collect()))),
         ("aliases", Some(names(meta.aliases.iter().map(|alias| (*alias).to_owned()).collect()))),
-        ("timeout", timeout),
+        ("timeout", meta.timeout_secs.map(|seconds| format!("{seconds} s"))),
         ("tokens", tokens),
     ];
-    session.out.heading(meta.title())?;
-    session.out.prose(&meta.about)?;
-    session.out.line("")?;
-    for (name, value) in lines {
-        if let Some(value) = value {
-            session.out.line(format_args!("{name:<9}{value}"))?;
-        }
-    }
-    Ok(())
+    out.heading(meta.title())?;
+    out.prose(&meta.about)?;
+    out.line("")?;
+    let given = lines.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    given.into_iter().try_for_each(|(name, value)| out.line(format_args!("{name:<9}{value}")))
 }
 
 /// The arguments as a table.
-fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
-    session.out.line("")?;
-    session.out.heading("arguments")?;
+fn fields(out: &mut Out, schema: &Value) -> io::Result<()> {
+    out.line("")?;
+    out.heading("arguments")?;
     let properties = schema.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty());
-    let Some(properties) = properties else { return Ok(session.out.line("none")?) };
+    let Some(properties) = properties else { return out.line("none") };
     let required = schema.get("required").and_then(Value::as_array);
     let mut table = Table::new(["name", "type", "required", "about"]);
     for (name, field) in properties {
@@ -110,7 +97,7 @@ fn fields(session: &mut Session, schema: &Value) -> Result<(), Failure> {
         let needed = if needed { Cell::warning("yes") } else { Cell::quiet("no") };
         table.row([Cell::strong(name), Cell::new(kind(field)), needed, Cell::new(about.replace('\n', " "))]);
     }
-    Ok(session.out.table(&table)?)
+    out.table(&table)
 }
 
 /// Describes the type of an argument.

@@ -53,6 +53,17 @@ impl App {
         Ok(tools.into_iter().map(|tool| tool.card).collect())
     }
 
+    /// Returns the custom tool that a caller gets by this name, the agent's before the tenant's; `None` if there is
+    /// none.
+    pub async fn custom_tool_of(&self, caller: &Caller, name: &str) -> Result<Option<CustomToolCard>, Error> {
+        let cards = self.of_tenant(&caller.tenant).custom_tools().await?;
+        let mut named: Vec<_> = cards.into_iter().filter(|card| card.place.name.as_str() == name).collect();
+        named.retain(|card| card.place.agent.as_ref().is_none_or(|agent| *agent == caller.agent));
+        // That of every agent last.
+        named.sort_by_key(|card| card.place.agent.is_none());
+        Ok(named.into_iter().next())
+    }
+
     /// Returns a custom tool of the tenant or of one agent.
     pub async fn custom_tool(&self, name: &str, agent: Option<&str>) -> Result<CustomToolCard, Error> {
         let place = self.custom_place(name, agent)?;
@@ -141,7 +152,7 @@ impl App {
 
     /// The grants that a failed call of a custom tool lacked, as far as its output tells: `network`, or a path of this
     /// machine that is outside of the workspace and not granted.
-    pub async fn missing_grants(
+    pub(crate) async fn missing_grants(
         &self,
         caller: &Caller,
         tool: &str,

@@ -1,11 +1,13 @@
 //! Logins by OAuth at remote MCP servers.
 
-use claw_core::store::{McpServer, McpTransport};
+use claw_core::port::UnixMillis;
+use claw_core::store::{McpOAuth, McpServer, McpTransport};
 use claw_core::{ServerName, UserId};
 use claw_mcp::{LoginView, LoginWish, McpError, ServerReport};
 
 use super::hint;
 use crate::app::access::{Permission, Visitor};
+use crate::app::words::time;
 use crate::app::{App, Error};
 
 impl App {
@@ -88,4 +90,20 @@ pub(super) fn advice(server: &McpServer) -> String {
         true => format!("log in with `clawsmith mcp login {}`", server.name),
         false => hint(server),
     }
+}
+
+/// A login in words, for a person.
+pub fn login_words(name: &ServerName, oauth: &McpOAuth, login: Option<&LoginView>) -> String {
+    let whose = if oauth.per_user { "yours" } else { "one for all" };
+    let Some(login) = login else { return format!("none; `clawsmith mcp login {name}` logs in") };
+    let mut words = vec![whose.to_owned()];
+    if !login.scopes.is_empty() {
+        words.push(format!("scopes {}", login.scopes.join(" ")));
+    }
+    match (login.renewable, login.expires) {
+        (true, _) => words.push("renewed by itself".to_owned()),
+        (false, Some(ends)) => words.push(format!("until {}", time(UnixMillis(ends as i64 * 1000)))),
+        (false, None) => {}
+    }
+    words.join("; ")
 }

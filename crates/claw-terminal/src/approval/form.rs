@@ -1,53 +1,51 @@
-//! Asking the person at the terminal for the values that a server wants, field by field.
+//! Asks the person at the terminal for values, field by field.
 
 use std::io::{self, BufRead, Write};
 
-use claw_core::port::{InputForm, InputRequest};
-use claw_terminal::visible;
-use clawsmith::app::question::InputCheck;
 use serde_json::{Map, Value};
 
-use super::{ATTEMPTS, Said};
+use super::{ATTEMPTS, ApprovalAnswer, PromptInput, ValuesCheck};
+use crate::visible;
 
 /// Asks for the values, or for consent where there are none to give. An end of the input is no answer.
 pub(super) fn ask(
-    request: &InputRequest,
-    check: &InputCheck,
+    wanted: &PromptInput,
+    check: &ValuesCheck,
     input: &mut impl BufRead,
     output: &mut impl Write,
-) -> io::Result<Said> {
-    let fields = match &request.form {
-        InputForm::Form { schema } => schema.get("properties").and_then(Value::as_object).cloned(),
-        InputForm::Url { .. } => None,
+) -> io::Result<ApprovalAnswer> {
+    let fields = match wanted {
+        PromptInput::Form(schema) => schema.get("properties").and_then(Value::as_object).cloned(),
+        PromptInput::Page => None,
     };
     let fields = fields.unwrap_or_default();
-    let choice = match (&request.form, fields.is_empty()) {
-        (InputForm::Url { .. }, _) => "[y]es, I visit the page / [n]o / [d]ismiss",
+    let choice = match (wanted, fields.is_empty()) {
+        (PromptInput::Page, _) => "[y]es, I visit the page / [n]o / [d]ismiss",
         (_, true) => "[y]es / [n]o / [d]ismiss",
         (_, false) => "[g]ive the values / [n]o / [d]ismiss",
     };
-    let required = required(request);
+    let required = required(wanted);
     for _ in 0..ATTEMPTS {
         write!(output, "{choice}: ")?;
         output.flush()?;
-        let Some(line) = read(input)? else { return Ok(Said::Dismissed) };
+        let Some(line) = read(input)? else { return Ok(ApprovalAnswer::Dismissed) };
         match line.to_lowercase().as_str() {
-            "n" | "no" => return Ok(Said::No(None)),
-            "d" | "dismiss" => return Ok(Said::Dismissed),
-            "y" | "yes" if fields.is_empty() => return Ok(Said::Values(Map::new())),
+            "n" | "no" => return Ok(ApprovalAnswer::No(None)),
+            "d" | "dismiss" => return Ok(ApprovalAnswer::Dismissed),
+            "y" | "yes" if fields.is_empty() => return Ok(ApprovalAnswer::Values(Map::new())),
             "g" | "give" | "y" | "yes" => {
                 let mut values = Map::new();
                 for (name, field) in &fields {
                     let hint = hint(field, required.contains(name));
                     write!(output, "  {} ({}): ", visible(name), visible(&hint))?;
                     output.flush()?;
-                    let Some(typed) = read(input)? else { return Ok(Said::Dismissed) };
+                    let Some(typed) = read(input)? else { return Ok(ApprovalAnswer::Dismissed) };
                     if !typed.is_empty() {
                         values.insert(name.clone(), value(field, &typed));
                     }
                 }
                 match check(&values) {
-                    Ok(()) => return Ok(Said::Values(values)),
+                    Ok(()) => return Ok(ApprovalAnswer::Values(values)),
                     Err(why) => writeln!(output, "{}", visible(&why))?,
                 }
             }
@@ -55,7 +53,7 @@ pub(super) fn ask(
         }
     }
     writeln!(output, "taken as no answer")?;
-    Ok(Said::Dismissed)
+    Ok(ApprovalAnswer::Dismissed)
 }
 
 fn read(input: &mut impl BufRead) -> io::Result<Option<String>> {
@@ -63,8 +61,8 @@ fn read(input: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok((input.read_line(&mut line)? > 0).then(|| line.trim().to_owned()))
 }
 
-fn required(request: &InputRequest) -> Vec<String> {
-    let InputForm::Form { schema } = &request.form else { return Vec::new() };
+fn required(wanted: &PromptInput) -> Vec<String> {
+    let PromptInput::Form(schema) = wanted else { return Vec::new() };
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }

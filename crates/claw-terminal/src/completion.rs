@@ -1,4 +1,4 @@
-//! Completion of a person's input in a chat: commands, tools and files.
+//! Completion of a person's input in a chat: commands, names and files.
 
 use std::fs;
 use std::path::Path;
@@ -25,6 +25,15 @@ pub struct Names {
     pub tools: Vec<String>,
     /// Modes that a chat can be in.
     pub modes: Vec<String>,
+}
+
+impl Names {
+    /// Commands by their usage, such as `/resume KEY`, and what each does.
+    pub fn of_commands(commands: &[(&str, &str)]) -> Self {
+        let word = |usage: &str| usage.split(' ').next().unwrap_or_default().to_owned();
+        let commands = commands.iter().map(|(usage, about)| (word(usage), (*about).to_owned())).collect();
+        Self { commands, ..Self::default() }
+    }
 }
 
 /// The most files that are offered.

@@ -1,0 +1,229 @@
+//! `clawsmith db`: the store, for its operator.
+
+mod status;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use claw_core::store::StoreError;
+use claw_store::chain::ChainReport;
+use claw_store::copy::{self, Options};
+use claw_store::progress::Progress;
+use claw_store::{StoreLocation, backup};
+use claw_terminal::{Progress as Bar, tell};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::Session;
+use crate::failure::{Failure, Outcome};
+use crate::opened::runtime;
+
+/// The data that no copy and no backup holds, for programs and for people.
+const NOT_INCLUDED: [&str; 3] = [
+    "kept results (files in the data directory)",
+    "undo blobs (likewise)",
+    "the key that secrets are encrypted with",
+];
+
+/// The operations on the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Db {
+    /// Show the store's location, schema, size and number of rows.
+    Status,
+    /// Migrate the schema, and print the applied migrations.
+    Migrate,
+    /// Copy everything to another store, and compare every row.
+    Copy(Copy),
+    /// Write everything to one file, while the store is in use.
+    Backup(Backup),
+    /// Put a backup in the place of the store.
+    Restore(Restore),
+}
+
+impl Db {
+    pub(crate) fn run(self, session: &mut Session) -> Outcome {
+        match self {
+            Self::Status => status::run(session),
+            Self::Migrate => migrate(session),
+            Self::Copy(copy) => copy.run(session),
+            Self::Backup(backup) => backup.run(session),
+            Self::Restore(restore) => restore.run(session),
+        }
+    }
+}
+
+/// The source and the target of a copy.
+#[derive(Debug, Args)]
+pub(crate) struct Copy {
+    /// The source: `sqlite:PATH` or `postgres://user@host/name`. Left out: the configured store.
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// The target, in the same form; it is created if possible.
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// Begin an unfinished copy again, instead of going on with it.
+    #[arg(long)]
+    restart: bool,
+}
+
+impl Copy {
+    fn run(self, session: &mut Session) -> Outcome {
+        let (from, to) = (meant(session, self.from.as_deref())?, named(&self.to)?);
+        let options = Options { restart: self.restart, online: false };
+        let mut bar = Bar::new(session.out.json);
+        let mut show = |progress: Progress<'_>| show(&mut bar, progress);
+        let work = copy::copy(&from, &to, options, &mut show);
+        let report = finish(work, "repeat the command and it goes on")?;
+        drop(bar);
+        let (rows, tables, to) = (report.rows, report.tables.len(), &report.to);
+        let words = format!(
+            "copied {rows} rows in {tables} tables to `{to}`; compared {}, all equal; chains of the ledger: {}",
+            report.verified,
+            report.chains.len()
+        );
+        let note = (report.replaced > 0)
+            .then(|| format!("PostgreSQL keeps no NUL: {} texts have U+FFFD in its place", report.replaced));
+        told(session, &report, &report.chains, (words, note))
+    }
+}
+
+/// The target of a backup.
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The file to write, which only its owner may read.
+    file: PathBuf,
+    /// The store to back up [default: the configured one].
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// Replace a file of that name.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Backup {
+    fn run(self, session: &mut Session) -> Outcome {
+        let place = meant(session, self.from.as_deref())?;
+        let mut bar = Bar::new(session.out.json);
+        let mut show = |progress: Progress<'_>| show(&mut bar, progress);
+        let work = backup::backup(&place, &self.file, self.force, &mut show);
+        let report = finish(work, "nothing was written")?;
+        drop(bar);
+        let (from, file, bytes) = (&report.from, report.file.display(), report.bytes);
+        let words = format!("backed up `{from}` to `{file}`: {bytes} bytes, checked");
+        told(session, &report, &report.chains, (words, None))
+    }
+}
+
+/// The source of a restoration.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The file that `clawsmith db backup` wrote.
+    file: PathBuf,
+    /// The store to put it in, which must be empty [default: the configured one].
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Move a SQLite file that is not empty aside first.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Restore {
+    fn run(self, session: &mut Session) -> Outcome {
+        let place = meant(session, self.to.as_deref())?;
+        let mut bar = Bar::new(session.out.json);
+        let mut show = |progress: Progress<'_>| show(&mut bar, progress);
+        let work = backup::restore(&self.file, &place, self.force, &mut show);
+        let report = finish(work, "repeat the command")?;
+        drop(bar);
+        let (file, to, chains) = (report.file.display(), &report.to, report.chains.len());
+        let words = format!("restored `{file}` to `{to}`; chains of the ledger: {chains}, all sound");
+        let note = report.aside.as_ref().map(|aside| format!("what was there is now `{}`", aside.display()));
+        // A restoration fails on a chain that is not sound.
+        told(session, &report, &[], (words, note))
+    }
+}
+
+fn migrate(session: &mut Session) -> Outcome {
+    let setup = session.load()?;
+    let place = setup.place()?;
+    if place == StoreLocation::Memory {
+        return Err(Failure::usage("a store in memory has nothing to migrate")
+            .hint("set `store.url` to `sqlite:PATH` or `postgres://user@host/name`"));
+    }
+    let applied = runtime()?.block_on(async {
+        let options = setup.store_options(&setup.data_dir()?)?;
+        let applied = claw_store::migrate(&place, &options).await;
+        let applied = applied.map_err(|error| setup.unopened(error))?;
+        // As a start would: the data directory learns whose it is.
+        setup.open().await?.close().await;
+        Ok::<_, Failure>(applied)
+    })?;
+    session.shown(&json!({ "store": place.to_string(), "applied": applied }), |out| {
+        out.line(format_args!("store: {place}"))?;
+        for step in &applied {
+            out.line(format_args!("applied: {:04} {}", step.version, step.name))?;
+        }
+        if applied.is_empty() {
+            out.line("nothing to apply: the schema is up to date")?;
+        }
+        Ok(())
+    })
+}
+
+/// The store that a URL on the command line names.
+fn named(url: &str) -> Result<StoreLocation, Failure> {
+    url.parse().map_err(|error: StoreError| Failure::usage(error.to_string()))
+}
+
+/// Returns the named store, or the configured one.
+fn meant(session: &Session, url: Option<&str>) -> Result<StoreLocation, Failure> {
+    match url {
+        Some(url) => named(url),
+        None => Ok(session.load()?.place()?),
+    }
+}
+
+/// Shows a step of copying or checking.
+fn show(bar: &mut Bar, progress: Progress<'_>) {
+    match progress {
+        Progress::Copied { table, rows, of } => bar.show(format!("copying {table}"), "rows", (rows, of)),
+        Progress::Compared { table, rows, of } => bar.show(format!("comparing {table}"), "rows", (rows, of)),
+        Progress::Written { bytes, of } => bar.show("writing".to_owned(), "bytes", (bytes, of)),
+        Progress::Checking => bar.show("checking the file".to_owned(), "", (0, 0)),
+        Progress::Chains => bar.show("verifying the ledger".to_owned(), "", (0, 0)),
+    }
+}
+
+/// Does the work to its end, or to Ctrl-C.
+fn finish<T>(work: impl Future<Output = Result<T, StoreError>>, given_up: &str) -> Result<T, Failure> {
+    runtime()?.block_on(async {
+        tokio::select! {
+            done = work => done.map_err(|error| Failure::failed(error.to_string())),
+            _ = tokio::signal::ctrl_c() => Err(Failure::failed(format!("interrupted; {given_up}"))),
+        }
+    })
+}
+
+/// Prints a report, and what is not in the copy. A chain that was damaged before is an exit code of 1.
+fn told(
+    session: &mut Session,
+    report: &impl Serialize,
+    chains: &[ChainReport],
+    (words, note): (String, Option<String>),
+) -> Outcome {
+    let faulty: Vec<_> = chains.iter().filter(|chain| chain.fault.is_some()).collect();
+    let mut value = serde_json::to_value(report)?;
+    value["not_included"] = json!(NOT_INCLUDED);
+    session.shown(&value, |out| {
+        for chain in &faulty {
+            out.line(format_args!("damaged: the ledger was so before: {chain}"))?;
+        }
+        out.line(words)?;
+        note.iter().for_each(|note| tell(format_args!("note: {note}")));
+        tell(format_args!("note: not in it: {}", NOT_INCLUDED.join(", ")));
+        Ok(())
+    })?;
+    Ok(ExitCode::from(u8::from(!faulty.is_empty())))
+}

@@ -1,0 +1,155 @@
+//! The answers that set a model up: those that are offered, and checks of those that are given.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use claw_core::nearest::nearest;
+use claw_llm::{
+    EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
+};
+use claw_policy::scrub::Scrubber;
+use secrecy::SecretString;
+
+use crate::app::{Error, Setup};
+use crate::config::Surroundings;
+
+/// The default name of a provider at a custom address.
+pub const OWN_PROVIDER: &str = "own";
+/// The provider that needs nothing.
+pub const DEMO_PROVIDER: &str = "demo";
+/// The shortest text that is taken for a key, in bytes.
+const SHORTEST_KEY: usize = 8;
+
+/// Checks answers. The error of each check is a sentence for the person who answered.
+pub struct AnswerCheck {
+    around: Surroundings,
+    scrubber: Scrubber,
+}
+
+/// A provider that is known by name.
+pub fn known_provider(name: &str) -> Option<&'static KnownProvider> {
+    KNOWN_PROVIDERS.iter().find(|known| known.name == name)
+}
+
+impl AnswerCheck {
+    /// Checks answers by the rules of this configuration.
+    pub fn new(setup: &Setup) -> Result<Self, Error> {
+        Ok(Self { around: setup.around.clone(), scrubber: setup.scrubber()? })
+    }
+
+    /// The providers that are offered, each with a note.
+    pub fn providers(&self) -> Vec<(&'static str, String)> {
+        let note = |known: &KnownProvider| match (self.variable_of(known), known.key_env.is_empty()) {
+            (Some(variable), _) => format!("`{variable}` is set"),
+            (None, false) => String::new(),
+            (None, true) if known.name == DEMO_PROVIDER => {
+                "plays a script; needs no key and no network".to_owned()
+            }
+            (None, true) => format!("your own server, at {}", known.base_url),
+        };
+        let own = (OWN_PROVIDER, "any other OpenAI-compatible endpoint".to_owned());
+        KNOWN_PROVIDERS.iter().map(|known| (known.name, note(known))).chain([own]).collect()
+    }
+
+    /// The provider that is taken where none is chosen: the first whose key is in the environment.
+    pub fn usual_provider(&self) -> &'static str {
+        let usual = KNOWN_PROVIDERS.iter().find(|known| self.variable_of(known).is_some());
+        usual.or(KNOWN_PROVIDERS.first()).map_or(OWN_PROVIDER, |known| known.name)
+    }
+
+    /// Checks a provider, by its name or its number in the list that is offered. One with an address may have any name.
+    pub fn provider(&self, name: &str, has_address: bool) -> Result<String, String> {
+        let mut names = KNOWN_PROVIDERS.iter().map(|known| known.name).chain([OWN_PROVIDER]);
+        if let (Ok(number), false) = (name.parse::<usize>(), has_address) {
+            let found = number.checked_sub(1).and_then(|at| names.nth(at));
+            return found.map(str::to_owned).ok_or_else(|| format!("there is no {number} in the list"));
+        }
+        self.harmless(name)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            return Err("a provider's name has 1 to 64 letters, digits, `-` and `_`".to_owned());
+        }
+        if has_address || names.clone().any(|known| known == name) {
+            return Ok(name.to_owned());
+        }
+        let meant = nearest(name, names.clone()).map(|near| format!("did you mean `{near}`? "));
+        let names = names.by_ref().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let meant = meant.unwrap_or_default();
+        Err(format!("`{name}` is not known by name; {meant}there are {names}; for another give `--base-url`"))
+    }
+
+    /// Checks the address of a provider.
+    pub fn address(&self, provider: &str, text: &str) -> Result<String, String> {
+        self.harmless(text)?;
+        let kind = Some(known_provider(provider).map_or(ProviderKind::OpenAi, |known| known.kind));
+        let own = ProviderConfig { kind, base_url: Some(text.to_owned()), ..ProviderConfig::default() };
+        let providers = [(provider.to_owned(), own)].into();
+        let config = ModelsConfig { providers, ..ModelsConfig::default() };
+        match Providers::new(config, Path::new("."), Arc::new(EnvKeys)) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(error.reason),
+        }
+    }
+
+    /// Checks the name of a model.
+    pub fn model(&self, text: &str) -> Result<String, String> {
+        self.harmless(text)?;
+        if text.is_empty() || text.len() > 256 || has_blanks(text) {
+            return Err("a model's name has 1 to 256 bytes and no spaces".to_owned());
+        }
+        Ok(text.to_owned())
+    }
+
+    /// Returns the environment variable of a provider that has a value.
+    pub fn variable_of(&self, known: &KnownProvider) -> Option<&'static str> {
+        let holds = |name: &&&str| {
+            self.around.variable(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty())
+        };
+        known.key_env.iter().find(holds).copied()
+    }
+
+    /// Refuses text that looks like a key: it would be shown, and written to the file.
+    fn harmless(&self, text: &str) -> Result<(), String> {
+        match self.scrubber.scrub(text) {
+            Cow::Borrowed(_) => Ok(()),
+            Cow::Owned(clean) if clean == text => Ok(()),
+            Cow::Owned(_) => {
+                Err("this looks like a secret, and secrets do not belong in the file".to_owned())
+            }
+        }
+    }
+}
+
+/// Checks the name of a variable. An invalid one is not shown: it may be the key itself.
+pub fn variable_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if begins && text.len() <= 128 && text.chars().all(plain) {
+        return Ok(text.to_owned());
+    }
+    Err("this is no name of a variable, such as `OPENAI_API_KEY`; the key itself is not written here"
+        .to_owned())
+}
+
+/// Checks a key that a person typed, where a word that is no key must be told apart from one.
+pub fn typed_key(text: &str) -> Result<SecretString, String> {
+    if text.len() < SHORTEST_KEY || has_blanks(text) {
+        let what = "this is not an API key: a key is one line of at least 8 characters, without spaces";
+        return Err(what.to_owned());
+    }
+    Ok(SecretString::from(text))
+}
+
+/// Checks a key that was given by other means.
+pub fn given_key(text: &str) -> Result<SecretString, String> {
+    let text = text.trim();
+    if text.is_empty() || has_blanks(text) {
+        return Err("what was given is no key: one has no spaces and is one line".to_owned());
+    }
+    Ok(SecretString::from(text))
+}
+
+fn has_blanks(text: &str) -> bool {
+    text.contains(|c: char| c.is_whitespace() || c.is_control())
+}

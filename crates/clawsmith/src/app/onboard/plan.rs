@@ -1,0 +1,96 @@
+//! The change of a configuration file that sets a model up, before it is made.
+
+use std::path::Path;
+
+use claw_policy::shell::ShellConfig;
+
+use super::{NewModel, Target, TargetChange, proposed, text};
+use crate::app::grants::{Toolchain, read_setting};
+use crate::app::{Error, Setup};
+use crate::config::{FoundBy, NAME, Surroundings, find};
+
+/// The table by which a person is asked before a command deletes whole directories, instead of it being refused.
+pub const ASK_DELETES: &str = "[shell.ask]\n\"destructive.rm-recursive\" = \"a machine of my own\"\n";
+
+/// The change that sets a model up.
+pub struct ModelPlan {
+    /// The text that is written. A key is never in it.
+    pub text: String,
+    /// Its effect on the file.
+    pub change: TargetChange,
+    /// The configuration with the model, to be tested.
+    pub setup: Setup,
+}
+
+/// The toolchains of this machine that agents' commands do not reach yet.
+pub struct FoundToolchains {
+    /// Their names.
+    pub names: String,
+    /// The setting that lets commands read them.
+    pub read: String,
+    /// The table that can be added to the file; `None` if the file has such a table already.
+    pub table: Option<String>,
+}
+
+impl Target {
+    /// Plans to set a model up in this file, which `before` was read from. An invalid model is refused.
+    pub fn plan(&self, model: &NewModel, before: Setup) -> Result<ModelPlan, Error> {
+        let text = text(model);
+        let change = self.change(&text);
+        let around = before.around.clone();
+        let setup = match change {
+            TargetChange::Add | TargetChange::Replace => self.with(&text, &around)?,
+            TargetChange::Same => before,
+            TargetChange::Clash => {
+                let mut setup = before;
+                let alone = proposed(Path::new(NAME), text.clone(), &around)?;
+                setup.loaded.config.models = alone.loaded.config.models;
+                setup
+            }
+        };
+        setup.check_model(model)?;
+        Ok(ModelPlan { text, change, setup })
+    }
+
+    /// Returns whether the file is a project's, used only as it was accepted. `flag` is the file named by `--config`.
+    pub fn is_of_project(&self, flag: Option<&Path>, around: &Surroundings) -> bool {
+        let found = find(flag, around);
+        found.is_some_and(|found| found.by == FoundBy::Project && self.is(&found.path, around))
+    }
+
+    /// Says which other file takes precedence over this one here; `None` if there is none.
+    pub fn overridden(&self, flag: Option<&Path>, around: &Surroundings) -> Option<String> {
+        let found = find(flag, around)?;
+        if found.by == FoundBy::User || self.is(&found.path, around) {
+            return None;
+        }
+        let (path, why) = (found.path.display(), found.by.words());
+        let how = match found.by {
+            FoundBy::Project => "is laid over it here, and its keys win".to_owned(),
+            _ => format!("goes before `{}`, which does not hold here", self.path.display()),
+        };
+        Some(format!("`{path}` ({why}) {how}; to write that one: --file {path}"))
+    }
+
+    fn is(&self, path: &Path, around: &Surroundings) -> bool {
+        let path = around.directory.join(path);
+        path == self.path || path.canonicalize().is_ok_and(|real| real == self.path)
+    }
+
+    /// Finds the toolchains that agents' commands do not reach yet; `None` if there are none.
+    pub fn toolchains(&self, setup: &Setup) -> Option<FoundToolchains> {
+        let found: Vec<Toolchain> = setup.toolchains().into_iter().filter(|found| !found.granted).collect();
+        if found.is_empty() {
+            return None;
+        }
+        let names = found.iter().map(|found| found.name).collect::<Vec<_>>().join(", ");
+        let read = read_setting(found.iter().flat_map(|found| &found.directories), &setup.around);
+        let table = (!self.has("files")).then(|| format!("[files]\n{read}\n"));
+        Some(FoundToolchains { names, read, table })
+    }
+
+    /// Returns whether nothing is set about commands yet, so that [`ASK_DELETES`] can be added.
+    pub fn can_ask_deletes(&self, setup: &Setup) -> bool {
+        !self.has("shell") && setup.config().shell == ShellConfig::default()
+    }
+}
