@@ -13,7 +13,7 @@ use clawsmith::{Executor, KeyId, Offer};
 /// The most offers that are kept.
 const MOST: usize = 1_000;
 
-/// What a visitor asks to call as.
+/// The key, agent and session that a visitor calls as.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct OfferKey {
     pub(crate) key: KeyId,
