@@ -127,7 +127,7 @@ fn each_end_has_its_exit_code() {
     );
     check(&home, &["datetime", "--timeout", "0"], 2, "more than 0");
     check(&home, &["datetime", "--agent", "a b"], 2, "--agent <ID>");
-    check(&home, &["datetime", "--session", "nocolon"], 2, "`--session`");
+    check(&home, &["datetime", "--session", "nocolon"], 2, "--session <KEY>");
     check(&home, &["datetime", "--args", "@none.json"], 2, "`none.json` cannot be read");
     check(&home, &["datetime", "--workspace", "none"], 2, "cannot be used");
     check(&home, &["datetime", "--workspace", "/"], 2, "never a workspace");
