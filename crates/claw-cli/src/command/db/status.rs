@@ -21,13 +21,14 @@ pub(super) fn run(session: &mut Session) -> Outcome {
         value["status"] = json!(status);
     }
     session.shown(&value, |out| {
-        Ok(match &status {
+        match &status {
             Some(status) => print(out, &place, status)?,
             None if place == StoreLocation::Memory => {
                 out.line("the store is in memory and ends with the program")?;
             }
             None => out.line(format_args!("no store at {place} yet; the first call makes it"))?,
-        })
+        }
+        Ok(())
     })
 }
 
