@@ -46,7 +46,7 @@ pub fn product(one: &[f32], other: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// Vectors of one length, each with a number.
+/// Vectors of the same length, each with an id.
 #[derive(Debug, Default)]
 pub struct Index {
     dimensions: usize,
@@ -90,7 +90,8 @@ impl Index {
         self.scales.push(scale);
     }
 
-    /// The numbers of vectors among which the nearest `limit` are, nearest first as far as eight bits can tell.
+    /// Returns the ids of at most `2 * limit + 16` vectors, which very likely include the nearest `limit`. They
+    /// are sorted by their eight-bit numbers, nearest first. Empty if the query has another length.
     pub fn candidates(&self, query: &[f32], limit: usize) -> Vec<i64> {
         if query.len() != self.dimensions || self.ids.is_empty() {
             return Vec::new();

@@ -75,12 +75,12 @@ impl Cell {
         Self { look: Look::Bad, ..Self::new(text) }
     }
 
-    /// A yes that is good, or a no that is bad.
+    /// Returns `yes` in the style of a good state, or `no` in that of a bad one.
     pub fn yes(is: bool) -> Self {
         if is { Self::good("yes") } else { Self::bad("no") }
     }
 
-    /// A state to look at.
+    /// A state that needs attention.
     pub fn warning(text: impl ToString) -> Self {
         Self { look: Look::Warning, ..Self::new(text) }
     }
@@ -90,7 +90,7 @@ impl Cell {
         Self { look: Look::Quiet, ..Self::new(text) }
     }
 
-    /// A text to be seen first.
+    /// An emphasised text.
     pub fn strong(text: impl ToString) -> Self {
         Self { look: Look::Strong, ..Self::new(text) }
     }

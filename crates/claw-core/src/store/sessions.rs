@@ -192,10 +192,10 @@ pub trait SessionLog: Send + Sync {
     /// [`StoreError::LeaseLost`], and nothing stored, if the lease is lost. A message whose id is known is
     /// not stored again.
     async fn say_in_run(&self, lease: &Lease, said: Vec<NewMessage>) -> Result<Vec<u64>, StoreError>;
-    /// Takes into a run what waits in its conversation: the messages of jobs that were not begun and ask for the
-    /// same as the run's own, in its lane. They are part of the run from then on, and their jobs are done; gives how
-    /// many jobs there were. Jobs with a priority below `priority` keep waiting. [`StoreError::LeaseLost`], and nothing
-    /// taken, where the job is someone else's by now.
+    /// Moves the waiting messages of a run's session into the run; returns the number of jobs they came from.
+    /// Takes only jobs with the run's lane and payload and at least this priority that were never started and
+    /// have no cancel request; these jobs are then done. [`StoreError::LeaseLost`], and nothing taken, if the
+    /// lease is lost.
     async fn take_waiting(&self, lease: &Lease, priority: i16) -> Result<usize, StoreError>;
     /// Stores a summary of the beginning of a session, in one of its runs. [`StoreError::LeaseLost`], and
     /// nothing stored, if the lease is lost. A summary up to the same message as an earlier one replaces it.

@@ -52,7 +52,7 @@ pub struct SessionsOptions {
     pub owner_answers: bool,
 }
 
-/// Agents at work: a worker of this process, and the operations of front ends.
+/// The worker of this process, which runs agents, and the operations on sessions that front ends use.
 pub struct Sessions {
     deployment: RwLock<Deployment>,
     lasting: Lasting,
