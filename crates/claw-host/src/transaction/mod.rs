@@ -4,11 +4,10 @@
 //! A layer is a directory below the data directory. While the command runs, overlayfs collects its changes in
 //! `upper`. Applying them exchanges each changed entry with the workspace's, so that `upper` holds the
 //! previous entries: reverting the changes exchanges them again. `manifest` lists the operations, `scan`
-//! finds them, `carry` does them, by `swap`, and takes them back; a layer whose process was killed is finished or discarded by
+//! finds them, `apply` does them, by `swap`, and takes them back; a layer whose process was killed is finished or discarded by
 //! [`Transactions::recover`].
 
-mod applied;
-mod carry;
+mod apply;
 mod changes;
 mod entry;
 mod layer;
@@ -17,6 +16,7 @@ mod pin;
 mod scan;
 mod swap;
 mod tree;
+mod undo;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -29,10 +29,10 @@ use claw_core::store::CommandUndo;
 use claw_core::tool::Digest;
 use rustix::fs::FlockOperation;
 
-pub use self::applied::{AppliedTransaction, TransactionState};
 pub use self::layer::Transaction;
 use self::manifest::{Manifest, State};
 pub use self::pin::{JudgedProgram, identity};
+pub use self::undo::{AppliedTransaction, TransactionState};
 
 /// The directory of all layers, below the data directory.
 #[derive(Debug, Clone)]

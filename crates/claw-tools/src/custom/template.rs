@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::code::Reads;
-use super::fill::{self, FillError};
 use super::lexer::{self, Piece, Slot};
 use super::parameters::Parameters;
+use super::render::{self, FillError};
 
 /// The longest template, in bytes.
 const LONGEST: usize = 16 * 1024;
@@ -66,7 +66,7 @@ pub enum TemplateError {
     )]
     Code,
     /// The argument list names no program.
-    #[error("it names no program; write the program's name first, without a placeholder")]
+    #[error("no program is named; write the program's name first, without a placeholder")]
     NoProgram,
     /// An error in one word of an argument list.
     #[error("in argument {number}: {error}")]
@@ -83,7 +83,7 @@ pub enum TemplateError {
 
 fn listed(known: &[String]) -> String {
     match known {
-        [] => "; it has none".to_owned(),
+        [] => "; the tool has no parameters".to_owned(),
         known => format!("; they are `{}`", known.join("`, `")),
     }
 }
@@ -149,9 +149,9 @@ impl Template {
     /// Fills a shell command: each value becomes one single-quoted text and is never read again.
     pub fn command(&self, args: &Value) -> Result<String, FillError> {
         match &self.form {
-            Form::Shell(pieces) => fill::shell(pieces, &self.parameters, args),
+            Form::Shell(pieces) => render::shell(pieces, &self.parameters, args),
             Form::Words(_) => {
-                let quoted = |word: &String| fill::quoted(word);
+                let quoted = |word: &String| render::quoted(word);
                 Ok(self.argv(args)?.iter().map(quoted).collect::<Vec<_>>().join(" "))
             }
         }
@@ -162,7 +162,7 @@ impl Template {
         let Form::Words(words) = &self.form else { return Ok(Vec::new()) };
         let mut filled = Vec::with_capacity(words.len());
         for pieces in words {
-            filled.extend(fill::word(pieces, &self.parameters, args)?);
+            filled.extend(render::word(pieces, &self.parameters, args)?);
         }
         Ok(filled)
     }

@@ -1,7 +1,7 @@
 //! Search providers, asked one after another until enough of them have answered.
 
-mod formats;
 mod merge;
+mod providers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -218,7 +218,7 @@ impl Chain {
         if let Some(key) = &key {
             secrets.add(key.expose_secret().trim());
         }
-        let question = formats::request(link.provider, &link.base, request, key.as_ref());
+        let question = providers::request(link.provider, &link.base, request, key.as_ref());
         let question = question.map_err(Miss::Failed)?.most_bytes(MOST_BYTES).times(self.times);
         let mut response = self.client.send(question).await.map_err(|error| Miss::Failed(told(&error)))?;
         match response.status() {
@@ -230,9 +230,11 @@ impl Chain {
             status => return Err(Miss::Failed(format!("answered with status {status}"))),
         }
         let body = response.decoded().await.map_err(|error| Miss::Failed(told(&error)))?;
-        formats::read(link.provider, &body).map_err(|why| match why {
-            formats::Unread::Limited => Miss::Limited("asks for proof that a person is searching".to_owned()),
-            formats::Unread::Broken(why) => Miss::Failed(format!("sent an invalid answer: {why}")),
+        providers::read(link.provider, &body).map_err(|why| match why {
+            providers::Unread::Limited => {
+                Miss::Limited("asks for proof that a person is searching".to_owned())
+            }
+            providers::Unread::Broken(why) => Miss::Failed(format!("sent an invalid answer: {why}")),
         })
     }
 

@@ -3,14 +3,14 @@
 //! A front end shows a key to the [`Door`] and gets a [`Visitor`]. One table, [`Permission::needs`], says
 //! what a visitor may do; [`App::caller_of`](super::App::caller_of), never the request, decides as whom a visitor calls.
 
-mod door;
+mod authenticate;
 mod keys;
 mod permission;
 mod places;
 mod users;
 mod visitor;
 
-pub use door::Door;
+pub use authenticate::Door;
 pub use keys::{KeyRequest, is_good};
 pub use permission::Permission;
 pub use places::{Full, Place, PlaceKind};

@@ -30,10 +30,10 @@ pub enum FillError {
         key: String,
     },
     /// A value leads to another path of the URL.
-    #[error("a value makes `.` or `..` a part of the address, which leads elsewhere")]
+    #[error("a value puts a `.` or `..` segment into the URL, which would change its path; use another value")]
     Path,
     /// A list within a word.
-    #[error("`{key}` is a list, and must be one value")]
+    #[error("`{key}` is a list; give a single value")]
     List {
         /// The parameter.
         key: String,

@@ -1,4 +1,4 @@
-//! Carries the operations of a manifest out, and takes them back.
+//! Applies the operations of a manifest to the workspace, and takes them back.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
