@@ -95,7 +95,7 @@ fn a_response_goes_on_where_the_one_before_it_ended() {
     gateway.get(&path(&listed), &ben).check(404, "there is no response");
     gateway.get("/v1/responses/resp_x", &ann).check(404, "\"type\":\"invalid_request_error\"");
     let waits = respond(&ann, json!({ "model": "default", "input": "write" }))
-        .check(200, "waits for approval")
+        .check(200, "waiting for approval")
         .json();
     assert_eq!(waits["status"], "completed");
     let streamed = json!({ "model": "default", "input": "three", "stream": true });
@@ -146,7 +146,7 @@ fn schemathesis_finds_no_fault_in_any_path() {
 /// Ids of tenant `main`, by the names that paths have for them.
 pub(crate) fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, String)> {
     let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
-    let waits = gateway.chat(&owner, "write", None).check(200, "waits for approval");
+    let waits = gateway.chat(&owner, "write", None).check(200, "waiting for approval");
     let session = waits.header("x-clawsmith-session").unwrap().to_owned();
     let run = waits.header("x-clawsmith-run").unwrap().to_owned();
     let approvals = gateway.get("/v1/approvals", &owner).json();
@@ -440,7 +440,7 @@ fn refuses_to_give_more_than_one_has() {
     let refused = gateway.get("/v1/tools", limited).check(429, "limit of requests per minute");
     assert!(refused.header("retry-after").is_some());
     let narrow = gateway.key("root", &["--scope", "admin", "--agent", "default"]);
-    gateway.post("/v1/api-keys", &narrow, &key("eve", "viewer")).check(403, "limited to some agents");
+    gateway.post("/v1/api-keys", &narrow, &key("eve", "viewer")).check(403, "restricted to some agents");
 }
 
 #[test]
@@ -586,5 +586,5 @@ fn tls_is_spoken_with_a_certificate_and_never_without() {
     assert!(ran.code == 2 && ran.stderr.contains("others could read API keys"), "{}", ran.shown());
     std::fs::write(&certificate, "nonsense").unwrap();
     let ran = home.run(&["--config", config.to_str().unwrap(), "serve", "--listen", "127.0.0.1:0"]);
-    assert!(ran.code == 2 && ran.stderr.contains("is no certificate"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("is not a usable certificate"), "{}", ran.shown());
 }

@@ -146,7 +146,7 @@ fn calls_of_the_agents_own_are_made_before_the_client_is_asked() {
     // An approval comes first; the client learns of its call when it looks at the response.
     let asked = json!({ "model": "agent:default", "input": "remove and locate", "tools": [{
         "type": "function", "name": "locate", "parameters": { "type": "object" } }] });
-    let waits = gateway.post("/v1/responses", &key, &asked).check(200, "waits for approval").json();
+    let waits = gateway.post("/v1/responses", &key, &asked).check(200, "waiting for approval").json();
     assert!(!waits["output"].to_string().contains("function_call"), "{waits}");
     let yes = gateway.answering("ann");
     let approval =

@@ -68,7 +68,7 @@ fn refuses_what_is_no_key_and_where_one_could_be_read() {
     check(home.run(&named), 2, "`OTHER` holds no key");
     let key = [("CLAWSMITH_API_KEY", "claw_x")];
     let clear = ["chat", "--connect", "http://agents.example.org", "hello"];
-    check(home.run_with(&key, &clear), 2, "could be read");
+    check(home.run_with(&key, &clear), 2, "could read the key");
     let nobody = ["chat", "--connect", "http://127.0.0.1:1", "hello"];
     check(home.run_with(&key, &nobody), 1, "cannot be reached");
     let both = ["chat", "--connect", &url, "--script", "x", "hello"];

@@ -219,7 +219,7 @@ fn a_call_that_needs_approval_runs_once_after_the_yes() {
         .check(403, "does not have the scope `approvals:answer`");
     let yes = gateway.answering("ann");
     gateway.post(&path, &yes, &json!({ "approve": true })).check(200, "\"state\":\"approved\"");
-    gateway.post(&path, &yes, &json!({ "approve": false })).check(409, "that stands");
+    gateway.post(&path, &yes, &json!({ "approve": false })).check(409, "an answer is final");
 
     gateway.invoke(&key, &call).check(200, "\"ok\":true");
     assert!(!workspace.join("build").exists());
@@ -287,7 +287,7 @@ fn a_stream_ends_with_its_key() {
     home.run(&["api-keys", "revoke", &id]);
     let deadline = std::time::Instant::now() + Duration::from_secs(45);
     let mut rest = lines.take_while(|_| std::time::Instant::now() < deadline);
-    assert!(rest.any(|line| line.contains("worth nothing any more")), "the stream ends");
+    assert!(rest.any(|line| line.contains("no longer valid")), "the stream ends");
     let nobody = format!("/v1/sessions/{session}0/events");
     gateway.get(&nobody, &gateway.key("ann", &[])).check(404, "there is no session");
 }
@@ -397,7 +397,7 @@ fn a_run_that_waits_for_approval_goes_on_after_the_yes() {
     let home = Home::new();
     let gateway = Gateway::start(&home, ECHO);
     let key = gateway.key("ann", &[]);
-    let asked = gateway.chat(&key, "write", None).check(200, "waits for approval");
+    let asked = gateway.chat(&key, "write", None).check(200, "waiting for approval");
     let session = asked.header("x-clawsmith-session").unwrap().to_owned();
     let pending = gateway.get("/v1/approvals", &key).json();
     let id = pending["approvals"][0]["id"].as_str().unwrap().to_owned();
@@ -767,11 +767,11 @@ fn memory_is_ones_own_and_shared_memory_an_administrators() {
         .check(403, "role `admin`");
     put(&boss, &json!({ "path": "memory/a.md", "text": "herons for all", "owner": "tenant" }))
         .check(200, "version");
-    put(&ann, &json!({ "path": "../etc/passwd", "text": "x" })).check(400, "no path of a memory document");
+    put(&ann, &json!({ "path": "../etc/passwd", "text": "x" })).check(400, "is not the path of a memory document");
     for path in
         ["memory/a\n[memory] b.md", "memory/\u{1b}[2J.md", "memory/a\u{202e}dm.b", "memory/a\u{85}b.md"]
     {
-        put(&ann, &json!({ "path": path, "text": "x" })).check(400, "no path of a memory document");
+        put(&ann, &json!({ "path": path, "text": "x" })).check(400, "is not the path of a memory document");
     }
     put(&ann, &json!({ "path": "MEMORY.md", "text": "x", "userId": "ben" })).check(422, "userId");
 

@@ -171,7 +171,7 @@ fn refuses_the_graph_of_others_over_http() {
     for (path, why) in [
         ("/v1/graph/search?q=", "`*` for all"),
         ("/v1/graph/search?q=x&asOf=soon", "`asOf` is `soon`"),
-        ("/v1/graph/search?entityId=1", "no id of an entity"),
+        ("/v1/graph/search?entityId=1", "is not the id of an entity"),
         ("/v1/graph/export?format=xml", "jsonl"),
     ] {
         gateway.get(path, &ann).check(400, why);

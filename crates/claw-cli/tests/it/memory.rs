@@ -92,7 +92,7 @@ fn a_document_is_found_by_its_owner_alone() {
     let gone = home.run(&["memory", "forget", "MEMORY.md"]);
     assert!(gone.code != 0 && gone.stderr.contains("there is no memory document"), "{}", gone.stderr);
     let bad = home.run(&["memory", "forget", "memory/../SOUL.md"]);
-    assert!(bad.stderr.contains("is no path of a memory document"), "{}", bad.stderr);
+    assert!(bad.stderr.contains("is not the path of a memory document"), "{}", bad.stderr);
 }
 
 #[test]

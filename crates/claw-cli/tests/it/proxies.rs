@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use crate::gateway::{ECHO, Gateway, request};
 use crate::harness::Home;
 
-/// Sends a bad key that claims to come from elsewhere; returns the line of the log about it.
+/// Sends an invalid key that claims to come from elsewhere; returns the line of the log about it.
 fn logged(home: &Home, gateway: &Gateway<'_>) -> String {
     let claim = [("x-forwarded-for", "203.0.113.9")];
     gateway.send("GET /v1/tools", "claw_nothing", &claim, "").check(401, "bad_key");
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let log = std::fs::read_to_string(home.path().join("log")).unwrap();
-        if let Some(line) = log.lines().find(|line| line.contains("bad key")) {
+        if let Some(line) = log.lines().find(|line| line.contains("invalid key")) {
             return line.to_owned();
         }
         assert!(Instant::now() < deadline, "{log}");

@@ -309,7 +309,7 @@ fn an_approval_answered_at_one_gateway_resumes_the_run_of_the_other() {
     let site = Site { home: Home::new(), database: Some(database) };
     let left = site.gateway(ECHO);
     let (key, yes) = (site.key("ann", &[]), site.key("ann", &["--scope", "approvals:read,approvals:answer"]));
-    let asked = left.chat(&key, "write", None).check(200, "waits for approval");
+    let asked = left.chat(&key, "write", None).check(200, "waiting for approval");
     let session = asked.header("x-clawsmith-session").unwrap().to_owned();
     let right = site.gateway(ECHO);
     let pending = right.get("/v1/approvals", &yes).check(200, "rm -r build").json();
@@ -317,7 +317,7 @@ fn an_approval_answered_at_one_gateway_resumes_the_run_of_the_other() {
     right.post(&path, &yes, &json!({ "approve": true })).check(200, "approved");
     wait_for(&left, &key, &session, "It said");
     wait_for(&right, &key, &session, "It said");
-    left.post(&path, &yes, &json!({ "approve": false })).check(409, "that stands");
+    left.post(&path, &yes, &json!({ "approve": false })).check(409, "an answer is final");
 }
 
 #[test]

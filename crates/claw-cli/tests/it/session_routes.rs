@@ -75,7 +75,7 @@ fn an_approval_is_answered_for_good_in_the_width_that_is_chosen() {
             &json!({ "approve": true, "always": always }),
         )
     };
-    answer(json!({ "scope": "tenant" })).check(403, "takes an administrator");
+    answer(json!({ "scope": "tenant" })).check(403, "only an administrator may");
     answer(json!({ "width": "host" })).check(400, "no rule of width `host` is offered");
     answer(json!({ "width": "paths" })).check(200, "approved");
     // Another path is covered, another option is not.

@@ -100,7 +100,7 @@ fn a_run_is_one_trace_across_an_approval() {
     let key = gateway.key("ann", &[]);
     let workspace = home.data().join("workspaces/main/default/user-ann");
     std::fs::create_dir_all(workspace.join("build")).unwrap();
-    let parked = gateway.chat(&key, "write", None).check(200, "waits for approval");
+    let parked = gateway.chat(&key, "write", None).check(200, "waiting for approval");
     let run = parked.header("x-clawsmith-run").unwrap().to_owned();
     let yes = gateway.answering("ann");
     let approval =
