@@ -342,8 +342,8 @@ mod tests {
         check("http://localhost/", Ok(("localhost", 80, false)));
         check("http://[::1]:7373", Ok(("[::1]", 7373, false)));
         check("https://agents.example.org", Ok(("agents.example.org", 443, true)));
-        check("http://agents.example.org", Err("could be read"));
-        check("http://127.0.0.1.evil.example", Err("could be read"));
+        check("http://agents.example.org", Err("could read the key"));
+        check("http://127.0.0.1.evil.example", Err("could read the key"));
         check("http://user@127.0.0.1", Err("it contains a user name"));
         check("http://127.0.0.1/v1", Err("it has a path"));
         check("127.0.0.1:7373", Err("no address"));

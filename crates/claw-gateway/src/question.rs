@@ -281,7 +281,7 @@ mod tests {
             json!([{ "role": "user", "content": " " }]),
             json!([{ "role": "assistant", "content": "x" }]),
         ] {
-            assert!(said(none, false).unwrap_err().contains("there is no question"));
+            assert!(said(none, false).unwrap_err().contains("must have the role `user`"));
         }
         let image = |url: &str| {
             json!([{ "role": "user", "content": [

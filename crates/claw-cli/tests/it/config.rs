@@ -209,7 +209,7 @@ fn a_store_that_cannot_be_is_said_with_its_place() {
         assert_eq!(ran.code, 2, "{}", ran.shown());
         assert!(ran.stderr.contains(expected), "{}", ran.shown());
     }
-    check("url = \"mysql://host/claw\"", ":2:1: could not open the store: `mysql` is no kind of store");
+    check("url = \"mysql://host/claw\"", ":2:1: could not open the store: `mysql` is not a kind of store");
     check("readers = 0", ":2:1: `store.readers` is 0; use at least 1");
     check("connections = 5000", ":2:1: `store.connections` is 5000; use at most 1000");
     check("raeders = 2", "did you mean `readers`?");
@@ -369,7 +369,7 @@ fn warns_of_settings_with_which_the_gateway_would_not_start_here() {
     for (text, said) in [
         (
             "[gateway]\nlisten = \"0.0.0.0:7373\"\n",
-            "warning: `gateway.listen`: `0.0.0.0:7373` is no loopback address",
+            "warning: `gateway.listen`: `0.0.0.0:7373` is not a loopback address",
         ),
         (
             "[gateway.tls]\ncertificate = \"no.pem\"\nkey = \"no.key\"\n",

@@ -230,7 +230,7 @@ fn refuses_a_program_that_was_swapped_since_it_was_added() {
     assert_eq!(home.run(&["credentials", "accept", "gh"]).code, 1);
     fs::set_permissions(home.path().join("bin"), Permissions::from_mode(0o755)).unwrap();
     fs::remove_file(&binary).unwrap();
-    refused(&gh(&home, "gh pr"), "is not there");
+    refused(&gh(&home, "gh pr"), "does not exist");
 }
 
 #[test]

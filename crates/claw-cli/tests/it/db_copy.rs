@@ -40,7 +40,7 @@ fn backs_up_and_restores() {
     insta::assert_snapshot!("backup", without_numbers(&made.shown()));
     let again = home.run(&["db", "backup", "kept.db", "--json"]);
     assert_eq!((again.code, again.stdout.as_str()), (1, ""));
-    assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+    assert!(again.stderr.contains("already exists"), "{}", again.stderr);
     assert_eq!(home.run(&["db", "backup", "kept.db", "--force", "--json"]).json()["chains"][0]["entries"], 1);
 
     insta::assert_snapshot!("restore_refused", home.run(&["db", "restore", "kept.db"]).shown());

@@ -304,7 +304,7 @@ fn a_timeout_ends_the_whole_tree() {
     let word = mark("7001");
     let command = format!("trap '' TERM; (setsid sleep {word} &) ; echo begun; sleep {word}");
     let ran = exec(&home, json!({ "command": command, "timeout_seconds": 1 }));
-    assert!(ran.stdout.starts_with("begun\n[stopped: its time of 1 s was up"), "{}", ran.shown());
+    assert!(ran.stdout.starts_with("begun\n[stopped: its time limit of 1 s was reached"), "{}", ran.shown());
     assert!(ran.stdout.contains("[ended by signal"), "{}", ran.shown());
     assert!(!runs(&word));
 }

@@ -187,7 +187,7 @@ fn what_git_would_run_is_asked_about_wherever_it_is_written() {
             "write_file",
             serde_json::json!({ "path": path, "content": "x\n", "mode": "append" }),
         );
-        assert!(ran.code == 3 && ran.stderr.contains("is git's own"), "{path} {}", ran.shown());
+        assert!(ran.code == 3 && ran.stderr.contains("belongs to git"), "{path} {}", ran.shown());
     }
     let ran = call(&home, "read_file", serde_json::json!({ "path": ".git/config" }));
     assert_eq!(ran.code, 0, "{}", ran.shown());

@@ -147,6 +147,6 @@ fn doctor_does_not_promise_a_store_that_no_call_can_make() {
     let home = Home::new();
     let ran = home.ran(home.command(&["doctor"]).env("HOME", "/no/such/home"));
     let store = ran.stdout.lines().find(|line| line.contains("store ")).unwrap_or_default();
-    assert!(store.starts_with("bad") && store.contains("no call can make it"), "{}", ran.shown());
+    assert!(store.starts_with("bad") && store.contains("no call can create it"), "{}", ran.shown());
     assert!(!ran.stdout.contains("toolchains"), "a missing home is told once: {}", ran.shown());
 }

@@ -176,7 +176,7 @@ fn policy_tests_hold_or_fail_the_build() {
         ("", "nothing would be tested"),
         ("[[test]]\ntool = 1", "tool"),
         ("[[test]]\nagent = \"nobody\"\ntool = \"exec\"\nexpect = \"deny\"", "`nobody` is not set up"),
-        ("\u{0}", "no policy tests"),
+        ("\u{0}", "the policy tests are invalid"),
     ] {
         let file = home.write("bad.toml", text);
         let ran = home.run(&["policy", "test", file.to_str().unwrap()]);

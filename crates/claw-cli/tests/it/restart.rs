@@ -72,12 +72,14 @@ fn signal(gateway: &Gateway<'_>, signal: Signal) {
     kill(Pid::from_raw(gateway.child.id().try_into().unwrap()), signal).unwrap();
 }
 
-/// Each run makes calls that append to a file of their own, one after the other.
+/// Each run makes calls that append to a file of their own, one after the other. The second half of them is slow, so that a
+/// busy machine notices that half of them are made, and kills the gateway, long before the runs have ended.
 fn script() -> String {
     let mut script = String::new();
     for call in 0..CALLS {
+        let wait_ms = if call < CALLS / 2 { 600 } else { 2_000 };
         script += &format!(
-            "[[turn]]\nwhen.said_matches = 'go (?<id>\\d+)'\nwhen.round = {call}\ndo = [{{ wait_ms = 600 }}, \
+            "[[turn]]\nwhen.said_matches = 'go (?<id>\\d+)'\nwhen.round = {call}\ndo = [{{ wait_ms = {wait_ms} }}, \
              {{ say = \"Next.\" }}, {{ call = \"write_file\", args = {{ path = \"{{{{said.id}}}}-{call}\", \
              content = \"x\", mode = \"append\" }} }}]\n\n"
         );

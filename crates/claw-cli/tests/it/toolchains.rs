@@ -246,7 +246,7 @@ fn grants_that_would_give_everything_are_refused() {
         ("~/.config/clawsmith", "no agent may reach"),
         ("~/.local/share", "no agent may reach"),
         ("~/file", "only directories"),
-        ("~/*/src", "patterns are not read"),
+        ("~/*/src", "patterns are not supported"),
     ] {
         let home = Home::new();
         home.write("file", "");

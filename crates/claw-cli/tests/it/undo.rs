@@ -257,7 +257,7 @@ fn what_is_not_there_is_said() {
     assert!(ran.code == 2 && ran.stderr.contains("`--last`"), "{}", ran.shown());
     for id in ["nonsense", "019b7611-3c00-7b4e-9b0a-52a4c3f1d7e8"] {
         let ran = home.run(&["undo", "apply", id]);
-        assert!(ran.code == 2 && ran.stderr.contains("is kept"), "{}", ran.shown());
+        assert!(ran.code == 2 && ran.stderr.contains("there is no saved change, call or run"), "{}", ran.shown());
     }
     // The program was killed between the journal and the change.
     fs::remove_file(home.path().join("project/a")).unwrap();

@@ -74,7 +74,7 @@ async fn says_how_many_lines_there_are() {
     let store = MemoryArtifacts::default();
     let id = store.put(&owner(), CallId::new(), &"x\n".repeat(120)).await.unwrap().id;
     let error = store.lines(&owner(), id, 500, 1).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("artifact `{id}` has 120 lines; ask from line 1"));
+    assert_eq!(error.to_string(), format!("the kept result `{id}` has 120 lines; ask from line 1"));
 }
 
 #[tokio::test]
