@@ -160,7 +160,7 @@ impl ConfiguredEndpoints {
                 None => (header::AUTHORIZATION, format!("Bearer {key}")),
             };
             let mut value = HeaderValue::try_from(text).map_err(|_| {
-                let message = format!("the key of endpoint `{}` is none of a header", endpoint.card.name);
+                let message = format!("the key of endpoint `{}` cannot be sent in a header", endpoint.card.name);
                 ToolError::new(ErrorKind::Unavailable, message)
             })?;
             value.set_sensitive(true);
@@ -294,7 +294,7 @@ fn endpoint(
     let key_header = match &written.key_header {
         Some(header) => Some(
             HeaderName::try_from(header.to_ascii_lowercase())
-                .map_err(|_| refuse(".key_header", format!("`{header}` is no name of a header")))?,
+                .map_err(|_| refuse(".key_header", format!("`{header}` is not the name of a header")))?,
         ),
         None => None,
     };

@@ -93,9 +93,9 @@ fn entries_that_come_too_late() {
     warning: `tools.also_allow` entry `glob` brings back `glob`, though `agents.coder.deny` entry `group:fs` denies it; set `tools.deny_wins` to forbid this
     note: `tools.allow` entry `exec` changes nothing; `tools.profile` (`messaging`) does not include it
     note: `tools.allow` entry `read_artifact` changes nothing; a standing tool needs no list to allow it
-    note: `agents.coder.allow` entry `group:fs` changes nothing; of `edit`, for one, `tools.profile` (`messaging`) does not include it
+    note: `agents.coder.allow` entry `group:fs` changes nothing; for `edit`, for example, `tools.profile` (`messaging`) does not include it
     note: `agents.coder.deny` entry `web_search` changes nothing; `web_*` in the same list covers it
-    note: `agents.coder.deny` entry `group:fs` changes nothing; of `edit`, for one, `tools.profile` (`messaging`) does not include it
+    note: `agents.coder.deny` entry `group:fs` changes nothing; for `edit`, for example, `tools.profile` (`messaging`) does not include it
     ");
 }
 
@@ -110,7 +110,7 @@ fn entries_that_bring_back_what_is_denied() {
     note: `agents.coder.also_allow` entry `glob` changes nothing; the tool is available without it
     ");
     insta::assert_snapshot!(linted(config(true)), @r"
-    note: `agents.coder.also_allow` entry `group:runtime` changes nothing; of `credentialed_exec`, for one, `tools.deny` entry `group:runtime` denies it, and `tools.deny_wins` is set
+    note: `agents.coder.also_allow` entry `group:runtime` changes nothing; for `credentialed_exec`, for example, `tools.deny` entry `group:runtime` denies it, and `tools.deny_wins` is set
     note: `agents.coder.also_allow` entry `glob` changes nothing; the tool is available without it
     ");
 }

@@ -246,7 +246,7 @@ async fn refuses_who_may_not_use_the_tool_for_it() {
         change(&mut other);
         let offer = place.executor.offer(other).await;
         let reply = place.executor.execute(&offer, Request::new("login", json!({ "words": ["gh"] }))).await;
-        assert!(refused(&reply).1.contains("none is registered"));
+        assert!(refused(&reply).1.contains("no program is registered"));
     }
     assert!(place.programs.runs().is_empty());
 }

@@ -60,7 +60,7 @@ async fn a_file_of_a_newer_clawsmith() {
     )
     .await;
     let error = open(&path).await.unwrap_err().to_string();
-    assert!(error.contains("made by a newer Clawsmith (its schema is 99,"), "{error}");
+    assert!(error.contains("created by a newer Clawsmith (its schema is 99,"), "{error}");
     assert!(error.contains(path.to_str().unwrap()), "{error}");
 }
 

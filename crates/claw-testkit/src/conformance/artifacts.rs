@@ -66,9 +66,9 @@ async fn hides_what_belongs_to_another(store: impl ArtifactStore) {
         [Owner { session: session("cli:you"), ..owner() }, Owner { tenant: tenant("other"), ..owner() }];
     for other in others {
         assert_eq!(store.list(&other).await.unwrap(), []);
-        check(store.lines(&other, kept.id, 1, 1).await, ErrorKind::NotFound, "no artifact");
+        check(store.lines(&other, kept.id, 1, 1).await, ErrorKind::NotFound, "no kept result");
     }
-    check(store.lines(&owner(), ArtifactId::new(), 1, 1).await, ErrorKind::NotFound, "no artifact");
+    check(store.lines(&owner(), ArtifactId::new(), 1, 1).await, ErrorKind::NotFound, "no kept result");
 }
 
 #[track_caller]

@@ -34,7 +34,7 @@ fn a_broken_rule_refuses_to_load() {
         "`rules.no-prod.passes`: the rule matches `kubectl --context=prod x`, which it must not"
     );
     assert_eq!(broken("prod-eu get", "dev get").split(':').next(), Some("`rules.no-prod.matches`"));
-    assert!(broken("prod.*", "prod(").contains("no regular expression"));
+    assert!(broken("prod.*", "prod(").contains("is not a regular expression"));
     assert!(broken("[\"kubectl get pods\"]", "[]").contains("no example"));
     assert!(broken("no-prod", "disk").contains("choose another"));
 }

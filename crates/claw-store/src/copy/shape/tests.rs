@@ -45,7 +45,7 @@ fn says_what_it_cannot_carry() {
     check_refused(
         plain(),
         table("others", &[id], &[&["id"]], &[]),
-        "the table `notes` is in one of the two only",
+        "the table `notes` exists in only one of the two databases",
     );
 }
 
