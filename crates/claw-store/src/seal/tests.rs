@@ -298,5 +298,5 @@ async fn does_not_seal_when_the_file_is_gone() {
     let keys = Arc::new(open(&path).unwrap());
     fs::remove_file(&path).unwrap();
     let error = keys.sealing().await.unwrap_err().to_string();
-    assert!(error.contains("it is not there"), "{error}");
+    assert!(error.contains("it is missing"), "{error}");
 }
