@@ -32,7 +32,7 @@ fn says_what_to_write_instead_and_quotes_no_password() {
         ("Sqlite:claw.db", "`Sqlite` is not a kind of store"),
         ("sqlite:", "its path is empty"),
         ("sqlite://", "its path is empty"),
-        ("sqlite:claw.db?mode=ro", "options after `?` are not taken"),
+        ("sqlite:claw.db?mode=ro", "options after `?` are not supported"),
     ] {
         let error = url.parse::<StoreLocation>().unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("`sqlite:PATH`"), "{url}: {error}");
