@@ -286,7 +286,7 @@ async fn restores_nothing_that_is_damaged() {
         ("text", "the file is not a SQLite database"),
         ("foreign", "it is not a Clawsmith store"),
         ("changed", "the ledger's chain"),
-        ("newer", "made by a newer Clawsmith"),
+        ("newer", "created by a newer Clawsmith"),
         ("nothing", "there is no file"),
     ] {
         check_says(restored(&files.path(name), &files.url("a.db"), true).await, says);

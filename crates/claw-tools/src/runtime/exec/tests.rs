@@ -44,7 +44,7 @@ fn the_end_is_always_told() {
     check(Ran { exit: None, signal: Some(9), ..ran("") }, "[ended by signal 9 (SIGKILL)]");
     check(
         Ran { exit: None, signal: Some(15), stopped: Some(Stopped::Time), ..ran("a\n") },
-        "a\n[stopped: its time of 5 s was up; `timeout_seconds` gives it more]\n[ended by signal 15 (SIGTERM)]",
+        "a\n[stopped: its time limit of 5 s was reached; `timeout_seconds` gives it more]\n[ended by signal 15 (SIGTERM)]",
     );
     check(
         Ran { stopped: Some(Stopped::Memory), stragglers: 2, dropped: 7, ..ran("") },

@@ -140,7 +140,7 @@ async fn tells_what_was_said_and_paid() {
 #[tokio::test]
 async fn fails_without_figures() {
     let result = Fixture::new().run::<SessionStatus>(json!({})).await;
-    assert_eq!(failure(result, ErrorKind::Unavailable), "this call has no `sessions` port");
+    assert_eq!(failure(result, ErrorKind::Unavailable), "this call has no `session` port");
 }
 
 #[test]

@@ -150,7 +150,7 @@ async fn errors_say_what_to_try() {
         told.push('\n');
     }
     insta::assert_snapshot!(told, @"
-    `seven` is no artifact id; call `result_read` without `artifact` to list the kept results
+    `seven` is not the id of a kept result; call `result_read` without `artifact` to list the kept results
     `01920000-0000-7000-8000-000000000001` has 3 lines, none from line 4 on; start at an earlier line
     `01920000-0000-7000-8000-000000000001` has 3 lines, none from line 4 on; start at an earlier line
     ");
