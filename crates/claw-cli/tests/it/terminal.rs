@@ -450,19 +450,21 @@ fn an_open_line_continues_where_it_stopped_once_the_spinner_is_gone() {
 
 #[test]
 fn a_command_is_shown_as_it_runs_by_head_and_tail_and_with_its_exit_code() {
-    // Commands do not see changes of the workspace that others make meanwhile, except in direct directories.
-    let home = Home::with_config("[sandbox]\ndirect = [\"signals\"]\n");
-    fs::create_dir(home.path().join("project/signals")).unwrap();
-    let mut terminal = Terminal::start(&home);
+    // A command does not see what others change in the workspace meanwhile, but in a directory that is granted for writing.
+    let home = Home::with_config("[files]\nwrite = [\"~/signals\"]\n");
+    let signals = home.path().canonicalize().unwrap().join("signals");
+    fs::create_dir(&signals).unwrap();
+    let script = home.write("script.toml", SCRIPT.replace("signals", signals.to_str().unwrap()));
+    let mut terminal = Terminal::run(&home, &["chat", "--script", script.to_str().unwrap()]);
     terminal.say("count slowly");
     terminal.wait_for("→ exec echo line 1");
     terminal.wait_for("\n  line 1");
     // The command waits for the file, so that the line was shown while it ran.
-    home.write("project/signals/go", "");
+    home.write("signals/go", "");
     terminal.wait_for("  line 3");
     // Beyond the first lines, the latest text is shown, even if its line has not ended.
     terminal.wait_for("53 lines · Ctrl-C stops · half a");
-    home.write("project/signals/stop", "");
+    home.write("signals/stop", "");
     let rest = terminal.wait_for("✗ exec");
     assert!(rest.contains("lines …") && rest.contains("  60") && !rest.contains("  40"), "{rest}");
     terminal.wait_for("(exit code 3)");
