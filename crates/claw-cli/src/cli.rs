@@ -30,8 +30,7 @@ pub(crate) struct Cli {
 /// The options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Globals {
-    /// Configuration file [default: `$CLAWSMITH_CONFIG`, the nearest `clawsmith.toml` above the current
-    /// directory, then the user's].
+    /// Configuration file to use instead of the project's and your own [default: `$CLAWSMITH_CONFIG`].
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
     /// Print JSON, for programs.

@@ -75,6 +75,13 @@ impl ApprovalConfig {
         ))
     }
 
+    /// Whether a mode asks before commands, and no configured rule does. A remembered answer of the person who chose the
+    /// mode settles that question.
+    pub fn is_asked_by_mode(&self) -> bool {
+        let of_commands = self.of_effect(Effect::Execute);
+        of_commands.is_some_and(|(rule, by)| rule == EffectRule::Ask && by.starts_with("the mode"))
+    }
+
     /// The same, narrowed by one mode more.
     #[must_use]
     pub fn narrowed(mut self, narrowing: Narrowing) -> Self {
@@ -266,9 +273,12 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
     }
     let mut asked = None;
     let of_commands = analysis.command_effects(circumstances.sandboxed, circumstances.left);
-    for (rule, by) in effects.and(of_commands).iter().filter_map(|effect| config.of_effect(effect)) {
+    let is_answered = config.is_asked_by_mode() && analysis.is_covered();
+    let rules = effects.and(of_commands).iter();
+    for (effect, (rule, by)) in rules.filter_map(|effect| Some((effect, config.of_effect(effect)?))) {
         match rule {
             EffectRule::Allow => {}
+            EffectRule::Ask if effect == Effect::Execute && is_answered => {}
             EffectRule::Ask => {
                 asked.get_or_insert_with(|| format!("{by} says ask"));
             }

@@ -52,7 +52,7 @@ pub enum AskError {
         at: usize,
     },
     /// The person was asked a few times, and no answer was valid.
-    #[error("none of these answers will do")]
+    #[error("no valid answer was given; stopped asking")]
     Invalid,
 }
 

@@ -79,8 +79,20 @@ struct LiveOutput {
     bytes: u64,
     lines: usize,
     shown: usize,
+    /// The last complete line, if it is not among those shown.
+    last: String,
     /// A line that has not ended.
     partial: String,
+}
+
+impl LiveOutput {
+    /// The latest text that is not shown above: a line that has not ended, else the last complete one.
+    fn latest(&self) -> Option<&str> {
+        fn of(line: &str) -> &str {
+            line.trim_end().rsplit('\r').next().unwrap_or_default().trim_start()
+        }
+        [of(&self.partial), of(&self.last)].into_iter().find(|text| !text.is_empty())
+    }
 }
 
 impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
@@ -137,20 +149,29 @@ impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
         self.spinner.clear();
     }
 
-    /// Shows what the run waits for, where no line has begun.
-    pub fn tick(&mut self) {
-        if self.speech.is_at_line_start() {
+    /// Shows what the run waits for, below a line of the answer that has not ended.
+    pub fn tick(&mut self, out: &mut Out) -> io::Result<()> {
+        if self.spinner.is_due()
+            && let Some(column) = self.speech.column(out)?
+        {
             let what = self.waits_for();
-            self.spinner.tick(&what);
+            self.spinner.tick(&what, column);
         }
+        Ok(())
     }
 
     fn waits_for(&self) -> String {
         match self.running.last() {
             Some(call) => {
-                let lines = self.live.get(&call.id).map_or(0, |live| live.lines);
-                let lines = if lines > HEAD { format!(" · {lines} lines") } else { String::new() };
-                format!("{} · {}{lines} · Ctrl-C stops", call.what, seconds(call.since.elapsed()))
+                let time = seconds(call.since.elapsed());
+                match self.live.get(&call.id).and_then(|live| Some((live.lines, live.latest()?))) {
+                    // The call itself stands above its output.
+                    Some((lines, latest)) if lines > HEAD => {
+                        format!("{time} · {lines} lines · Ctrl-C stops · {latest}")
+                    }
+                    Some((_, latest)) => format!("{time} · Ctrl-C stops · {latest}"),
+                    None => format!("{} · {time} · Ctrl-C stops", call.what),
+                }
             }
             None => {
                 let count = self.tokens + self.coming / TOKEN_BYTES;
@@ -202,7 +223,7 @@ impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
         self.speech.finish(out)
     }
 
-    /// Shows the output of a running command, its first lines as they come.
+    /// Shows the output of a running command: its first lines as they come, later ones in the line that moves.
     pub fn print(&mut self, call: C, offset: u64, text: &str) {
         let live = self.live.entry(call).or_default();
         if offset != live.bytes {
@@ -217,6 +238,8 @@ impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
                 self.spinner.clear();
                 live.shown += 1;
                 tell_styled(style::QUIET, format_args!("  {}", line.trim_end()));
+            } else {
+                live.last = line;
             }
         }
     }
@@ -295,6 +318,7 @@ pub fn took(micros: u64) -> String {
 /// A number of tokens.
 fn tokens(count: u64) -> String {
     match count {
+        1 => "1 token".to_owned(),
         0..=999 => format!("{count} tokens"),
         _ => format!("{}.{}k tokens", count / 1000, count % 1000 / 100),
     }

@@ -49,9 +49,15 @@ impl Speech {
         out.flush()
     }
 
-    /// Returns whether the row is empty.
-    pub fn is_at_line_start(&self) -> bool {
-        self.line.is_empty() && self.taken == 0
+    /// Writes the pending word and returns the column of the cursor; `None` if the terminal itself has wrapped the row.
+    pub fn column(&mut self, out: &mut Out) -> io::Result<Option<usize>> {
+        let Some(columns) = out.columns() else { return Ok(Some(0)) };
+        let columns = columns.saturating_sub(1).max(1);
+        if !self.word.is_empty() {
+            self.flush(out, columns)?;
+            out.flush()?;
+        }
+        Ok(Some(self.taken).filter(|taken| *taken <= columns))
     }
 
     /// Writes the pending word, on the next row if it does not fit on this one.

@@ -15,7 +15,8 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 #[derive(Debug)]
 pub struct Spinner {
     works: bool,
-    is_shown: bool,
+    /// The column of the open line above, if the spinner is shown; 0 if it has the cursor's own line.
+    shown_below: Option<usize>,
     frame: usize,
     quiet_since: Instant,
 }
@@ -25,12 +26,22 @@ impl Spinner {
     pub fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal() && io::stderr().is_terminal();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Self { works: terminal && !is_dumb && !json, is_shown: false, frame: 0, quiet_since: Instant::now() }
+        Self {
+            works: terminal && !is_dumb && !json,
+            shown_below: None,
+            frame: 0,
+            quiet_since: Instant::now(),
+        }
     }
 
-    /// Draws the next frame, with what the run waits for.
-    pub fn tick(&mut self, what: &str) {
-        if !self.works || self.quiet_since.elapsed() < SILENCE {
+    /// Returns whether the silence has lasted long enough for a sign.
+    pub fn is_due(&self) -> bool {
+        self.works && self.quiet_since.elapsed() >= SILENCE
+    }
+
+    /// Draws the next frame, with what the run waits for: below the line that is open up to this column.
+    pub fn tick(&mut self, what: &str, column: usize) {
+        if !self.is_due() {
             return;
         }
         self.frame = (self.frame + 1) % FRAMES.len();
@@ -44,15 +55,18 @@ impl Spinner {
             cut.push(c);
         }
         let quiet = style::QUIET;
-        let _ = write!(anstream::stderr().lock(), "\r\x1b[K{quiet}{cut}{quiet:#}");
-        self.is_shown = true;
+        let below = if self.shown_below.is_none() && column > 0 { "\n" } else { "" };
+        let _ = write!(anstream::stderr().lock(), "{below}\r\x1b[K{quiet}{cut}{quiet:#}");
+        self.shown_below.get_or_insert(column);
     }
 
-    /// Clears the line for other output.
+    /// Clears the line for other output; the cursor returns to the end of an open line.
     pub fn clear(&mut self) {
         self.quiet_since = Instant::now();
-        if std::mem::take(&mut self.is_shown) {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
-        }
+        let _ = match self.shown_below.take() {
+            None => Ok(()),
+            Some(0) => write!(io::stderr().lock(), "\r\x1b[K"),
+            Some(column) => write!(io::stderr().lock(), "\r\x1b[K\x1b[A\x1b[{column}C"),
+        };
     }
 }

@@ -65,6 +65,7 @@
 //! | `commands`, `background` | [`World`], [`LocalFiles`], [`Reply`], [`Output`], [`ProcessKeeping`] |
 //! | `plans` | [`Plan`], [`Ask`], [`Rehearsal`] |
 //! | `agent_loop`, `agent_with_model` | an agent by hand, and one with a model of a server |
+//! | `own_files` | [`FsBridge`](port::FsBridge) |
 //! | `store_files` | [`StoreFiles`], [`RoutedFiles`], [`ToolboxBuilder::everything_in`] |
 //! | `front_end` | the application behind a front end |
 
@@ -80,8 +81,8 @@ pub use claw_core::event::{Event, Listener, What};
 pub use claw_core::port::{UnixMillis, World};
 pub use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, CallingModel, Cost, Digest, Effect, Effects, ErrorKind, Facts, Group,
-    Meta, Need, Output, PeerKind, Plan, Profile, Progress, Section, Spec, SubagentDepth, Tool, ToolError,
-    ToolSource, Unavailable, erase,
+    Meta, Need, Output, PeerKind, Plan, Profile, Progress, Section, Sight, Spec, SubagentDepth, Target, Tool,
+    ToolError, ToolSource, Unavailable, erase,
 };
 pub use claw_core::{
     AccessRequestId, AgentId, ApprovalId, BootId, CallId, EntityId, InvalidId, JobId, KeyId, NodeId,

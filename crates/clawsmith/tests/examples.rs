@@ -21,6 +21,8 @@ mod front_end;
 mod lazy_factory;
 #[path = "../examples/limits.rs"]
 mod limits;
+#[path = "../examples/own_files.rs"]
+mod own_files;
 #[path = "../examples/plans.rs"]
 mod plans;
 #[path = "../examples/policy_explained.rs"]
@@ -81,6 +83,11 @@ fn approvals_runs() {
 #[test]
 fn commands_runs() {
     commands::main().unwrap();
+}
+
+#[test]
+fn own_files_runs() {
+    own_files::main().unwrap();
 }
 
 #[test]

@@ -16,11 +16,13 @@ use claw_core::message::Part;
 use claw_core::tool::Caller;
 use claw_gateway::client::Approvals;
 use claw_registry::Asking;
-use claw_terminal::{LineEditor, Names, Out, can_ask, complain, is_piped, on_interrupt, tell};
+use claw_terminal::style::QUIET;
+use claw_terminal::{LineEditor, Names, Out, can_ask, complain, is_piped, on_interrupt, tell, tell_styled};
+use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::caller::local_workspace;
 use clawsmith::app::chat::{ChatOptions, LocalChat};
 use clawsmith::app::mode::Mode;
-use clawsmith::app::{App, ModelChoice, SessionChoice, Setup, attach};
+use clawsmith::app::{App, ModelChoice, SessionChoice, Setup};
 
 use self::view::View;
 use super::tools::read;
@@ -174,11 +176,10 @@ impl Chat {
         talk.view.introduce(&mut session.out, &talk.chat.answerer().await?)?;
         let mut parts = Vec::new();
         for path in &self.image {
-            parts.push(talk.chat.picture(path).await?.part);
+            parts.push(attached(talk.chat.picture(path).await?));
         }
         parts.push(Part::text(&message.text));
-        let named = attach::named_in(&message.text, &talk.chat.caller().workspace)?;
-        parts.extend(named.into_iter().map(|attached| attached.part));
+        parts.extend(talk.chat.named_in(&message.text).await?.into_iter().map(attached));
         parts.extend(message.piped.as_deref().map(attach::piped));
         let asking = if self.wait || can_ask() { Asking::Watched } else { Asking::Impossible };
         let run = talk.chat.send(parts, asking).await?;
@@ -209,6 +210,12 @@ impl Chat {
         }
         Ok(Message { text, piped })
     }
+}
+
+/// Tells what is attached to a message.
+fn attached(attachment: Attachment) -> Part {
+    tell_styled(QUIET, format_args!("attached {}", attachment.told));
+    attachment.part
 }
 
 /// A message, and the input piped in with it.

@@ -192,7 +192,7 @@ fn trust(session: &mut Session) -> Outcome {
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
         let answer = ask_line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;
         if !answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
-            return Err(Failure::usage("it was not accepted, so nothing is done under its rules")
+            return Err(Failure::usage("it was not accepted, so no command runs under its rules")
                 .hint("remove it if it is not yours, or change it and accept it then"));
         }
     }
@@ -207,13 +207,9 @@ fn table(out: &mut Out, settings: &[Setting]) -> io::Result<()> {
     let mut table = Table::new(["key", "value", "set by"]);
     for setting in settings {
         let origin = match &setting.origin {
-            Origin::Default => Cell::quiet("default"),
-            Origin::File { line } => Cell::good(format!("file, line {line}")),
-            Origin::Both { line, user_line } => {
-                Cell::good(format!("file, line {line}, and your file, line {user_line}"))
-            }
-            Origin::User { line } => Cell::good(format!("your file, line {line}")),
-            Origin::Env { variable } => Cell::warning(format!("${variable}")),
+            origin @ Origin::Default => Cell::quiet(origin),
+            origin @ Origin::Env { .. } => Cell::warning(origin),
+            origin => Cell::good(origin),
         };
         table.row([Cell::strong(&setting.key), Cell::new(&setting.value), origin]);
     }

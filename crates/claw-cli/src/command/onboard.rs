@@ -69,12 +69,7 @@ impl Onboard {
                 tell("nothing was written");
                 Ok(ExitCode::from(130))
             }
-            Err(Stop::Demo) => {
-                session.shown(&json!({ "written": false, "provider": DEMO_PROVIDER }), |out| {
-                    out.prose("nothing is written: without a key a demo answers, offline")?;
-                    Ok(out.line("next: clawsmith chat; and clawsmith onboard once there is a key")?)
-                })
-            }
+            Err(Stop::Demo) => Ok(ExitCode::SUCCESS),
         }
     }
 
@@ -93,10 +88,13 @@ impl Onboard {
         if let Some(note) = target.overridden(flag, &around) {
             tell(format_args!("note: {note}"));
         }
-        let answers = ask.ask()?;
+        let answers = match ask.ask() {
+            Err(Stop::Demo) => return self.demo(session, &ask, (&target, &before)),
+            answers => answers?,
+        };
         let plan = target.plan(&answers, before)?;
         let shown = target.path.display().to_string();
-        show(&answers, &plan, &shown);
+        tell(plan.announced(&answers, &shown));
         let mode = plan.setup.config().sandbox.mode.name();
         tell(format_args!("Commands of agents run in a sandbox: `{mode}` (`sandbox.mode`)"));
         let verdict = match self.no_test {
@@ -145,24 +143,39 @@ impl Onboard {
         Ok(ExitCode::from(u8::from(!agreed)))
     }
 
+    /// Writes no model, since there is no key; toolchains are of use to the demo too.
+    fn demo(
+        &self,
+        session: &mut Session,
+        ask: &Questions<'_>,
+        (target, before): (&Target, &Setup),
+    ) -> Result<ExitCode, Stop> {
+        let toolchains = self.toolchains(ask, target.toolchains(before))?;
+        if let Some(table) = &toolchains {
+            target.write("", std::slice::from_ref(table))?;
+        }
+        let value = json!({ "written": false, "provider": DEMO_PROVIDER, "toolchains": toolchains });
+        session.shown(&value, |out| {
+            out.prose("no model is written: without a key a demo answers, offline")?;
+            Ok(out.line("next: clawsmith chat; and clawsmith onboard once there is a key")?)
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// Returns the configuration that lets agents' commands read the toolchains of this machine, if wanted.
     fn toolchains(
         &self,
         ask: &Questions<'_>,
         found: Option<FoundToolchains>,
     ) -> Result<Option<String>, Stop> {
-        let Some(FoundToolchains { names, read, table }) = found else { return Ok(None) };
-        let Some(table) = table else {
-            tell(format_args!("Commands do not find {names}; to let them, below `[files]`: {read}"));
-            return Ok(None);
-        };
-        tell(format_args!("Found for agents' commands, to be read and not changed: {names}\n\n    {read}\n"));
+        let Some(FoundToolchains { words, table }) = found else { return Ok(None) };
+        tell(words);
         let is_wanted = match ask.terminal {
             _ if self.toolchains || self.yes => true,
-            true => ask.confirm("Let agents use them?", true)?,
-            false => false,
+            true if table.is_some() => ask.confirm("Let agents use them?", true)?,
+            _ => false,
         };
-        Ok(is_wanted.then_some(table))
+        Ok(table.filter(|_| is_wanted))
     }
 
     /// Returns the configuration by which a person is asked before whole directories are deleted, if wanted.
@@ -178,25 +191,6 @@ impl Onboard {
         let is_wanted =
             self.ask_deletes || ask.confirm("Ask before whole directories are deleted?", false)?;
         Ok(is_wanted.then(|| ASK_DELETES.to_owned()))
-    }
-}
-
-fn show(answers: &NewModel, plan: &ModelPlan, shown: &str) {
-    tell(match plan.change {
-        TargetChange::Add => format!("\nTo be added to `{shown}`:\n"),
-        TargetChange::Same => format!("\n`{shown}` says so already:\n"),
-        TargetChange::Replace => format!("\nTo replace provider, model and key in `{shown}`:\n"),
-        TargetChange::Clash => format!("\n`{shown}` already configures other models; this would be:\n"),
-    });
-    for line in plan.text.lines() {
-        tell(format!("    {line}").trim_end());
-    }
-    tell("");
-    if matches!(answers.key, NewKey::Given(_)) && plan.change != TargetChange::Clash {
-        let provider = &answers.provider;
-        tell(format_args!(
-            "The key is stored encrypted as secret `{provider}`, in place of any that is there"
-        ));
     }
 }
 

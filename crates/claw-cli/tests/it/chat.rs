@@ -344,6 +344,16 @@ async fn a_model_is_sent_the_projects_words_and_an_image() {
         home.run(&["chat", "-m", "what is this?", "--image", picture.to_str().unwrap()])
     });
     assert!(ran.code == 0 && ran.stdout.contains("seen"), "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("attached `") && ran.stderr.contains("(image/png, 1 KiB)"),
+        "{}",
+        ran.shown()
+    );
+    let other = tokio::task::block_in_place(|| home.run(&["chat", "-m", "hi", "--model", "own/gpt-6"]));
+    assert_eq!(other.code, 0, "{}", other.shown());
+    let asked = server.asked();
+    let models: Vec<_> = asked.iter().map(|asked| asked.body["model"].as_str()).collect();
+    assert_eq!(models, [Some("gpt-5"), Some("gpt-6")], "`--model` chooses who answers");
     let sent = server.asked()[0].body.to_string();
     assert!(sent.contains("Always answer in rhymes."), "{sent}");
     assert!(sent.contains("data:image/png;base64,iVBORw0KGgo"), "{sent}");

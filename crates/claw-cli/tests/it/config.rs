@@ -252,7 +252,7 @@ fn a_misspelt_tool_is_the_same_error_everywhere() {
     shown(&["policy", "lint"], 1);
     shown(&["config", "trust"], 2);
     let refused = home.run(&["tools", "list"]).stderr;
-    assert!(refused.contains("nobody has accepted it"), "a file with an error is not accepted: {refused}");
+    assert!(refused.contains("has not been accepted"), "a file with an error is not accepted: {refused}");
     let file = home.path().join("project/clawsmith.toml");
     for words in [&["tools", "call", "datetime"][..], &["tools", "list"], &["chat", "-m", "hi"], &["doctor"]]
     {
@@ -279,8 +279,8 @@ fn a_project_is_laid_over_the_users_file_key_by_key() {
          also_allow = [\"web_fetch\"]\n\n[files]\ndeny = [\"private\"]\n",
     );
     home.configure("[tools]\ndeny = [\"write_file\"]\nalso_allow = [\"datetime\"]\n\n[files]\ndeny = []\n");
-    let ran = home.run_with(&[("CLAWSMITH_MODELS__MODEL", "other")], &["config", "show", "--json"]);
-    let shown = ran.json();
+    let variables = [("CLAWSMITH_MODELS__MODEL", "other"), ("CLAWSMITH_FILES", "{ deny = [\"hidden\"] }")];
+    let shown = home.run_with(&variables, &["config", "show", "--json"]).json();
     let of = |key: &str| {
         let settings = shown["settings"].as_array().unwrap();
         settings
@@ -298,8 +298,19 @@ fn a_project_is_laid_over_the_users_file_key_by_key() {
     check("tools.profile", "coding".into(), "user");
     check("tools.deny", serde_json::json!(["exec", "write_file"]), "both");
     check("tools.also_allow", serde_json::json!(["datetime"]), "file");
-    check("files.deny", serde_json::json!(["private"]), "both");
+    check("files.deny", serde_json::json!(["private", "hidden"]), "env");
     check("limits.timeout_secs", 60.into(), "default");
+    // A variable adds to the lists that take something away, too.
+    let denied =
+        home.run_with(&[("CLAWSMITH_TOOLS__DENY", "web_fetch")], &["config", "show", "--json"]).json();
+    let denied = denied["settings"].as_array().unwrap().iter().find(|setting| setting["key"] == "tools.deny");
+    let expected = serde_json::json!({
+        "key": "tools.deny", "value": ["exec", "write_file", "web_fetch"],
+        "from": "env", "variable": "CLAWSMITH_TOOLS__DENY", "adds": true,
+    });
+    assert_eq!(denied, Some(&expected));
+    let table = home.run_with(&[("CLAWSMITH_TOOLS__DENY", "web_fetch")], &["config", "show"]).stdout;
+    assert!(table.contains("$CLAWSMITH_TOOLS__DENY, and files"), "{table}");
     // A mistake is told where it stands.
     home.write(".config/clawsmith/clawsmith.toml", "[tools]\ndeny = [\"effect:nonsense\"]\n");
     let wrong = home.run(&["config", "check"]);

@@ -216,7 +216,7 @@ async fn a_file_that_nobody_accepted_does_not_say_where_the_key_is_kept() {
     let flags = ["--base-url", base.as_str(), "--model", "small"];
     let ran = piped(&home, KEY, &[&flags[..], &["--file", "clawsmith.toml"]].concat());
     assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(ran.stderr.contains("nobody has accepted it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has not been accepted"), "{}", ran.stderr);
     assert!(server.asked().is_empty() && !home.path().join("project/loot").exists());
     // Beside the user's own it is told of, and says nothing.
     let ran = piped(&home, KEY, &flags);

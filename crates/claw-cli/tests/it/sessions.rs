@@ -115,3 +115,28 @@ fn a_second_terminal_gets_a_session_of_its_own() {
     }
     assert!(listed(&home).iter().all(|view| view["open"] == false));
 }
+
+#[test]
+fn a_session_is_begun_anew_or_chosen_from_the_list() {
+    let home = Home::new();
+    let script = home.write("script.toml", SCRIPT);
+    let script = script.to_str().unwrap();
+    chat(&home, &["the kettle is on"]);
+    let mut fresh = Terminal::run(&home, &["chat", "--new", "--script", script]);
+    let opening = fresh.wait_for("default> ");
+    assert!(!opening.contains("resumed"), "{opening}");
+    fresh.type_in("another matter\r");
+    fresh.wait_for("Noted: another matter");
+    fresh.end();
+    let list = listed(&home);
+    assert_eq!(list.len(), 2);
+    let id = list[1]["id"].as_str().unwrap();
+    let mut chosen = Terminal::run(&home, &["chat", "--resume", "--script", script]);
+    let table = chosen.wait_for("Session id");
+    assert!(table.contains("the kettle is on") && table.contains("another matter"), "{table}");
+    chosen.type_in(&format!("{id}\r"));
+    chosen.wait_for("resumed: the kettle is on");
+    chosen.end();
+    let nobody = home.run(&["chat", "--resume", "-m", "hello"]);
+    assert!(nobody.code == 2 && nobody.stderr.contains("which session?"), "{}", nobody.shown());
+}

@@ -39,7 +39,17 @@ do = [{ say = "The command was run." }]
 [[turn]]
 when.said = "count slowly"
 when.round = 0
-do = [{ call = "exec", args = { command = "for n in 1 2 3; do echo line $n; sleep 0.4; done; seq 10 60; exit 3" } }]
+do = [{ call = "exec", args = { command = "echo line 1; until [ -e signals/go ]; do sleep 0.1; done; echo line 3; seq 10 60; printf 'half a line '; until [ -e signals/stop ]; do sleep 0.1; done; echo; exit 3" } }]
+
+[[turn]]
+when.said = "list it"
+when.round = 0
+do = [{ call = "exec", args = { command = "ls -a" } }]
+
+[[turn]]
+when.said = "touch it"
+when.round = 0
+do = [{ call = "exec", args = { command = "touch made" } }]
 
 [[turn]]
 when.said = "write it"
@@ -53,6 +63,15 @@ do = [{ say = "| name | size |\n|---|---|\n| *new* | [two](https://x.y) |\n\nDon
 [[turn]]
 when.said = "think long"
 do = [{ say = "Soon. \n", delay_ms = 2500 }, { say = "There.", delay_ms = 2500 }]
+
+[[turn]]
+when.said = "begin and write"
+when.round = 0
+do = [{ say = "I write it now." }, { call = "write_file", args = { path = "new.txt", content = "a line that is long enough to count" }, piece = 40, delay_ms = 1500 }]
+
+[[turn]]
+when.said = "stop in a line"
+do = [{ say = "One and" }, { wait_ms = 1500 }, { say = " two." }]
 
 [[turn]]
 when.said = "go on for ever"
@@ -401,14 +420,51 @@ fn a_spinner_shows_seconds_while_the_model_is_silent() {
 }
 
 #[test]
-fn a_command_is_shown_as_it_runs_by_head_and_tail_and_with_its_exit_code() {
+fn a_spinner_moves_below_an_open_line_and_counts_the_arguments_of_a_call() {
     let home = Home::new();
     let mut terminal = Terminal::start(&home);
+    terminal.say("begin and write");
+    // The last word is held back: it may become a secret.
+    terminal.wait_for("I write it");
+    terminal.wait_for("thinking");
+    terminal.wait_for("2 tokens");
+    // Eleven bytes of text, and the first forty of the arguments.
+    terminal.wait_for("12 tokens");
+    terminal.wait_for("✓ write_file new.txt");
+    terminal.end();
+}
+
+#[test]
+fn an_open_line_continues_where_it_stopped_once_the_spinner_is_gone() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("stop in a line");
+    terminal.wait_for("One");
+    terminal.wait_for("thinking");
+    terminal.wait_for("two.");
+    let raw = String::from_utf8_lossy(&terminal.raw).into_owned();
+    let back = "\r\u{1b}[K\u{1b}[A\u{1b}[";
+    assert!(raw.contains(back), "the cursor returns to the end of the line: {raw:?}");
+    terminal.end();
+}
+
+#[test]
+fn a_command_is_shown_as_it_runs_by_head_and_tail_and_with_its_exit_code() {
+    // A command does not see what others change in the workspace meanwhile, but in a directory that is granted for writing.
+    let home = Home::with_config("[files]\nwrite = [\"~/signals\"]\n");
+    let signals = home.path().canonicalize().unwrap().join("signals");
+    fs::create_dir(&signals).unwrap();
+    let script = home.write("script.toml", SCRIPT.replace("signals", signals.to_str().unwrap()));
+    let mut terminal = Terminal::run(&home, &["chat", "--script", script.to_str().unwrap()]);
     terminal.say("count slowly");
-    terminal.wait_for("→ exec for n in 1 2 3");
-    let first = terminal.wait_for("line 1");
-    assert!(!first.contains("line 3"), "as it comes");
-    terminal.wait_for("line 3");
+    terminal.wait_for("→ exec echo line 1");
+    terminal.wait_for("\n  line 1");
+    // The command waits for the file, so that the line was shown while it ran.
+    home.write("signals/go", "");
+    terminal.wait_for("  line 3");
+    // Beyond the first lines, the latest text is shown, even if its line has not ended.
+    terminal.wait_for("53 lines · Ctrl-C stops · half a");
+    home.write("signals/stop", "");
     let rest = terminal.wait_for("✗ exec");
     assert!(rest.contains("lines …") && rest.contains("  60") && !rest.contains("  40"), "{rest}");
     terminal.wait_for("(exit code 3)");
@@ -478,4 +534,64 @@ fn a_mode_narrows_and_is_shown_at_the_prompt() {
     terminal.wait_for("default (ask)> ");
     terminal.type_in("\u{4}");
     assert_eq!(terminal.ended().0, Some(0));
+}
+
+#[test]
+fn in_the_mode_edits_files_change_unasked_and_a_remembered_answer_settles_a_command() {
+    let home = Home::new();
+    home.write("project/notes.txt", "one\ntwo\n");
+    let mut terminal = Terminal::start(&home);
+    terminal.say("/mode edits");
+    terminal.wait_for("default (edits)> ");
+    terminal.type_in("change it\r");
+    let edited = terminal.wait_for("It is changed.");
+    assert!(edited.contains("✓ edit notes.txt (+1 -1)") && !edited.contains("[n]o"), "{edited}");
+    terminal.wait_for("default (edits)> ");
+    terminal.type_in("list it\r");
+    let asked = terminal.wait_for("Your answer");
+    assert!(asked.contains("the mode `edits` says ask") && asked.contains("[s]ession"), "{asked}");
+    terminal.type_in("s\r");
+    terminal.wait_for("The command was run.");
+    terminal.wait_for("default (edits)> ");
+    terminal.type_in("list it\r");
+    let again = terminal.wait_for("The command was run.");
+    assert!(again.contains("✓ exec ls -a") && !again.contains("[n]o"), "{again}");
+    terminal.wait_for("default (edits)> ");
+    terminal.type_in("touch it\r");
+    terminal.wait_for("Your answer");
+    terminal.type_in("n\r");
+    terminal.wait_for("default (edits)> ");
+    // Where each write is to be seen, no answer holds for the next one, and the mode is named as the reason.
+    terminal.type_in("/mode ask\r");
+    terminal.wait_for("default (ask)> ");
+    terminal.type_in("touch it\r");
+    let asked = terminal.wait_for("[n]o");
+    assert!(!asked.contains("[s]ession"), "{asked}");
+    let waiting = home.run(&["approvals", "list", "--json"]).json();
+    let shown = home.run(&["approvals", "show", waiting[0]["id"].as_str().unwrap()]);
+    assert!(shown.stdout.contains("not possible: the mode `ask` asks each time"), "{}", shown.shown());
+    terminal.type_in("n\r");
+    terminal.wait_for("default (ask)> ");
+    terminal.type_in("\u{4}");
+    assert_eq!(terminal.ended().0, Some(0));
+}
+
+#[test]
+fn a_model_that_takes_no_images_is_sent_none() {
+    let home = Home::new();
+    home.write("project/point.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    let script =
+        home.write("blind.toml", "[model]\nimages = false\n\n[[turn]]\ndo = [{ say = \"Heard.\" }]\n");
+    let script = script.to_str().unwrap();
+    let mut terminal = Terminal::run(&home, &["chat", "--script", script]);
+    terminal.say("/image point.png");
+    terminal.wait_for("takes no images");
+    terminal.say("look at @point.png");
+    terminal.wait_for("not said");
+    terminal.wait_for("takes no images");
+    terminal.end();
+    for words in [&["-m", "look at @point.png"][..], &["-m", "look", "--image", "point.png"]] {
+        let ran = home.run(&[&["chat", "--script", script], words].concat());
+        assert!(ran.code != 0 && ran.stderr.contains("takes no images"), "{}", ran.shown());
+    }
 }

@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::harness::{Home, Ran};
+use crate::terminal::Terminal;
 
 /// Runs a program of this machine to prepare something.
 #[track_caller]
@@ -231,7 +232,7 @@ fn a_project_cannot_grant_itself_anything() {
     home.write("project/clawsmith.toml", "[files]\nread = [\"~/private\"]\n");
     let diary = home.path().canonicalize().unwrap().join("private/diary.txt").display().to_string();
     let ran = exec(&home, "/usr/bin:/bin", &format!("cat {diary}"));
-    assert!(ran.code == 2 && ran.stderr.contains("nobody has accepted it"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("has not been accepted"), "{}", ran.shown());
     // Nor can an agent write that file where there is none.
     fs::remove_file(home.path().join("project/clawsmith.toml")).unwrap();
     let args = json!({ "path": "clawsmith.toml", "content": "[files]\nread = [\"~/private\"]\n" });
@@ -288,9 +289,65 @@ fn doctor_says_which_toolchains_commands_do_not_find() {
     let before = told(&home);
     assert!(before.stdout.contains("do not find Rust"), "{}", before.shown());
     assert!(before.stdout.contains(r#"read = [\"~/.cargo/bin\", \"~/.rustup\"]"#), "{}", before.shown());
+    // The advice can be pasted: it names the file in force and keeps the entries of its list.
+    grant(&home, &["~/notes".into()], "");
+    let merged = told(&home);
+    assert!(
+        merged.stdout.contains(r#"`files.read = [\"~/notes\", \"~/.cargo/bin\", \"~/.rustup\"]` in `"#)
+            && merged.stdout.contains(".config/clawsmith/clawsmith.toml`"),
+        "{}",
+        merged.shown()
+    );
     grant(&home, &directories, "");
     let after = told(&home);
     assert!(after.stdout.contains("commands find Rust"), "{}", after.shown());
+}
+
+#[test]
+fn a_program_of_a_toolchain_that_is_not_granted_is_explained_to_person_and_model() {
+    let home = Home::new();
+    rust_like_rustup(&home);
+    let path = path_with(&home, ".cargo/bin");
+    let setting = r#"to allow it: `files.read = ["~/.cargo/bin", "~/.rustup"]` in `"#;
+    let ran = works(&home, &path, &["cargo --version"]);
+    // The model repeats what it was told; the person is told beside it.
+    assert!(ran.stdout.contains("`cargo` is in `") && ran.stdout.contains(setting), "{}", ran.shown());
+    assert!(ran.stderr.contains("exit code 127") && ran.stderr.contains("to allow it:"), "{}", ran.shown());
+    let other = exec(&home, &path, "no-such-program");
+    assert!(!other.stdout.contains("to allow it"), "{}", other.shown());
+}
+
+#[test]
+fn without_a_key_onboarding_still_offers_the_toolchains() {
+    let home = Home::new();
+    rust_like_rustup(&home);
+    let path = path_with(&home, ".cargo/bin");
+    let mut terminal = Terminal::with_variables(&home, &["onboard"], &[("PATH", &path)]);
+    terminal.wait_for("Number or name");
+    terminal.type_in("demo\r");
+    terminal.wait_for("to be read and not changed: Rust");
+    terminal.wait_for("Let agents use them?");
+    terminal.type_in("\r");
+    terminal.wait_for("no model is written");
+    assert_eq!(terminal.ended().0, Some(0));
+    let text = fs::read_to_string(home.path().join(".config/clawsmith/clawsmith.toml")).unwrap();
+    assert_eq!(text, "[files]\nread = [\"~/.cargo/bin\", \"~/.rustup\"]\n");
+}
+
+#[test]
+fn caches_of_package_managers_are_in_the_private_home() {
+    let home = Home::new();
+    for (program, command, cache) in [
+        ("npm", "npm config get cache", "/run/home/.npm"),
+        ("pip3", "pip3 cache dir", "/run/home/.cache/pip"),
+    ] {
+        if ["/usr/bin", "/bin"].iter().all(|place| !Path::new(place).join(program).is_file()) {
+            eprintln!("skipped: the system has no {program}");
+            continue;
+        }
+        let ran = exec(&home, "/usr/bin:/bin", command);
+        assert!(ran.stdout.contains(cache), "{}", ran.shown());
+    }
 }
 
 #[test]

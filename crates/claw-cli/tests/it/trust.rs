@@ -21,7 +21,7 @@ fn refused(ran: &Ran, why: &str) {
 fn a_file_that_was_found_holds_once_it_is_accepted_and_until_it_changes() {
     let home = Home::new();
     home.write("project/clawsmith.toml", OPEN);
-    refused(&call(&home), "`~/project/clawsmith.toml` was found here and nobody has accepted it");
+    refused(&call(&home), "`~/project/clawsmith.toml` was found here but has not been accepted");
     let check = home.run(&["config", "check"]);
     assert!(check.code == 0 && check.stdout.contains("not in force"), "{}", check.shown());
     assert_eq!(home.run(&["config", "show", "--json"]).json()["accepted"], false);
@@ -45,7 +45,7 @@ fn what_a_person_named_and_the_users_own_need_no_accepting() {
     assert_eq!(home.run(&["--config", "clawsmith.toml", "tools", "call", "workspace_dir"]).code, 0);
     let variable = [("CLAWSMITH_CONFIG", "clawsmith.toml")];
     assert_eq!(home.run_with(&variable, &["tools", "call", "workspace_dir"]).code, 0);
-    refused(&call(&home), "nobody has accepted it");
+    refused(&call(&home), "has not been accepted");
     std::fs::remove_file(named).unwrap();
     let nothing = home.run(&["config", "trust"]);
     assert!(nothing.code == 2 && nothing.stderr.contains("nothing to accept"), "{}", nothing.shown());
@@ -64,7 +64,7 @@ fn what_was_accepted_is_one_file_in_one_place() {
         let mut command = home.command(&["tools", "call", "workspace_dir"]);
         home.ran(command.current_dir(home.path().join("project/sub")))
     };
-    refused(&below(&home), "nobody has accepted it");
+    refused(&below(&home), "has not been accepted");
     std::fs::remove_file(home.path().join("project/sub/clawsmith.toml")).unwrap();
     assert_eq!(below(&home).code, 0, "the one above holds, and it was accepted");
     // A link to another file that says something else, in its place.
@@ -81,7 +81,7 @@ fn without_a_home_nothing_was_accepted() {
     let ran = home.ran(command.env_remove("HOME"));
     assert!(ran.code == 1 && ran.stderr.contains("--config"), "{}", ran.shown());
     let mut command = home.command(&["tools", "list"]);
-    refused(&home.ran(command.env_remove("HOME")), "nobody has accepted it");
+    refused(&home.ran(command.env_remove("HOME")), "has not been accepted");
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn an_agent_cannot_say_what_holds() {
         // However it came there, it is not used.
         home.write(&format!("project/{file}"), "[sandbox]\nmode = \"off\"\n");
     }
-    refused(&call(&home), "nobody has accepted it");
+    refused(&call(&home), "has not been accepted");
     let mut below = home.command(&["tools", "list"]);
-    refused(&home.ran(below.current_dir(home.path().join("project/d"))), "nobody has accepted it");
+    refused(&home.ran(below.current_dir(home.path().join("project/d"))), "has not been accepted");
     for file in ["clawsmith.toml", "d/clawsmith.toml"] {
         std::fs::remove_file(home.path().join("project").join(file)).unwrap();
     }

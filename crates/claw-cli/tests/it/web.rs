@@ -4,8 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::approvals::Waiting;
 use crate::harness::{Home, Ran};
 
 /// Answers `/search` as SearXNG does, `/long` with a long page, everything else with a short one.
@@ -303,6 +304,23 @@ fn asks_before_a_telling_query_goes_to_a_new_host() {
     assert_eq!(site.asked(), [""; 0]);
     let open = Home::with_config(&site.config("[approvals.web]\ntelling_query = \"allow\""));
     assert_eq!(open.run(&["web", "fetch", &url]).code, 0);
+}
+
+#[test]
+fn a_host_that_was_approved_for_good_is_not_asked_about_again() {
+    let site = Site::start();
+    let home = Home::with_config(&site.config(""));
+    let url = |word: &str| json!({ "url": site.url(&format!("/?d={}", word.repeat(80))) }).to_string();
+    let call = Waiting::start(&home, &["web_fetch", &url("word+")]);
+    let approved =
+        home.run(&["approvals", "approve", &call.id, "--always", "--width", "host", "--scope", "agent"]);
+    assert_eq!(approved.code, 0, "{}", approved.shown());
+    assert_eq!(call.end().code, 0);
+    // Another session of the same agent, and another address of the same host.
+    let again =
+        home.run(&["tools", "call", "web_fetch", &url("else+"), "--session", "cli:other", "--user", "asker"]);
+    assert_eq!(again.code, 0, "{}", again.shown());
+    assert_eq!(site.asked().len(), 2);
 }
 
 #[test]

@@ -65,8 +65,8 @@ pub use programs::{ProgramHost, ProgramRun, Registered};
 pub use seen::SeenFiles;
 pub use sessions::{SessionStatus, Sessions, TalkFigures};
 pub use shell::{
-    Allowed, Child, CommandHome, Control, Ended, FullPlace, HostRan, Program, Ran, RunContext, Shell,
-    ShellHost, Size, Start, Stopped, gap, gaps,
+    Allowed, Child, CommandHome, Control, Ended, FullPlace, HostRan, MissingProgram, Program, Ran,
+    RunContext, Shell, ShellHost, Size, Start, Stopped, gap, gaps,
 };
 pub use skills::{ActiveSkills, Narrowing, OpenedSkill, PublishedSkill, SkillHost, SkillRequest, Skills};
 pub use talks::{Posted, Talk, TalkHost, TalkLine, TalkLines, TalkPage, Talks, Words};

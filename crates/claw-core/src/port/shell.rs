@@ -236,6 +236,27 @@ pub struct Ran {
     pub unlayered: Option<String>,
     /// Places of limited size that were full while it ran.
     pub full: Vec<FullPlace>,
+    /// A program of the user that it did not find; `None` if it found all, or nobody knows where the program is.
+    pub missing: Option<MissingProgram>,
+}
+
+/// A program that a command did not find, and that lies in a directory that commands may not read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingProgram {
+    /// The program's name.
+    pub program: String,
+    /// The directory that it is in.
+    pub directory: String,
+    /// The setting that lets commands read the directory, and its place.
+    pub setting: String,
+}
+
+impl std::fmt::Display for MissingProgram {
+    /// Writes the program, its place and what helps.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { program, directory, setting } = self;
+        write!(f, "`{program}` is in `{directory}`, which commands may not read; to allow it: {setting}")
+    }
 }
 
 /// A directory of limited size that was full while a command ran.

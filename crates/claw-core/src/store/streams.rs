@@ -44,6 +44,8 @@ pub enum Voice {
     Text,
     /// The reasoning before the answer.
     Thinking,
+    /// The length of a call's arguments, while the model writes them: a dot for each byte.
+    Arguments,
     /// Output of a running call.
     Output,
 }

@@ -165,8 +165,8 @@ impl Caller {
 
 /// Where a running call tells how far it is: a command's output as it comes, a step of a tool.
 ///
-/// Pieces are scrubbed on the way. A piece is told as soon as no secret can begin in it: at the end of a line, or when
-/// the call ends. Pieces come in order, on the thread of the call, so that the listener must be quick.
+/// Pieces are scrubbed on the way. Text is told as soon as no secret can begin in it, in the middle of a line too; the
+/// rest is told when the call ends. Pieces come in order, on the thread of the call, so that the listener must be quick.
 ///
 /// ```
 /// # use claw_core::tool::Progress;

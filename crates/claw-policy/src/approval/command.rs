@@ -138,6 +138,14 @@ impl Analysis {
         self.verdicts().any(prints_settings)
     }
 
+    /// Whether the plan runs commands and nothing else, and remembered rules cover all of them.
+    pub fn is_covered(&self) -> bool {
+        let is_path = |ask: &&AnalysedAsk| matches!(ask.ask, Ask::Reach { .. });
+        let mut others = self.asks.iter().filter(|ask| !is_path(ask));
+        let is_covered = |ask: &AnalysedAsk| ask.covered && command(&ask.ask).is_some();
+        self.has_commands() && others.all(is_covered)
+    }
+
     /// The same, as if remembered rules covered every command, or none.
     #[must_use]
     pub fn with_all_covered(mut self, covered: bool) -> Self {

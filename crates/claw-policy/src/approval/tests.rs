@@ -80,6 +80,28 @@ fn commands_are_judged_by_what_the_analysis_says() {
 }
 
 #[test]
+fn a_remembered_answer_settles_the_question_of_a_mode_and_not_that_of_the_configuration() {
+    let edits = Narrowing { mode: "edits".into(), effects: [(Effect::Execute, EffectRule::Ask)].into() };
+    let scope = Scope::workspace("/w");
+    let judged = |config: &ApprovalConfig, plan: &Plan, covered: bool| {
+        let analysis = analysis(plan).with_all_covered(covered);
+        judge(config, &circumstances(&scope, &analysis))
+    };
+    let mode = ApprovalConfig::default().narrowed(edits.clone());
+    let asked = Judgement::Ask { reason: "the mode `edits` says ask".to_owned() };
+    assert_eq!(judged(&mode, &script(), false), asked);
+    assert_eq!(judged(&mode, &script(), true), Judgement::Allow);
+    // No rule covers a tool that may do anything.
+    assert_eq!(judged(&mode, &Plan::opaque(Effects::ALL), true), asked);
+    let configured = config(AskMode::OnMiss, &[(Effect::Execute, EffectRule::Ask)]).narrowed(edits);
+    let asked = Judgement::Ask { reason: "`approvals.effects.execute` says ask".to_owned() };
+    assert_eq!(judged(&configured, &script(), true), asked);
+    let plan = Narrowing { mode: "plan".into(), effects: [(Effect::Execute, EffectRule::Deny)].into() };
+    let denied = judged(&ApprovalConfig::default().narrowed(plan), &script(), true);
+    assert!(matches!(denied, Judgement::Deny { .. }), "{denied:?}");
+}
+
+#[test]
 fn security_decides_about_what_no_rule_is_against() {
     let with = |security| ApprovalConfig { security, ..ApprovalConfig::default() };
     check(&with(Security::Deny), &script(), "deny: `approvals.security` is `deny`, so no command runs");

@@ -295,7 +295,10 @@ impl Trip<'_> {
         let remember = self.executor.0.rules.as_ref().and_then(|_| self.suggestions(judged, scrubber));
         let remember = remember.map(|suggestions| match self.is_settled_by_rules(judged) {
             true => suggestions,
-            false => Suggestions::impossible("the configuration asks each time"),
+            false => {
+                let mode = reason.strip_suffix(" says ask").filter(|by| by.starts_with("the mode"));
+                Suggestions::impossible(format!("{} asks each time", mode.unwrap_or("the configuration")))
+            }
         });
         NewApproval {
             tenant: caller.tenant.clone(),

@@ -41,8 +41,10 @@ impl Trip<'_> {
 
     /// Finds the rules that cover the commands and the hosts of a call, where that makes a difference.
     async fn covering(&self, judged: &mut Judged) -> Vec<RuleId> {
-        let security = self.executor.0.approvals.load().security;
-        if self.executor.0.rules.is_none() || !judged.analysis.depends_on_rules(security) {
+        let (security, by_mode) = self.with_approvals(|rules| (rules.security, rules.is_asked_by_mode()));
+        let is_of_use =
+            judged.analysis.depends_on_rules(security) || by_mode && judged.analysis.has_commands();
+        if self.executor.0.rules.is_none() || !is_of_use {
             return Vec::new();
         }
         let (mut rules, mut hosts) = (Vec::new(), Vec::new());
@@ -66,6 +68,8 @@ impl Trip<'_> {
             // Rules do not cover typed text.
             let by = policy::command(&analysed.ask)
                 .and_then(|script| remembered::covering(&list, &commands(analysed, &script, sights)?));
+            // Where a mode asks before each command, one that needs no rule was not answered either.
+            let by = by.filter(|used| !by_mode || !used.is_empty());
             analysed.covered = by.is_some();
             used.extend(by.unwrap_or_default().into_iter().map(|at| rules[at].0));
         }

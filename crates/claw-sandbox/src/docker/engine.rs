@@ -79,8 +79,11 @@ impl Engine {
     }
 
     pub(super) async fn facts(&self) -> Result<EngineFacts, DockerError> {
-        let answer =
-            self.connect_quickly()?.version().await.map_err(|error| self.failed("say its version", error))?;
+        let answer = self
+            .connect_quickly()?
+            .version()
+            .await
+            .map_err(|error| self.failed("report its version", error))?;
         let (version, api) = (answer.version.unwrap_or_default(), answer.api_version.unwrap_or_default());
         Ok(EngineFacts { version, api })
     }
@@ -94,7 +97,7 @@ impl Engine {
                 Ok(Image { id, volumes: volumes.into_iter().collect() })
             }
             Err(error) if status(&error) == Some(404) => Err(DockerError::Image { image: name.to_owned() }),
-            Err(error) => Err(self.failed("look at the image", error)),
+            Err(error) => Err(self.failed("inspect the image", error)),
         }
     }
 
@@ -104,7 +107,7 @@ impl Engine {
         match self.connect()?.create_container(Some(options), container.body.clone()).await {
             Ok(_) => Ok(()),
             Err(error) if status(&error) == Some(409) => Ok(()),
-            Err(error) => Err(self.failed("make a container", error)),
+            Err(error) => Err(self.failed("create a container", error)),
         }
     }
 

@@ -43,7 +43,7 @@ pub enum DockerError {
         image: String,
     },
     /// The engine refused something.
-    #[error("the Docker engine did not {step}: {reason}")]
+    #[error("the Docker engine could not {step}: {reason}")]
     Engine {
         /// The requested step.
         step: &'static str,

@@ -127,6 +127,7 @@ impl Finished {
             changes: None,
             unlayered: None,
             full: self.ended.full.into_iter().map(full_place).collect(),
+            missing: None,
         })
     }
 }

@@ -18,6 +18,7 @@ const OF_PROGRAMS: [&str; 2] = ["bin", "shims"];
 const HOMES: &[(&str, Option<&str>)] = &[
     ("GOROOT", None),
     ("JAVA_HOME", None),
+    ("NODENV_ROOT", Some(".nodenv")),
     ("PYENV_ROOT", Some(".pyenv")),
     ("RUSTUP_HOME", Some(".rustup")),
     ("UV_PYTHON_INSTALL_DIR", Some(".local/share/uv/python")),

@@ -166,6 +166,9 @@ fn told(ran: &Ran, args: &Args) -> Output {
     if !ran.full.is_empty() {
         details["full"] = json!(ran.full);
     }
+    if let Some(missing) = &ran.missing {
+        details["missing"] = json!(missing);
+    }
     if let Some(changes) = &ran.changes {
         details["changes"] = json!(changes);
         details["dry_run"] = json!(args.dry_run);
@@ -207,6 +210,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
         (None, None) => "ended, exit status unknown".to_owned(),
     });
     lines.extend(ran.full.iter().map(ToString::to_string));
+    lines.extend(ran.missing.iter().map(ToString::to_string));
     if ran.stragglers > 0 {
         let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
         lines.push(format!("{count} running ended with it"));

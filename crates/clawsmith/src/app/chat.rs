@@ -94,8 +94,22 @@ impl LocalChat {
         lines
     }
 
+    /// Returns the files named as `@path` in a message; a picture is refused if the model takes none.
+    pub async fn named_in(&self, text: &str) -> Result<Vec<Attachment>, Error> {
+        let attached = attach::named_in(text, &self.caller.workspace)?;
+        if attached.iter().any(|one| matches!(one.part, Part::Image(_))) {
+            self.must_take_images().await?;
+        }
+        Ok(attached)
+    }
+
     /// A picture to be sent, relative to the workspace, if the model accepts any.
     pub async fn picture(&self, path: &Path) -> Result<Attachment, Error> {
+        self.must_take_images().await?;
+        attach::picture(&self.caller.workspace.join(path))
+    }
+
+    async fn must_take_images(&self) -> Result<(), Error> {
         let model = self.sessions.model(&self.caller).await?;
         let card = model.card();
         if !card.images {
@@ -106,7 +120,7 @@ impl LocalChat {
                 card.provider, card.model
             )));
         }
-        attach::picture(&self.caller.workspace.join(path))
+        Ok(())
     }
 
     /// Stores a message, and the run that will answer it; returns the run.

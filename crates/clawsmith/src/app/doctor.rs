@@ -22,7 +22,7 @@ use claw_store::seal::{KeyRing, KeySource};
 use claw_store::{Status, StoreLocation};
 use serde::Serialize;
 
-use super::grants::{Toolchain, read_setting};
+use super::toolchains::Toolchain;
 use super::{App, Setup};
 use crate::config::{KEYS, SandboxBackend};
 
@@ -131,9 +131,9 @@ fn toolchains(setup: &Setup) -> Vec<Finding> {
         findings.push(Finding::good(TOPIC, format!("commands find {}", names(&granted))));
     }
     if !missing.is_empty() {
-        let all = missing.iter().chain(&granted).flat_map(|toolchain| &toolchain.directories);
         let what = format!("commands in the sandbox do not find {}", names(&missing));
-        let fix = format!("let agents read them, below `[files]`: {}", read_setting(all, &setup.around));
+        let read = setup.read_setting(missing.iter().flat_map(|toolchain| &toolchain.directories));
+        let fix = format!("let agents read them: `files.read = {}` in {}", read.list, read.place);
         findings.push(Finding::worth(TOPIC, what, fix));
     }
     findings

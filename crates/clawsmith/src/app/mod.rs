@@ -25,7 +25,7 @@ mod doctor;
 mod error;
 mod follow;
 mod following;
-pub mod grants;
+mod grants;
 pub mod graph;
 mod inputs;
 mod installation;
@@ -55,6 +55,7 @@ pub mod shown_call;
 pub mod shown_session;
 mod skills;
 pub mod tool_list;
+pub mod toolchains;
 #[cfg(feature = "otel")]
 mod traces;
 #[cfg(not(feature = "otel"))]

@@ -165,9 +165,10 @@ impl Target {
         rewrite::replaced(self.before.as_deref()?, text)
     }
 
-    /// The file's text once a model is set up and these tables are added.
+    /// The file's text once a model is set up and these tables are added; without a text, no model is.
     fn after(&self, text: &str, added: &[String]) -> String {
         let models = match self.change(text) {
+            _ if text.is_empty() => self.before.clone().unwrap_or_default(),
             TargetChange::Add => self.appended(text),
             TargetChange::Replace => self.replaced(text).unwrap_or_default(),
             TargetChange::Same | TargetChange::Clash => self.before.clone().unwrap_or_default(),

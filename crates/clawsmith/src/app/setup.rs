@@ -60,13 +60,13 @@ impl Setup {
         let file =
             self.loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
         let refused = |what: &str| {
-            Error::invalid(format!("`{file}` {what}, so nothing is done under its rules")).hint(
+            Error::invalid(format!("`{file}` {what}, so no command runs under its rules")).hint(
                 "remove it if it is not yours; `clawsmith config trust` shows what it says and accepts it",
             )
         };
         match trust {
             Trust::Holds => Ok(()),
-            Trust::New => Err(refused("was found here and nobody has accepted it")),
+            Trust::New => Err(refused("was found here but has not been accepted")),
             Trust::Changed => Err(refused("has changed since it was accepted")),
             Trust::Gone => {
                 let gone = self.loaded.gone(&self.around);

@@ -16,6 +16,7 @@ use claw_sandbox::docker::{DockerFiles, DockerOptions, DockerShell};
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::StoreLocation;
 
+use super::toolchains::HintingShell;
 use super::{Error, Setup, real};
 use crate::config::{SandboxBackend, ShownWorkspace};
 
@@ -24,6 +25,10 @@ impl Setup {
     pub(crate) fn shell(&self) -> Arc<dyn ShellHost> {
         let local = self.machine();
         match self.config().sandbox.backend {
+            // Where others connect, the user's own toolchains are not talked about.
+            SandboxBackend::Kernel if self.local_user => {
+                Arc::new(HintingShell { shell: local, setup: self.clone() })
+            }
             SandboxBackend::Kernel => Arc::new(local),
             SandboxBackend::Docker => Arc::new(DockerShell::new(local, self.docker_options())),
         }

@@ -103,10 +103,10 @@ impl Loaded {
             // Alone first, so that an error is this variable's.
             let mut alone = Table::new();
             put(&mut alone, &set.path, set.value.clone());
-            if let Err(error) = Config::deserialize(alone) {
+            if let Err(error) = Config::deserialize(alone.clone()) {
                 problems.push(self.of_variable(set, &reworded(error.message())));
             }
-            put(&mut table, &set.path, set.value.clone());
+            layer(&mut table, &alone);
         }
         if !problems.is_empty() {
             return Err(Problems(problems));
@@ -251,7 +251,9 @@ impl Loaded {
 
     /// The key or entry, wherever it was set.
     fn at(&self, key: &str, entry: &str, message: String) -> Problem {
-        match self.overrides.iter().rev().find(|set| set.covers(key)) {
+        let files = [Some(&self.document), self.user.as_ref()];
+        let by_file = is_added(key) && files.into_iter().flatten().any(|file| file.has_entry(key, entry));
+        match self.overrides.iter().rev().find(|set| set.covers(key) && !by_file) {
             Some(set) => self.of_variable(set, &message),
             None => {
                 let of_user = self.user.as_ref().filter(|user| user.has_entry(key, entry));
@@ -315,13 +317,20 @@ impl Loaded {
 }
 
 impl Override {
-    /// Returns whether it sets this key, or one above it.
+    /// Returns whether it sets this key: by its name, or in the table of its value.
     pub(super) fn covers(&self, key: &str) -> bool {
-        let own = self.path.join(".");
-        let below = |long: &str, short: &str| {
-            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        below(key, &own)
+        let Some(mut rest) = key.strip_prefix(&self.path.join(".")) else { return false };
+        let mut value = &self.value;
+        while let Some(below) = rest.strip_prefix('.') {
+            let Value::Table(table) = value else { return true };
+            let of_rest = |(name, _): &(&String, &Value)| {
+                let after = below.strip_prefix(name.as_str());
+                after.is_some_and(|after| after.is_empty() || after.starts_with('.'))
+            };
+            let Some((name, found)) = table.iter().find(of_rest) else { return false };
+            (value, rest) = (found, &below[name.len()..]);
+        }
+        rest.is_empty()
     }
 }
 
@@ -330,8 +339,8 @@ pub(super) fn is_added(key: &str) -> bool {
     ADDED.contains(&key.rsplit('.').next().unwrap_or(key))
 }
 
-/// Merges one file over another: tables key by key, other values whole. Restricting lists are combined: a
-/// project's file must not allow what its user denied.
+/// Merges one layer over another: tables key by key, other values whole. Restricting lists are combined: neither a
+/// project's file nor a variable may allow what the layer below denied.
 fn layer(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {

@@ -13,13 +13,12 @@ use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
 use claw_terminal::style::QUIET;
 use claw_terminal::{Cell, Entry, Heard, Names, Table, complain, tell, tell_styled, visible};
-use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::mode::{self, Mode};
 use clawsmith::app::session_list::{short_id, shortened};
 use clawsmith::app::words::cost;
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView};
 
-use super::{Chat, MOST_BYTES, Talk, line_editor, unread};
+use super::{Chat, MOST_BYTES, Talk, attached, line_editor, unread};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
 use crate::failure::{Failure, Outcome};
@@ -59,7 +58,7 @@ pub(super) async fn run(
     let mut lines = line_editor(app.setup(), session, names, &talk.chat.caller().workspace)?;
     let mut chatting = Chatting { app, talk, chosen, pictures: Vec::new() };
     for path in &chat.image {
-        chatting.pictures.push(chatting.talk.chat.picture(path).await?.part);
+        chatting.pictures.push(attached(chatting.talk.chat.picture(path).await?));
     }
     loop {
         let agent = &chatting.talk.chat.caller().agent;
@@ -101,8 +100,8 @@ impl Chatting<'_> {
             complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", text.len()));
             return Ok(());
         }
-        let attached = match attach::named_in(text, &self.talk.chat.caller().workspace) {
-            Ok(attached) => attached,
+        let named = match self.talk.chat.named_in(text).await {
+            Ok(named) => named,
             Err(error) => {
                 complain("not said", error);
                 return Ok(());
@@ -110,10 +109,7 @@ impl Chatting<'_> {
         };
         let mut parts = std::mem::take(&mut self.pictures);
         parts.push(Part::text(text));
-        for Attachment { part, told } in attached {
-            tell_styled(QUIET, format_args!("attached {told}"));
-            parts.push(part);
-        }
+        parts.extend(named.into_iter().map(attached));
         let run = self.talk.chat.send(parts, Asking::Watched).await?;
         if self.talk.follow(&mut session.out, run, None).await? == 130 {
             tell("Stopped. The partial answer is saved.");

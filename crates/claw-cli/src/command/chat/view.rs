@@ -110,7 +110,7 @@ impl View {
                     tell("waiting for another run of this session to end");
                 }
                 _ = tick.tick() => if self.begun {
-                    self.display.tick();
+                    self.display.tick(out)?;
                 }
             }
         }
@@ -152,7 +152,7 @@ impl View {
                 return Ok(());
             }
         };
-        if !self.display.comes(message, text) {
+        if !self.display.comes(message, text) || *voice == Voice::Arguments {
             return Ok(());
         }
         if out.json {

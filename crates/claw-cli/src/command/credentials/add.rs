@@ -55,7 +55,7 @@ pub(crate) struct Add {
     /// Ignore the built-in settings for a program of this name.
     #[arg(long)]
     bare: bool,
-    /// Load programs from a JSON file, in which `encrypted_env` is plain and sealed when it is loaded.
+    /// Load programs from a JSON file. Its `encrypted_env` values are plain text and are encrypted when loaded.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "binary", "env", "from_env", "deny_args", "deny_verbose", "helper", "timeout", "tips"])]
     file: Option<PathBuf>,
 }

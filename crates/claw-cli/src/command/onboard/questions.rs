@@ -147,7 +147,9 @@ impl Questions<'_> {
                 Err(message) => complain("no", message),
             }
         }
-        Err(Failure::usage("none of these answers will do").hint("clawsmith onboard --help").into())
+        Err(Failure::usage("no valid answer was given; stopped asking")
+            .hint("clawsmith onboard --help")
+            .into())
     }
 
     fn model(&self, known: Option<&KnownProvider>) -> Result<String, Stop> {

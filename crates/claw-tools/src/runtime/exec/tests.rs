@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use claw_core::port::{FullPlace, Shell};
+use claw_core::port::{FullPlace, MissingProgram, Shell};
 use claw_core::tool::{Argv, ErrorKind};
 use serde_json::Value;
 
@@ -65,6 +65,20 @@ fn a_full_place_is_told_with_its_size_and_its_setting() {
         Ran { exit: Some(1), full, ..Ran::default() },
         "[exit code 1]\n[`/tmp` was full: it holds 64 MiB; delete files there, or ask a person to raise \
          `sandbox.docker.tmp_mib`]\n[`/dev/shm` was full: it holds 64 MiB; delete files there, or write to the workspace]",
+    );
+}
+
+#[test]
+fn a_program_that_a_grant_would_show_is_told_with_its_setting() {
+    let missing = MissingProgram {
+        program: "cargo".into(),
+        directory: "/home/ada/.cargo/bin".into(),
+        setting: "`files.read = [\"~/.cargo/bin\"]` in `clawsmith.toml`".into(),
+    };
+    check(
+        Ran { exit: Some(127), missing: Some(missing), ..Ran::default() },
+        "[exit code 127]\n[`cargo` is in `/home/ada/.cargo/bin`, which commands may not read; to allow it: \
+         `files.read = [\"~/.cargo/bin\"]` in `clawsmith.toml`]",
     );
 }
 

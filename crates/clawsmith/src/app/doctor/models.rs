@@ -74,7 +74,7 @@ fn set_up(setup: &Setup) -> String {
     let settings = setup.loaded.settings().unwrap_or_default();
     let origin = settings.into_iter().find(|setting| setting.key == "models.provider").map(|set| set.origin);
     match (origin, found) {
-        (Some(Origin::Env { variable }), _) => format!("{first}, or change `${variable}`"),
+        (Some(Origin::Env { variable, .. }), _) => format!("{first}, or change `${variable}`"),
         (Some(Origin::File { line }), Some(found)) if found.by == FoundBy::Project => {
             format!("{first}, or change `models.provider` in `{}`, line {line}", found.path.display())
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use claw_policy::shell::ShellConfig;
 
-use super::{NewModel, Target, TargetChange, proposed, text};
-use crate::app::grants::{Toolchain, read_setting};
+use super::{NewKey, NewModel, Target, TargetChange, proposed, text};
+use crate::app::toolchains::Toolchain;
 use crate::app::{Error, Setup};
 use crate::config::{FoundBy, NAME, Surroundings, find};
 
@@ -24,12 +24,35 @@ pub struct ModelPlan {
 
 /// The toolchains of this machine that agents' commands do not reach yet.
 pub struct FoundToolchains {
-    /// Their names.
-    pub names: String,
-    /// The setting that lets commands read them.
-    pub read: String,
+    /// Their names, with the setting that lets commands read them.
+    pub words: String,
     /// The table that can be added to the file; `None` if the file has such a table already.
     pub table: Option<String>,
+}
+
+impl ModelPlan {
+    /// Shows the change to the file of this name, before it is made.
+    pub fn announced(&self, answers: &NewModel, file: &str) -> String {
+        let mut words = match self.change {
+            TargetChange::Add => format!("\nTo be added to `{file}`:\n\n"),
+            TargetChange::Same => format!("\n`{file}` says so already:\n\n"),
+            TargetChange::Replace => format!("\nTo replace provider, model and key in `{file}`:\n\n"),
+            TargetChange::Clash => {
+                format!("\n`{file}` already configures other models; this would be:\n\n")
+            }
+        };
+        for line in self.text.lines() {
+            words += format!("    {line}").trim_end();
+            words.push('\n');
+        }
+        if matches!(answers.key, NewKey::Given(_)) && self.change != TargetChange::Clash {
+            let provider = &answers.provider;
+            words += &format!(
+                "\nThe key is stored encrypted as secret `{provider}`, in place of any that is there"
+            );
+        }
+        words
+    }
 }
 
 impl Target {
@@ -84,9 +107,16 @@ impl Target {
             return None;
         }
         let names = found.iter().map(|found| found.name).collect::<Vec<_>>().join(", ");
-        let read = read_setting(found.iter().flat_map(|found| &found.directories), &setup.around);
-        let table = (!self.has("files")).then(|| format!("[files]\n{read}\n"));
-        Some(FoundToolchains { names, read, table })
+        let read = setup.read_setting(found.iter().flat_map(|found| &found.directories));
+        if self.has("files") {
+            let setting = format!("`files.read = {}` in {}", read.list, read.place);
+            let words = format!("Commands do not find {names}; to let them: {setting}");
+            return Some(FoundToolchains { words, table: None });
+        }
+        let setting = format!("read = {}\n", read.list);
+        let words =
+            format!("Found for agents' commands, to be read and not changed: {names}\n\n    {setting}");
+        Some(FoundToolchains { words, table: Some(format!("[files]\n{setting}")) })
     }
 
     /// Returns whether nothing is set about commands yet, so that [`ASK_DELETES`] can be added.
