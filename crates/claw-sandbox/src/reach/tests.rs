@@ -42,6 +42,6 @@ fn refuses_to_hide_what_a_command_could_put_there_first() {
     let reach = Reach::workspace(root.path());
     for missing in ["data", "a/b/data"] {
         let reach = Reach { hidden: vec![root.path().join(missing)], ..reach.clone() };
-        assert!(reach.resolved().unwrap_err().to_string().contains("not there yet"));
+        assert!(reach.resolved().unwrap_err().to_string().contains("does not exist yet"));
     }
 }

@@ -86,7 +86,7 @@ pub(super) async fn lists_what_is_there(world: World<impl FsBridge>) {
     check(world.files.walk(&world.place(), &all("no")).await, ErrorKind::NotFound, "`no` does not exist");
     check(world.files.walk(&world.place(), &all("..")).await, ErrorKind::Forbidden, "outside");
     let glob = Walk { globs: vec!["a[".into()], ..all(".") };
-    check(world.files.walk(&world.place(), &glob).await, ErrorKind::Invalid, "`a[` is no glob");
+    check(world.files.walk(&world.place(), &glob).await, ErrorKind::Invalid, "`a[` is not a glob");
 }
 
 pub(super) async fn leaves_out_what_is_ignored(world: World<impl FsBridge>) {

@@ -14,7 +14,7 @@ fn a_file_that_others_could_replace_is_refused() {
     let set = |path: &std::path::Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     for (directory_mode, file_mode, refused) in [
         (0o755, 0o755, None),
-        (0o755, 0o644, Some("is no program")),
+        (0o755, 0o644, Some("is not a program")),
         (0o755, 0o775, Some("who could change it")),
         (0o777, 0o755, Some("who could change what is in it")),
         (0o775, 0o755, Some("who could change what is in it")),
@@ -29,6 +29,6 @@ fn a_file_that_others_could_replace_is_refused() {
         }
     }
     assert!(check(&directory.join("none")).unwrap_err().contains("cannot be run"));
-    assert!(check(&directory).unwrap_err().contains("is no program"));
+    assert!(check(&directory).unwrap_err().contains("is not a program"));
     assert_eq!(digest(&file).unwrap(), Digest::of_bytes(b"#!/bin/sh\n"));
 }
