@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{self, Allowed, Child, HostRan, Ran, RunContext, ShellHost, Size, Start};
-use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
+use claw_core::tool::{Argv, Effect, Effects, ErrorKind, Script, Sight, Target, ToolError};
 use smol_str::SmolStr;
 use tokio::task::spawn_blocking;
 
@@ -23,6 +23,7 @@ use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 use crate::shell::{
     Finished, LocalShell, Reason, TEMPORARY, closed_ports, environment, is_writable, named, no_dry_run,
+    no_layer,
 };
 
 /// The name of the place where commands run, for display.
@@ -120,8 +121,11 @@ impl DockerShell {
 
     /// Returns the reach of a command of this context, including its extra grants.
     async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
-        // Commands of a container share it, whichever of them only read.
-        let access = port::WorkspaceAccess::Direct;
+        // Commands of a container share it; inside, each one that only reads is kept from writing.
+        let access = match context.access {
+            port::WorkspaceAccess::OnlyLayer => port::WorkspaceAccess::OnlyLayer,
+            _ => port::WorkspaceAccess::Direct,
+        };
         let context = &RunContext { access, paths: Vec::new(), home: None, ..context.clone() };
         let mut reach = self.local.confinement(context).await.reach;
         let write = context.effects.has(Effect::Write);
@@ -265,6 +269,7 @@ impl DockerShell {
             input: command.input.is_some(),
             terminal: command.terminal,
             window: None,
+            reads_only: context.access == port::WorkspaceAccess::ReadOnly && container.reach.write,
             mounted: container.mounted.clone(),
             seen: seen.collect(),
         }
@@ -302,13 +307,31 @@ impl DockerShell {
         let own = Own::find().await.map_err(refused)?;
         let container = self.container(context, &own).await.map_err(refused)?;
         self.compare(context, &container)?;
-        let finished = self.finish_in(context, &own, &container, command).await;
+        let finished = match self.finish_in(context, &own, &container, command.clone()).await {
+            Err(error) if cannot_hold(&error) => {
+                let reading = &reading(context);
+                let container = self.container(reading, &own).await.map_err(refused)?;
+                self.finish_in(reading, &own, &container, command).await
+            }
+            finished => finished,
+        };
         let mut ran = finished.map_err(|error| self.told(context, error))?.ran(PLACE)?;
+        let writes = container.reach.write && context.access == port::WorkspaceAccess::Layer;
+        ran.unlayered = writes.then(|| "there are no layers in containers".to_owned());
         // The engine sets the size of this one.
         for place in ran.full.iter_mut().filter(|place| place.path != "/dev/shm") {
             place.setting = Some(SmolStr::new_static("sandbox.docker.tmp_mib"));
         }
         Ok(ran)
+    }
+
+    /// Refuses a command whose changes must be held back: in a container they cannot be.
+    fn hold_back(&self, context: &RunContext) -> Result<(), ToolError> {
+        let writes = context.effects.has(Effect::Write) && self.options.workspace != WorkspaceAccess::Ro;
+        match context.sandboxed && writes && context.access == port::WorkspaceAccess::OnlyLayer {
+            true => Err(no_layer("commands in containers write to the workspace directly")),
+            false => Ok(()),
+        }
     }
 
     /// Refuses to run if the sandbox differs from the judged one. The rest is compared inside.
@@ -392,6 +415,10 @@ impl DockerShell {
 #[async_trait]
 impl ShellHost for DockerShell {
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        // A command that cannot run needs no approval.
+        if targets.contains(&Target::Sandbox) {
+            self.hold_back(context)?;
+        }
         match context.sandboxed {
             true => self.looked(context, targets).await.map_err(refused),
             false => self.local.look(context, targets).await,
@@ -405,6 +432,7 @@ impl ShellHost for DockerShell {
         if script.dry_run {
             return Err(no_dry_run("containers write to the workspace directly"));
         }
+        self.hold_back(context)?;
         self.ran(context, DockerCommand::script(script)).await.map(HostRan::from)
     }
 
@@ -412,15 +440,27 @@ impl ShellHost for DockerShell {
         if !context.sandboxed {
             return self.local.spawn(context, argv).await;
         }
+        self.hold_back(context)?;
         self.ran(context, DockerCommand::argv(argv)).await.map(HostRan::from)
     }
 
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        self.hold_back(context)?;
         match context.sandboxed {
             true => self.started(context, start).await,
             false => self.local.start(context, start).await,
         }
     }
+}
+
+/// Returns whether a command did not run because it could not be kept from writing in a shared container.
+pub(super) fn cannot_hold(error: &DockerError) -> bool {
+    matches!(error, DockerError::Start { step, .. } if step == wire::READING)
+}
+
+/// The same for a container that shows the workspace read-only.
+pub(super) fn reading(context: &RunContext) -> RunContext {
+    RunContext { effects: context.effects.without(Effects::of(&[Effect::Write])), ..context.clone() }
 }
 
 /// The limit by which a command was stopped.

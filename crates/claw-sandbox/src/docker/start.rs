@@ -8,7 +8,7 @@ use super::child::Starting;
 use super::container::Container;
 use super::flow::WINDOW;
 use super::own::Own;
-use super::shell::{PLACE, refused};
+use super::shell::{PLACE, cannot_hold, reading, refused};
 use super::wire::Order;
 use super::{DockerCommand, DockerError, DockerShell};
 
@@ -20,16 +20,25 @@ impl DockerShell {
         let judged = self.container_of(context, &own, image.clone(), &[]).await.map_err(refused)?;
         self.compare(context, &judged)?;
         let context = &RunContext { network: context.network || start.network, ..context.clone() };
-        let container = self.container_of(context, &own, image, &start.paths).await.map_err(refused)?;
+        let container =
+            self.container_of(context, &own, image.clone(), &start.paths).await.map_err(refused)?;
         let mut command = match &start.program {
             Program::Script(script) => DockerCommand::script(script),
             Program::Argv(argv) => DockerCommand::argv(argv),
         };
         (command.terminal, command.apart) = (start.terminal, start.apart && start.terminal.is_none());
-        tokio::select! {
-            child = self.start_in(context, own, &container, command) => {
-                child.map_err(|error| self.told(context, error))
+        let starting = async {
+            match self.start_in(context, own.clone(), &container, command.clone()).await {
+                Err(error) if cannot_hold(&error) => {
+                    let reading = &reading(context);
+                    let container = self.container_of(reading, &own, image, &start.paths).await?;
+                    self.start_in(reading, own, &container, command).await
+                }
+                child => child,
             }
+        };
+        tokio::select! {
+            child = starting => child.map_err(|error| self.told(context, error)),
             () = context.cancel.cancelled() => {
                 Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled before it began"))
             }
