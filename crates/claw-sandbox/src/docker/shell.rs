@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{self, Allowed, Child, HostRan, Ran, RunContext, ShellHost, Size, Start};
-use claw_core::tool::{Argv, Effect, Effects, ErrorKind, Script, Sight, Target, ToolError};
+use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError};
 use smol_str::SmolStr;
 use tokio::task::spawn_blocking;
 
 use super::super::helper::wire::{Confined, Ending, Spec};
 use super::super::{Ended, Grant, Limits, Network, Reach, SandboxError, Stopped};
+use super::access::{cannot_hold, reading};
 use super::aftermath::Aftermath;
 use super::call::{self, Ear, Heard, Mouth};
 use super::container::{self, Container, Image, Making};
@@ -23,7 +24,6 @@ use super::wire::{self, Order, Running, Seen, Told};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 use crate::shell::{
     Finished, LocalShell, Reason, TEMPORARY, closed_ports, environment, is_writable, named, no_dry_run,
-    no_layer,
 };
 
 /// The name of the place where commands run, for display.
@@ -325,15 +325,6 @@ impl DockerShell {
         Ok(ran)
     }
 
-    /// Refuses a command whose changes must be held back: in a container they cannot be.
-    fn hold_back(&self, context: &RunContext) -> Result<(), ToolError> {
-        let writes = context.effects.has(Effect::Write) && self.options.workspace != WorkspaceAccess::Ro;
-        match context.sandboxed && writes && context.access == port::WorkspaceAccess::OnlyLayer {
-            true => Err(no_layer("commands in containers write to the workspace directly")),
-            false => Ok(()),
-        }
-    }
-
     /// Refuses to run if the sandbox differs from the judged one. The rest is compared inside.
     pub(super) fn compare(&self, context: &RunContext, container: &Container) -> Result<(), ToolError> {
         let place = self.place(container);
@@ -451,16 +442,6 @@ impl ShellHost for DockerShell {
             false => self.local.start(context, start).await,
         }
     }
-}
-
-/// Returns whether a command did not run because it could not be kept from writing in a shared container.
-pub(super) fn cannot_hold(error: &DockerError) -> bool {
-    matches!(error, DockerError::Start { step, .. } if step == wire::READING)
-}
-
-/// The same for a container that shows the workspace read-only.
-pub(super) fn reading(context: &RunContext) -> RunContext {
-    RunContext { effects: context.effects.without(Effects::of(&[Effect::Write])), ..context.clone() }
 }
 
 /// The limit by which a command was stopped.

@@ -3,12 +3,13 @@
 use claw_core::port::{Child, Program, RunContext, Start};
 use claw_core::tool::{ErrorKind, ToolError};
 
+use super::access::{cannot_hold, reading};
 use super::aftermath::Aftermath;
 use super::child::Starting;
 use super::container::Container;
 use super::flow::WINDOW;
 use super::own::Own;
-use super::shell::{PLACE, cannot_hold, reading, refused};
+use super::shell::{PLACE, refused};
 use super::wire::Order;
 use super::{DockerCommand, DockerError, DockerShell};
 
