@@ -320,6 +320,35 @@ do = [{ say = "Result: {{result}}" }]
     assert!(ran.stdout.contains("planted"), "{}", ran.shown());
 }
 
+/// A command whose changes must be looked at first does not run in the background, where it changes files at once.
+#[test]
+fn refuses_a_writer_in_the_background_whose_changes_must_be_held_back() {
+    let cases = [
+        ("[approvals.effects]\nwrite = \"ask\"\n", "configured", "which `approvals.effects.write` requires"),
+        ("", "ask", "which the mode `ask` requires"),
+        ("[shell]\napply = \"review\"\n", "configured", "`shell.apply` is `review`"),
+        ("[shell]\napply = \"on_success\"\n", "configured", "`shell.apply` is `on_success`"),
+    ];
+    for (config, mode, reason) in cases {
+        let home = Home::with_config(config);
+        let script = home.write(
+            "background.toml",
+            r#"
+[[turn]]
+when.round = 0
+do = [{ call = "exec", args = { command = "sort -o planted /dev/null", background = true } }]
+[[turn]]
+do = [{ say = "Result: {{result}}" }]
+"#,
+        );
+        let script = script.to_str().unwrap();
+        let ran = home.run(&["chat", "--mode", mode, "--script", script, "-m", "do it"]);
+        assert!(ran.stdout.contains("its changes cannot be held back"), "{}", ran.shown());
+        assert!(ran.stdout.contains(reason), "{reason}: {}", ran.shown());
+        assert!(!home.path().join("project/planted").exists(), "{}", ran.shown());
+    }
+}
+
 /// A server sees the project's words and the picture that was sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_sent_the_projects_words_and_an_image() {
