@@ -54,6 +54,15 @@ impl Desk {
     }
 
     async fn over(shell: Arc<dyn ShellHost>, limits: ProcessLimits) -> Self {
+        Self::answered(shell, limits, None).await
+    }
+
+    /// Approvals are answered by `approver`.
+    async fn answered(
+        shell: Arc<dyn ShellHost>,
+        limits: ProcessLimits,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Self {
         let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
         let mut world = World::new(Arc::new(SystemClock));
         world.shell = Some(shell);
@@ -61,10 +70,12 @@ impl Desk {
         clawsmith::populate(&registry, &Discovery::default(), |warning| panic!("{warning}"));
         let worker = Worker { node: NodeId::local(), boot: BootId::new() };
         let policy = Policy::compile(&PolicyConfig::default()).unwrap();
-        let executor = Executor::builder(Arc::new(registry), store.clone(), policy)
-            .processes(Arc::new(ProcessTable::new(ProcessKeeping { store: store.clone(), worker, limits })))
-            .approver(Arc::new(Agrees))
-            .build();
+        let mut builder = Executor::builder(Arc::new(registry), store.clone(), policy)
+            .processes(Arc::new(ProcessTable::new(ProcessKeeping { store: store.clone(), worker, limits })));
+        if let Some(approver) = approver {
+            builder = builder.approver(approver);
+        }
+        let executor = builder.build();
         executor.scrubbers().add("open-sesame-4711").unwrap();
         Self { executor, store, workspace: tempfile::tempdir().unwrap(), sandboxed: true }
     }
@@ -199,7 +210,8 @@ async fn a_command_that_is_slow_to_start_holds_up_no_other_tenant() {
 
 #[tokio::test]
 async fn a_write_runs_in_the_background_only_if_a_person_was_asked_about_it() {
-    let desk = Desk::new().await;
+    let shell = LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default());
+    let desk = Desk::answered(Arc::new(shell), ProcessLimits::default(), Some(Arc::new(Agrees))).await;
     let mut approvals = (*desk.executor.approvals()).clone();
     approvals.effects.insert(Effect::Write, EffectRule::Ask);
     desk.executor.set_approvals(approvals);
