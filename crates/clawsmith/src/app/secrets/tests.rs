@@ -21,7 +21,7 @@ async fn a_secret_that_cannot_be_decrypted_does_not_uncover_those_of_other_tenan
         app.add_tenant(tenant.clone(), None).await.unwrap();
     }
     let own = app.vault().await.unwrap();
-    let keys = KeySource::new(None, home.path().join("another-ring")).unwrap();
+    let keys = KeySource::new(None, home.path().join("another/ring")).unwrap();
     let other = Vault::open(Arc::clone(&app.store) as _, keys).await.unwrap();
     let executor = app.toolbox(Hooks::default()).await.unwrap();
 
