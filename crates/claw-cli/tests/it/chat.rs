@@ -262,7 +262,11 @@ fn a_message_from_one_conversation_is_answered_in_the_other() {
     assert_eq!(other.stdout, "there are no sessions\n", "{}", other.shown());
     let refused = home.run(&["chat", "-m", "let me in", "--session", "cli:b", "--user", "ben"]);
     assert_eq!(refused.code, 1, "{}", refused.shown());
-    assert!(refused.stderr.contains("session `cli:b` belongs to another user or agent"), "{}", refused.shown());
+    assert!(
+        refused.stderr.contains("session `cli:b` belongs to another user or agent"),
+        "{}",
+        refused.shown()
+    );
 }
 
 /// A command that writes although its text does not show it changes nothing in the mode `plan`.
