@@ -18,6 +18,7 @@ mod kernel;
 mod launcher;
 mod layers;
 mod reach;
+mod repository;
 pub mod shell;
 
 pub use error::SandboxError;

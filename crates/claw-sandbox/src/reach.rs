@@ -201,6 +201,12 @@ impl Reach {
         }
     }
 
+    /// Returns whether an agent's command changes the workspace itself. A program with credentials does too, but nobody
+    /// else decides which files it executes.
+    pub(super) fn writes_directly(&self) -> bool {
+        self.write && self.layer.is_none() && self.execute == Execute::Any
+    }
+
     /// Returns the reach with every path resolved: no links on the way, no missing paths. Hidden paths that
     /// would not show anyway are dropped.
     pub(super) fn resolved(&self) -> Result<Self, SandboxError> {

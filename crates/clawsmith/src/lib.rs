@@ -85,10 +85,11 @@ pub use claw_core::tool::{
     ToolError, ToolSource, Unavailable, erase,
 };
 pub use claw_core::{
-    AccessRequestId, AgentId, ApprovalId, BootId, CallId, EntityId, InvalidId, JobId, KeyId, NodeId,
-    ServerName, SessionKey, SkillName, TenantId, ToolName, UserId,
+    AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, EntityId, InstallationId, InvalidId,
+    JobId, KeyId, MessageId, NodeId, ProcessId, ProgramName, RelationId, RuleId, SecretName, ServerName,
+    SessionKey, SkillName, TenantId, ToolName, UndoId, UsageId, UserId,
 };
-pub use claw_core::{graph, message, port, skill, store};
+pub use claw_core::{attachment, graph, image, message, port, redact, skill, store};
 pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
 pub use claw_host::{
     AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, ProcessKeeping, ProcessLimits, SystemClock,

@@ -62,6 +62,9 @@ pub(crate) struct Which {
     /// The last call that changed something in the workspace of the current directory and can be undone.
     #[arg(long)]
     last: bool,
+    /// All changes of this session that are not undone; with `--last`, its last call.
+    #[arg(long, value_name = "KEY", conflicts_with = "id")]
+    session: Option<SessionKey>,
 }
 
 /// The changes to undo.
@@ -164,10 +167,14 @@ impl List {
 
 impl Work {
     async fn find(&self, which: &Which) -> Result<Vec<Change>, Failure> {
-        match &which.id {
-            Some(id) => Ok(self.log.find(id).await?),
-            None if which.last => self.last(&UndoFilter::default(), Some(&self.directory)).await,
-            None => Err(Failure::usage("which change is not said")
+        match (&which.id, &which.session) {
+            (Some(id), _) => Ok(self.log.find(id).await?),
+            (None, session) if which.last => {
+                let filter = UndoFilter { session: session.clone(), ..UndoFilter::default() };
+                self.last(&filter, session.is_none().then_some(self.directory.as_path())).await
+            }
+            (None, Some(session)) => Ok(self.log.of_session(session).await?),
+            (None, None) => Err(Failure::usage("which change is not said")
                 .hint("`--last` for the last one here, or an id of `clawsmith undo list`")),
         }
     }

@@ -262,7 +262,11 @@ fn a_message_from_one_conversation_is_answered_in_the_other() {
     assert_eq!(other.stdout, "there are no sessions\n", "{}", other.shown());
     let refused = home.run(&["chat", "-m", "let me in", "--session", "cli:b", "--user", "ben"]);
     assert_eq!(refused.code, 1, "{}", refused.shown());
-    assert!(refused.stderr.contains("session `cli:b` belongs to another user or agent"), "{}", refused.shown());
+    assert!(
+        refused.stderr.contains("session `cli:b` belongs to another user or agent"),
+        "{}",
+        refused.shown()
+    );
 }
 
 /// A command that writes although its text does not show it changes nothing in the mode `plan`.
@@ -318,6 +322,35 @@ do = [{ say = "Result: {{result}}" }]
     // Without the mode the home is its own to write.
     let ran = home.run(&["tools", "call", "exec", r#"{"command": "sort -o ~/planted /dev/null; ls ~"}"#]);
     assert!(ran.stdout.contains("planted"), "{}", ran.shown());
+}
+
+/// A command whose changes must be looked at first does not run in the background, where it changes files at once.
+#[test]
+fn refuses_a_writer_in_the_background_whose_changes_must_be_held_back() {
+    let cases = [
+        ("[approvals.effects]\nwrite = \"ask\"\n", "configured", "which `approvals.effects.write` requires"),
+        ("", "ask", "which the mode `ask` requires"),
+        ("[shell]\napply = \"review\"\n", "configured", "`shell.apply` is `review`"),
+        ("[shell]\napply = \"on_success\"\n", "configured", "`shell.apply` is `on_success`"),
+    ];
+    for (config, mode, reason) in cases {
+        let home = Home::with_config(config);
+        let script = home.write(
+            "background.toml",
+            r#"
+[[turn]]
+when.round = 0
+do = [{ call = "exec", args = { command = "sort -o planted /dev/null", background = true } }]
+[[turn]]
+do = [{ say = "Result: {{result}}" }]
+"#,
+        );
+        let script = script.to_str().unwrap();
+        let ran = home.run(&["chat", "--mode", mode, "--script", script, "-m", "do it"]);
+        assert!(ran.stdout.contains("its changes cannot be held back"), "{}", ran.shown());
+        assert!(ran.stdout.contains(reason), "{reason}: {}", ran.shown());
+        assert!(!home.path().join("project/planted").exists(), "{}", ran.shown());
+    }
 }
 
 /// A server sees the project's words and the picture that was sent.

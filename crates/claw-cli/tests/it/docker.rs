@@ -41,7 +41,9 @@ fn sh(home: &Home, command: &str) -> Ran {
 fn a_command_runs_in_a_container_and_its_end_is_told() {
     let Some(home) = home("") else { return };
     let ran = sh(&home, "pwd; echo wrong >&2; echo made > file; exit 7");
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "/workspace\nwrong\n[exit code 7]\n"), "{}", ran.shown());
+    let told = "/workspace\nwrong\n[exit code 7]\n[its changes went to the workspace directly and cannot be \
+                undone: there are no layers in containers]\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, told), "{}", ran.shown());
     assert_eq!(std::fs::read_to_string(home.path().join("project/file")).unwrap(), "made\n");
     // Commands of one conversation share what a container keeps; those of another do not.
     assert_eq!(sh(&home, "echo kept > /tmp/kept").code, 0);
@@ -76,6 +78,41 @@ fn who_may_not_write_cannot_in_a_container_either() {
     assert_eq!(std::fs::read_to_string(home.path().join("project/in")).unwrap(), "read me\n");
 }
 
+/// Where changes must be looked at before they are made, a command that may write is refused.
+#[test]
+fn refuses_a_writer_in_a_container_whose_changes_must_be_held_back() {
+    let cases = [
+        ("", "plan"),
+        ("", "ask"),
+        ("[approvals.effects]\nwrite = \"ask\"\n", "configured"),
+        ("[approvals.effects]\nwrite = \"deny\"\n", "configured"),
+        ("[shell]\napply = \"review\"\n", "configured"),
+        ("[shell]\napply = \"on_success\"\n", "configured"),
+    ];
+    for (more, mode) in cases {
+        let Some(home) = home(more) else { return };
+        home.write("project/keep.txt", "kept\n");
+        let script = home.write(
+            "plan.toml",
+            r#"
+[[turn]]
+when.round = 0
+do = [{ call = "exec", args = { command = "sort -o keep.txt /dev/null" } }]
+[[turn]]
+when.round = 1
+do = [{ say = "Result: {{result}}" }, { call = "exec", args = { command = "cat keep.txt" } }]
+[[turn]]
+do = [{ say = "Result: {{result}}" }]
+"#,
+        );
+        let ran = home.run(&["chat", "--mode", mode, "--script", script.to_str().unwrap(), "-m", "tidy"]);
+        let refused = "commands in containers write to the workspace directly";
+        assert!(ran.stdout.contains(refused), "{more} {mode}: {}", ran.shown());
+        assert!(ran.stdout.contains("kept"), "reading is free: {more} {mode}: {}", ran.shown());
+        assert_eq!(std::fs::read_to_string(home.path().join("project/keep.txt")).unwrap(), "kept\n");
+    }
+}
+
 #[test]
 fn status_run_and_probe_speak_of_containers() {
     let Some(home) = home("") else { return };
@@ -90,7 +127,10 @@ fn status_run_and_probe_speak_of_containers() {
     }
     let probe = home.run(&["sandbox", "probe", "--json"]);
     assert_eq!((probe.code, &probe.json()["held"]), (0, &json!(true)), "{}", probe.shown());
+    let directly = "commands in containers write to the workspace directly";
+    assert_eq!(probe.json()["not_undoable"], directly, "{}", probe.shown());
     let doctor = home.run(&["doctor"]);
+    assert!(doctor.stdout.contains(directly), "{}", doctor.shown());
     assert!(doctor.stdout.contains("the Docker engine answers"), "{}", doctor.shown());
 }
 

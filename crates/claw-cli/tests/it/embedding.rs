@@ -24,6 +24,36 @@ async fn call(toolbox: &Toolbox, caller: &Caller, request: Request) -> Reply {
     toolbox.execute(&offer, request).await
 }
 
+/// Everything that public types name can be named through the library.
+#[test]
+fn an_embedder_can_name_what_public_types_hold() {
+    use clawsmith::message::Part;
+    use clawsmith::store::{NewRule, SecretPlace};
+
+    fn rule_id(rule: &NewRule) -> clawsmith::RuleId {
+        rule.id
+    }
+    fn secret_name(place: &SecretPlace) -> &clawsmith::SecretName {
+        &place.name
+    }
+    fn image(part: &Part) -> Option<&clawsmith::image::Image> {
+        match part {
+            Part::Image(image) => Some(image),
+            _ => None,
+        }
+    }
+    let _ = (rule_id, secret_name, image);
+    let ids = [
+        clawsmith::MessageId::new().to_string(),
+        clawsmith::UndoId::new().to_string(),
+        clawsmith::UsageId::new().to_string(),
+        clawsmith::ProcessId::new().to_string(),
+        clawsmith::ArtifactId::new().to_string(),
+        clawsmith::RelationId::new().to_string(),
+    ];
+    assert!(ids.iter().all(|id| !id.is_empty()));
+}
+
 fn write(path: &str, content: &str) -> Request {
     Request::new("write_file", json!({ "path": path, "content": content }))
 }

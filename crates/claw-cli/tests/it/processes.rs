@@ -3,20 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use claw_core::port::{ProcessState, ShellHost, World};
-use claw_core::store::{Approvals as _, ProcessEnd, Processes as _, Worker};
-use claw_core::tool::Caller;
+use async_trait::async_trait;
+use claw_core::port::{Child, HostRan, ProcessState, RunContext, ShellHost, Start, World};
+use claw_core::store::{Approval, Approvals as _, ProcessEnd, Processes as _, Worker};
+use claw_core::tool::{Argv, Caller, Effect, Script, Sight, Target, ToolError};
 use claw_core::{AgentId, BootId, NodeId, SessionKey, TenantId};
 use claw_host::{ProcessKeeping, ProcessLimits, ProcessTable, SystemClock};
+use claw_policy::approval::EffectRule;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Asking, Discovery, Executor, Registry, Reply, Request};
+use claw_registry::{ApprovalAnswer, Approver, Asking, Discovery, Executor, Registry, Reply, Request};
 use claw_sandbox::Launcher;
 use claw_sandbox::docker::{DockerOptions, DockerShell};
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_store::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 /// Tools over a real shell.
 struct Desk {
@@ -51,6 +54,15 @@ impl Desk {
     }
 
     async fn over(shell: Arc<dyn ShellHost>, limits: ProcessLimits) -> Self {
+        Self::answered(shell, limits, None).await
+    }
+
+    /// Approvals are answered by `approver`.
+    async fn answered(
+        shell: Arc<dyn ShellHost>,
+        limits: ProcessLimits,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Self {
         let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
         let mut world = World::new(Arc::new(SystemClock));
         world.shell = Some(shell);
@@ -58,9 +70,12 @@ impl Desk {
         clawsmith::populate(&registry, &Discovery::default(), |warning| panic!("{warning}"));
         let worker = Worker { node: NodeId::local(), boot: BootId::new() };
         let policy = Policy::compile(&PolicyConfig::default()).unwrap();
-        let executor = Executor::builder(Arc::new(registry), store.clone(), policy)
-            .processes(Arc::new(ProcessTable::new(ProcessKeeping { store: store.clone(), worker, limits })))
-            .build();
+        let mut builder = Executor::builder(Arc::new(registry), store.clone(), policy)
+            .processes(Arc::new(ProcessTable::new(ProcessKeeping { store: store.clone(), worker, limits })));
+        if let Some(approver) = approver {
+            builder = builder.approver(approver);
+        }
+        let executor = builder.build();
         executor.scrubbers().add("open-sesame-4711").unwrap();
         Self { executor, store, workspace: tempfile::tempdir().unwrap(), sandboxed: true }
     }
@@ -77,6 +92,11 @@ impl Desk {
         let offer = self.executor.offer(caller).await;
         let request = Request { asking: Asking::Impossible, ..Request::new(tool, args) };
         self.executor.execute(&offer, request).await
+    }
+
+    async fn asking(&self, asking: Asking, tool: &str, args: Value) -> Reply {
+        let offer = self.executor.offer(self.caller("test:one")).await;
+        self.executor.execute(&offer, Request { asking, ..Request::new(tool, args) }).await
     }
 
     async fn call(&self, tool: &str, args: Value) -> Reply {
@@ -115,6 +135,101 @@ impl Desk {
     async fn write(&self, id: &str, text: &str) -> Reply {
         self.process(json!({ "action": "write", "id": id, "text": text })).await
     }
+}
+
+/// Approves everything that it is asked.
+struct Agrees;
+
+#[async_trait]
+impl Approver for Agrees {
+    async fn answer(&self, _: &Approval) -> ApprovalAnswer {
+        ApprovalAnswer::yes("a person")
+    }
+}
+
+/// A shell that starts the commands of one tenant only once it is told to.
+struct SlowShell {
+    shell: LocalShell,
+    /// Told when such a command is being started.
+    reached: Notify,
+    /// Lets it start.
+    go: Notify,
+}
+
+/// The sandbox key of the tenant whose commands are slow.
+const SLOW: &str = "slow";
+
+#[async_trait]
+impl ShellHost for SlowShell {
+    async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        self.shell.look(context, targets).await
+    }
+
+    async fn run(&self, context: &RunContext, script: &Script) -> Result<HostRan, ToolError> {
+        self.shell.run(context, script).await
+    }
+
+    async fn spawn(&self, context: &RunContext, argv: &Argv) -> Result<HostRan, ToolError> {
+        self.shell.spawn(context, argv).await
+    }
+
+    async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        if context.sandbox_key == SLOW {
+            self.reached.notify_one();
+            self.go.notified().await;
+        }
+        self.shell.start(context, start).await
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_slow_to_start_holds_up_no_other_tenant() {
+    let shell = LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default());
+    let shell = Arc::new(SlowShell { shell, reached: Notify::new(), go: Notify::new() });
+    let limits = ProcessLimits { per_session: 1, ..ProcessLimits::default() };
+    let desk = Desk::over(Arc::clone(&shell) as _, limits).await;
+    let slow = || {
+        let mut caller = desk.caller("test:one");
+        (caller.tenant, caller.sandbox_key) = (TenantId::new(SLOW).unwrap(), SLOW.into());
+        caller
+    };
+    let args = || json!({ "command": "true", "background": true });
+    let first = desk.call_as(slow(), "exec", args());
+    let others = async {
+        shell.reached.notified().await;
+        details(&desk.call("exec", args()).await);
+        // The command that is being started counts.
+        refused(&desk.call_as(slow(), "exec", args()).await, "which is the limit");
+        shell.go.notify_one();
+    };
+    // The time only keeps a failure from hanging.
+    let both = tokio::time::timeout(Duration::from_secs(120), async { tokio::join!(first, others) });
+    let (first, ()) = both.await.expect("one slow start holds up the others");
+    details(&first);
+}
+
+#[tokio::test]
+async fn a_write_runs_in_the_background_only_if_a_person_was_asked_about_it() {
+    let shell = LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default());
+    let desk = Desk::answered(Arc::new(shell), ProcessLimits::default(), Some(Arc::new(Agrees))).await;
+    let mut approvals = (*desk.executor.approvals()).clone();
+    approvals.effects.insert(Effect::Write, EffectRule::Ask);
+    desk.executor.set_approvals(approvals);
+    let args = |command: &str| json!({ "command": command, "background": true });
+    let made = desk.workspace.path().join("made");
+    for asking in [Asking::Impossible, Asking::Possible] {
+        // Its text does not say that it writes, so nobody was asked.
+        let reply = desk.asking(asking, "exec", args("sort -o made /dev/null")).await;
+        refused(&reply, "cannot be held back until a person has approved them");
+        assert!(!made.exists());
+    }
+    refused(&desk.asking(Asking::Impossible, "exec", args("touch made")).await, "approval");
+    let started = details(&desk.asking(Asking::Possible, "exec", args("touch made")).await);
+    let id = started["id"].as_str().unwrap();
+    assert_eq!(desk.ended(&id[id.len() - 8..]).await["code"], 0);
+    assert!(made.exists());
+    // A command that only reads needs no approval.
+    details(&desk.asking(Asking::Impossible, "exec", args("cat /dev/null")).await);
 }
 
 #[track_caller]

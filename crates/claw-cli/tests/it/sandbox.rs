@@ -31,6 +31,23 @@ fn nothing_that_is_tried_gets_out() {
 }
 
 #[test]
+fn doctor_and_probe_say_whether_changes_of_commands_can_be_undone() {
+    let home = Home::new();
+    assert_eq!(home.run(&["tools", "call", "exec", r#"{"command": "true"}"#]).code, 0);
+    let can = home.run(&["sandbox", "probe"]);
+    assert!(can.stdout.contains("changes of commands in this directory can be undone"), "{}", can.shown());
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.stdout.contains("project` can be undone"), "{}", doctor.shown());
+    // A data directory on another file system.
+    let data = tempfile::tempdir_in("/dev/shm").unwrap();
+    let elsewhere = [("CLAWSMITH_DATA_DIR", data.path().to_str().unwrap())];
+    let cannot = home.run_with(&elsewhere, &["sandbox", "probe"]);
+    assert!(cannot.stdout.contains("this directory cannot be undone: "), "{}", cannot.shown());
+    let doctor = home.run_with(&elsewhere, &["doctor"]);
+    assert!(doctor.stdout.contains("project` cannot be undone: "), "{}", doctor.shown());
+}
+
+#[test]
 fn a_command_runs_in_it_and_its_code_is_ours() {
     let home = Home::new();
     home.write("project/in", "read me\n");

@@ -54,6 +54,34 @@ fn writers_do_not_get_past_a_rule_that_asks_about_writing() {
     }
 }
 
+/// The quota of a workspace counts what commands write, as it counts what file tools write.
+#[test]
+fn refuses_changes_that_exceed_the_quota_of_the_workspace() {
+    for (config, command, told) in [
+        ("quota_bytes = 20000", "head -c 30000 /dev/zero > big; echo x > small", "its quota is 20000 bytes"),
+        (
+            "quota_files = 8",
+            "mkdir d; touch d/1 d/2 d/3 d/4 d/5 d/6 d/7 d/8",
+            "its quota is 8 files and directories",
+        ),
+    ] {
+        let home = Home::with_config(&format!("[files]\n{config}\n"));
+        let ran = exec(&home, command);
+        assert!(ran.stdout.contains("[held back: "), "{}", ran.shown());
+        assert!(
+            ran.stdout.contains("the workspace would hold") && ran.stdout.contains(told),
+            "{}",
+            ran.shown()
+        );
+        for path in ["big", "small", "d"] {
+            assert!(!project(&home, path).exists(), "{}", ran.shown());
+        }
+        let ran = exec(&home, "echo fits > fits; rm fits; echo fits > fits");
+        assert!(ran.stdout.contains("[1 file changed, +1 -0]"), "{}", ran.shown());
+        assert!(project(&home, "fits").exists());
+    }
+}
+
 #[test]
 fn files_that_make_git_run_programs_are_held_back_however_they_are_spelled() {
     let home = Home::new();

@@ -37,6 +37,29 @@ fn listed(home: &Home) -> Vec<Value> {
 }
 
 #[test]
+fn all_changes_of_a_session_are_shown_and_undone() {
+    let home = Home::new();
+    let in_session = |key: &str, command: &str| {
+        let args = json!({ "command": command }).to_string();
+        let ran = home.run(&["tools", "call", "--session", key, "exec", &args]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+    };
+    let project = |name: &str| home.path().join("project").join(name);
+    in_session("cli:one", "echo 1 > one");
+    in_session("cli:two", "echo 2 > two");
+    in_session("cli:one", "echo 3 > three");
+    let shown = home.run(&["undo", "show", "--session", "cli:one"]);
+    assert!(shown.stdout.contains("+1") && shown.stdout.contains("+3"), "{}", shown.shown());
+    assert!(!shown.stdout.contains("+2"), "{}", shown.shown());
+    let last = home.run(&["undo", "apply", "--session", "cli:one", "--last"]);
+    assert!(last.code == 0 && !project("three").exists() && project("one").exists(), "{}", last.shown());
+    let all = home.run(&["undo", "apply", "--session", "cli:one"]);
+    assert!(all.code == 0 && !project("one").exists() && project("two").exists(), "{}", all.shown());
+    let none = home.run(&["undo", "apply", "--session", "cli:one"]);
+    assert!(none.code != 0 && none.stderr.contains("session `cli:one` has no change"), "{}", none.shown());
+}
+
+#[test]
 fn a_change_is_listed_shown_and_undone_and_that_too() {
     let home = Home::new();
     let file = home.write("project/a.txt", "one\ntwo");

@@ -73,6 +73,11 @@ pub trait FsBridge: Send + Sync {
     async fn remove(&self, _place: &FilePlace<'_>, path: &str) -> Result<(), ToolError> {
         Err(unsupported(format!("removing `{path}`")))
     }
+    /// Reserves room for changes of the workspace that are made without this bridge; refuses if they exceed the scope's
+    /// quota.
+    async fn reserve(&self, _place: &FilePlace<'_>, _growth: WorkspaceGrowth) -> Result<(), ToolError> {
+        Ok(())
+    }
     /// Writes a file as it was before, with its former permissions if the storage has any.
     async fn restore(
         &self,
@@ -116,6 +121,15 @@ pub trait FsBridge: Send + Sync {
     ) -> Result<Searched, ToolError> {
         Err(unsupported(format!("searching `{}`", search.within.path)))
     }
+}
+
+/// The growth of a workspace by a change; negative if it shrinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkspaceGrowth {
+    /// Bytes of files.
+    pub bytes: i64,
+    /// Files, directories and links.
+    pub entries: i64,
 }
 
 /// The way an agent gets to know a document.

@@ -43,7 +43,7 @@ pub use endpoints::{EndpointAnswer, EndpointCard, EndpointHost, EndpointRequest,
 pub use files::{
     Access, Binary, Confinement, DocumentUse, Entry, EntryKind, Expect, FilePlace, Files, From, FsBridge,
     Hits, Order, Quota, Reading, Root, Scope, Search, SearchLine, Searched, Splice, Stat, Version, View,
-    Walk, Walked, Window, WriteMode, Written, normalise,
+    Walk, Walked, Window, WorkspaceGrowth, WriteMode, Written, normalise,
 };
 pub use generated::Generated;
 pub use graph::{Graph, GraphFound, GraphHost, GraphQuery, GraphStart};

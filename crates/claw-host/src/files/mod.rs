@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use claw_core::port::{
     Confinement, Expect, FilePlace, FsBridge, Reading, Scope, Search, Searched, Stat, Version, Walk, Walked,
-    Window,
+    Window, WorkspaceGrowth,
 };
 use claw_core::redact::Redactor;
 use claw_core::tool::{Sight, ToolError};
@@ -197,6 +197,10 @@ impl FsBridge for LocalFiles {
     async fn write(&self, place: &FilePlace<'_>, path: &str, bytes: &[u8]) -> Result<Stat, ToolError> {
         let bytes = bytes.to_vec();
         self.run(place, path, move |request| write::write(request, &bytes, None)).await
+    }
+
+    async fn reserve(&self, place: &FilePlace<'_>, growth: WorkspaceGrowth) -> Result<(), ToolError> {
+        self.run(place, "these changes", move |request| write::reserve(request, growth)).await
     }
 
     async fn restore(

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use claw_core::port::{Access, Stat};
+use claw_core::port::{Access, Stat, WorkspaceGrowth};
 use rustix::fs::{AtFlags, FlockOperation, Mode, RenameFlags, Stat as Raw};
 use rustix::io::Errno;
 
@@ -349,6 +349,14 @@ impl<'a> Rooms<'a> {
     fn keep(&self) {
         self.taken.borrow_mut().drain(..).for_each(Room::keep);
     }
+}
+
+/// Counts a change of the workspace that is made elsewhere; an error if it exceeds the quota.
+pub(super) fn reserve(request: &Request, growth: WorkspaceGrowth) -> Result<(), Failure> {
+    let WorkspaceGrowth { bytes, entries } = growth;
+    let room = request.room(&*request.reach(true)?, 0, Change { bytes, files: entries })?;
+    room.into_iter().for_each(Room::keep);
+    Ok(())
 }
 
 impl Request {

@@ -63,8 +63,8 @@ impl Default for ProcessLimits {
 pub struct ProcessTable {
     keeping: ProcessKeeping,
     kept: Mutex<Vec<Arc<Kept>>>,
-    /// Locked while a command starts, so that the limit holds.
-    starting: tokio::sync::Mutex<()>,
+    /// The owner of each command that is being started, so that the limit holds. Starting one never waits for another.
+    starting: Mutex<Vec<Owner>>,
     over: CancellationToken,
     /// Ends all commands when the table is dropped.
     _end: DropGuard,
@@ -75,7 +75,7 @@ impl ProcessTable {
     pub fn new(keeping: ProcessKeeping) -> Self {
         let over = CancellationToken::new();
         let end = over.clone().drop_guard();
-        Self { keeping, kept: Mutex::default(), starting: tokio::sync::Mutex::default(), over, _end: end }
+        Self { keeping, kept: Mutex::default(), starting: Mutex::default(), over, _end: end }
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Arc<Kept>>> {
@@ -86,14 +86,20 @@ impl ProcessTable {
         self.kept().iter().filter(|kept| kept.known.owner == *owner).cloned().collect()
     }
 
-    /// Drops the oldest ended commands; refuses if too many run.
-    fn make_room(&self, owner: &Owner, limits: &ProcessLimits) -> Result<(), ToolError> {
+    fn starting(&self) -> MutexGuard<'_, Vec<Owner>> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves a slot for a command that is being started. Drops the oldest ended commands; refuses if too many run.
+    fn make_room(&self, owner: &Owner, limits: &ProcessLimits) -> Result<Slot<'_>, ToolError> {
         if limits.per_session == 0 {
             let message = "no command may run in the background here (`limits.background_commands` is 0)";
             return Err(ToolError::new(ErrorKind::Unavailable, message).try_instead("run it to its end"));
         }
+        let mut starting = self.starting();
         let all = self.of_owner(owner);
-        let running = all.iter().filter(|kept| kept.is_running()).count();
+        let running = all.iter().filter(|kept| kept.is_running()).count()
+            + starting.iter().filter(|other| *other == owner).count();
         if running >= limits.per_session {
             let message =
                 format!("{running} commands of this session run in the background, which is the limit");
@@ -103,7 +109,23 @@ impl ProcessTable {
         let ended: Vec<_> = all.iter().filter(|kept| !kept.is_running()).collect();
         let old: Vec<ProcessId> = ended.iter().rev().skip(limits.ended).map(|kept| kept.known.id).collect();
         self.kept().retain(|kept| !old.contains(&kept.known.id));
-        Ok(())
+        starting.push(owner.clone());
+        Ok(Slot { table: self, owner: owner.clone() })
+    }
+}
+
+/// A slot of a command that is being started. Freed on drop: the command runs by then, or did not start.
+struct Slot<'a> {
+    table: &'a ProcessTable,
+    owner: Owner,
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut starting = self.table.starting();
+        if let Some(at) = starting.iter().position(|other| *other == self.owner) {
+            starting.swap_remove(at);
+        }
     }
 }
 
@@ -113,8 +135,7 @@ impl ProcessHost for ProcessTable {
         let BackgroundStart { shell, context, caller, script, command, scrub, clock } = start;
         let keeping = &self.keeping;
         let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
-        let _one = self.starting.lock().await;
-        self.make_room(&owner, &keeping.limits)?;
+        let slot = self.make_room(&owner, &keeping.limits)?;
         let mut start = Start::new(Program::Script(script.clone()));
         start.terminal = script.terminal.then(Size::default);
         let child = shell.start(context, &start).await?;
@@ -149,6 +170,7 @@ impl ProcessHost for ProcessTable {
         let kept = Arc::new(kept);
         tokio::spawn(kept.begin());
         self.kept().push(Arc::clone(&kept));
+        drop(slot);
         let watch = Watch {
             kept: Arc::clone(&kept),
             output: child.output,

@@ -82,7 +82,10 @@ impl Trip<'_> {
         let programs = self.programs(&plan).await?;
         let analysis = self.analyse(&plan, &programs);
         self.find_directories(&analysis, &place).await?;
-        let mut sights = self.look(&plan, &analysis, left, &place).await?;
+        let of_commands = analysis.command_effects(place.facts.sandboxed, left);
+        let effects = plan.all_effects(meta.effects).and(of_commands);
+        let access = self.access(&analysis, effects);
+        let mut sights = self.look(&plan, &analysis, (left, access), &place).await?;
         sights.extend(self.asked.iter().map(|root| Sight::outside(root.path.display().to_string())));
         let digest = Digest::of(&Identity {
             definition: self.built.definition(),
@@ -92,8 +95,6 @@ impl Trip<'_> {
             plan: &plan,
             sights: &sights,
         });
-        let of_commands = analysis.command_effects(place.facts.sandboxed, left);
-        let effects = plan.all_effects(meta.effects).and(of_commands);
         let built = Arc::clone(&self.built);
         let mut judged =
             Judged { built, plan, analysis, effects, left, sights, digest, place, approval: None };
@@ -145,14 +146,15 @@ impl Trip<'_> {
         self.with_approvals(|rules| policy::judge(rules, &circumstances))
     }
 
-    /// The way in which the call's commands see the workspace. If changes have to be reviewed before they are
-    /// applied, only a layer will do.
-    pub(super) fn access(&self, analysis: &Analysis) -> WorkspaceAccess {
+    /// The way in which the commands of a call with these effects see the workspace. If changes have to be reviewed before
+    /// they are applied, only a layer will do. A rule about writing was applied already if the call was judged to write.
+    pub(super) fn access(&self, analysis: &Analysis, effects: Effects) -> WorkspaceAccess {
         let is_looked_at = || {
             let mode = self.executor.0.commands.of(self.offer.caller()).apply;
             let of_writing =
                 self.with_approvals(|rules| rules.of_effect(Effect::Write).map(|(rule, _)| rule));
-            mode != ApplyMode::Auto || matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny))
+            let is_ruled = matches!(of_writing, Some(EffectRule::Ask | EffectRule::Deny));
+            mode != ApplyMode::Auto || (is_ruled && !effects.has(Effect::Write))
         };
         match analysis.access() {
             WorkspaceAccess::Layer if is_looked_at() => WorkspaceAccess::OnlyLayer,
@@ -225,7 +227,7 @@ impl Trip<'_> {
         &self,
         plan: &Plan,
         analysis: &Analysis,
-        effects: Effects,
+        (effects, access): (Effects, WorkspaceAccess),
         place: &CallPlace,
     ) -> Result<Vec<Sight>, Refusal> {
         let targets = policy::targets(analysis);
@@ -253,7 +255,7 @@ impl Trip<'_> {
             sights.extend(guard::look_at_hosts(self.offer, hosts));
             sights.extend(guard::look_at_sessions(self.offer, sessions).await?);
             sights.extend(guard::look_at_skills(self.executor, self.offer, &skills, &scope).await?);
-            let (cancel, access) = (&self.request.cancel, self.access(analysis));
+            let cancel = &self.request.cancel;
             let (network, reads_only) =
                 (analysis.network, self.with_approvals(ApprovalConfig::denies_writing));
             let judged = guard::Looking { plan, effects, network, access, reads_only, scope: &scope };

@@ -39,7 +39,7 @@ impl Trip<'_> {
         let grant = Arc::new(Grant {
             logins: programs::logins(&judged),
             settings,
-            access: self.access(&judged.analysis),
+            access: self.access(&judged.analysis, judged.effects),
             writes: judged.effects.has(Effect::Write),
             reads_only: self.with_approvals(claw_policy::approval::ApprovalConfig::denies_writing),
             asking: self.request.asking,

@@ -1,6 +1,8 @@
 //! Changes that a command made on its layer: checked as if file tools had made them, shown, and applied
 //! together.
 
+mod quota;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -8,7 +10,7 @@ use std::time::Duration;
 
 use claw_core::port::{
     Access, ApplyMode, ChangeKind, ChangedEntry, CommandChange, CommandChanges, FileChange, HeldChange,
-    PendingChanges, shown_path,
+    PendingChanges, WorkspaceGrowth, shown_path,
 };
 use claw_core::store::{ChangeRecord, NewApproval};
 use claw_core::text;
@@ -18,6 +20,7 @@ use claw_policy::approval::EffectRule;
 use claw_policy::control::{Entry, control_reason};
 use similar::{ChangeTag, TextDiff};
 
+use self::quota::growth;
 use super::files::unified_diff;
 use super::{Grant, Site};
 use crate::execute::summary;
@@ -128,8 +131,21 @@ impl ChangeSite {
             return Ok(changes);
         }
         grant.live()?;
-        self.apply(grant, &mut *pending, &mut changes, command).await?;
-        Ok(changes)
+        let growth = growth(&changes.applied);
+        if let Err(error) = self.reserve(grant, growth).await {
+            for change in std::mem::take(&mut changes.applied) {
+                changes.held.push(HeldChange { path: change.path, reason: error.message.clone() });
+            }
+            self.note(grant, &changes, pending.is_complete());
+            return Ok(changes);
+        }
+        let applied = self.apply(grant, &mut *pending, &mut changes, command).await;
+        if applied.is_err() && !pending.is_applied() {
+            let unused = WorkspaceGrowth { bytes: -growth.bytes, entries: -growth.entries };
+            // A workspace that shrinks exceeds no quota.
+            let _ = self.reserve(grant, unused).await;
+        }
+        applied.map(|()| changes)
     }
 
     fn scrubber(&self, grant: &Grant) -> CallScrubber {

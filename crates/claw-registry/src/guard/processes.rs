@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
-    Awaited, BackgroundStart, Expected, Owner, Printed, ProcessCard, Processes, RunContext, ShellHost, Size,
+    ApplyMode, Awaited, BackgroundStart, Expected, Owner, Printed, ProcessCard, Processes, RunContext,
+    ShellHost, Size, WorkspaceAccess,
 };
 use claw_core::tool::{Ask, Effect, ErrorKind, Input, Script, Target, ToolError};
 use claw_policy::approval::EffectRule;
@@ -34,6 +35,42 @@ struct OwnProcesses {
     grant: Arc<Grant>,
 }
 
+impl OwnProcesses {
+    /// Refuses a command whose changes must be held back until somebody has seen them: in the background it changes files
+    /// at once.
+    fn check_changes(&self) -> Result<(), ToolError> {
+        let refused = |message: String| {
+            ToolError::new(ErrorKind::Forbidden, message).try_instead("run it without `background`")
+        };
+        let approvals = self.grant.approvals(&self.executor);
+        let of_writing = approvals.of_effect(Effect::Write);
+        if let Some((EffectRule::Deny, by)) = &of_writing {
+            let message = format!("a command in the background could change files, and {by} denies that");
+            return Err(refused(message)
+                .allowed_by("`/mode configured`, or `approvals.effects.write`, lets it write"));
+        }
+        if !self.context.sandboxed || self.context.access != WorkspaceAccess::OnlyLayer {
+            return Ok(());
+        }
+        const DIRECT: &str =
+            "a command in the background changes files at once, so its changes cannot be held back";
+        let message = match (self.executor.0.commands.of(self.offer.caller()).apply, of_writing) {
+            (ApplyMode::Review, _) => {
+                format!("{DIRECT} until a person has seen them (`shell.apply` is `review`)")
+            }
+            (ApplyMode::OnSuccess, _) => {
+                format!("{DIRECT} until its exit code is known (`shell.apply` is `on_success`)")
+            }
+            (ApplyMode::Auto, Some((_, by))) => {
+                format!("{DIRECT} until a person has approved them, which {by} requires")
+            }
+            (ApplyMode::Auto, None) => DIRECT.to_owned(),
+        };
+        Err(refused(message)
+            .allowed_by("`/mode configured`, `shell.apply = \"auto\"` or `approvals.effects.write`"))
+    }
+}
+
 #[async_trait]
 impl Processes for OwnProcesses {
     async fn start(&self, script: &Script) -> Result<ProcessCard, ToolError> {
@@ -46,14 +83,7 @@ impl Processes for OwnProcesses {
             let message = "a program with credentials does not run in the background";
             return Err(ToolError::invalid(message).try_instead("call it without `background`"));
         }
-        // It changes files directly, and nobody would look at that when it ends.
-        let approvals = self.grant.approvals(&self.executor);
-        if let Some((EffectRule::Deny, by)) = approvals.of_effect(Effect::Write) {
-            let message = format!("a command in the background could change files, and {by} denies that");
-            return Err(ToolError::new(ErrorKind::Forbidden, message)
-                .try_instead("run it without `background`")
-                .allowed_by("`/mode configured`, or `approvals.effects.write`, lets it write"));
-        }
+        self.check_changes()?;
         let caller = self.offer.caller();
         let scrubber = self.executor.0.scrubbers.for_call(&caller.tenant, &self.grant.secrets);
         let scrubber = scrubber.for_settings(self.grant.settings);

@@ -4,6 +4,7 @@
 //! this very program. Commands that agree in all of it share one; it ends by itself when nobody uses it.
 //! Inside, this program keeps each command (`inside/`), so the image needs nothing but a shell.
 
+mod access;
 mod aftermath;
 mod call;
 mod child;

@@ -2,7 +2,7 @@
 //!
 //! A hidden directory is covered by an empty one, a hidden file by `/dev/null`. Each directory on the way
 //! to them is a mount of its own, since mounts cannot be renamed: a hidden path stays where the next command
-//! hides it too. The engine follows links when it mounts, so the mounts are verified from inside before
+//! hides it too. Git's control files are read-only mounts of their own. The engine follows links when it mounts, so the mounts are verified from inside before
 //! anything runs.
 
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use bollard::models::{Mount, MountBindOptions, MountBindOptionsPropagationEnum, 
 use super::super::{Reach, SandboxError};
 use super::WorkspaceAccess;
 use super::wire::Mounted;
+use crate::repository::{ControlFiles, control_files};
 
 /// The path of the workspace inside.
 pub const WORKSPACE: &str = "/workspace";
@@ -40,6 +41,9 @@ impl Mounts {
         }
         for grant in &reach.grants {
             mounts.show(&grant.path, text(&grant.path)?, !grant.write)?;
+        }
+        if shown && reach.writes_directly() {
+            mounts.hold_repository(reach)?;
         }
         let mut hidden: Vec<&PathBuf> = reach.hidden.iter().collect();
         hidden.sort_by_key(|path| path.components().count());
@@ -70,6 +74,19 @@ impl Mounts {
             }
         }
         Ok(mounts)
+    }
+
+    /// Makes git's control files read-only, in a repository that keeps its name.
+    fn hold_repository(&mut self, reach: &Reach) -> Result<(), SandboxError> {
+        let ControlFiles { directory, held } = control_files(&reach.workspace);
+        let is_hidden = |path: &PathBuf| reach.hidden.iter().any(|hidden| path.starts_with(hidden));
+        let all =
+            directory.into_iter().map(|path| (path, false)).chain(held.into_iter().map(|path| (path, true)));
+        for (path, read_only) in all.filter(|(path, _)| !is_hidden(path)) {
+            let rest = path.strip_prefix(&reach.workspace).unwrap_or(&path);
+            self.show(&path, text(&Path::new(WORKSPACE).join(rest))?, read_only)?;
+        }
+        Ok(())
     }
 
     fn show(&mut self, path: &Path, inside: &str, read_only: bool) -> Result<(), SandboxError> {

@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::super::helper::wire::{Confined, Ending, Spec};
 use super::super::{Ended, Grant, Limits, Network, Reach, SandboxError, Stopped};
+use super::access::{cannot_hold, reading};
 use super::aftermath::Aftermath;
 use super::call::{self, Ear, Heard, Mouth};
 use super::container::{self, Container, Image, Making};
@@ -120,8 +121,11 @@ impl DockerShell {
 
     /// Returns the reach of a command of this context, including its extra grants.
     async fn reach(&self, context: &RunContext, beside: &[Allowed]) -> Reach {
-        // Commands of a container share it, whichever of them only read.
-        let access = port::WorkspaceAccess::Direct;
+        // Commands of a container share it; inside, each one that only reads is kept from writing.
+        let access = match context.access {
+            port::WorkspaceAccess::OnlyLayer => port::WorkspaceAccess::OnlyLayer,
+            _ => port::WorkspaceAccess::Direct,
+        };
         let context = &RunContext { access, paths: Vec::new(), home: None, ..context.clone() };
         let mut reach = self.local.confinement(context).await.reach;
         let write = context.effects.has(Effect::Write);
@@ -265,6 +269,7 @@ impl DockerShell {
             input: command.input.is_some(),
             terminal: command.terminal,
             window: None,
+            reads_only: context.access == port::WorkspaceAccess::ReadOnly && container.reach.write,
             mounted: container.mounted.clone(),
             seen: seen.collect(),
         }
@@ -302,8 +307,17 @@ impl DockerShell {
         let own = Own::find().await.map_err(refused)?;
         let container = self.container(context, &own).await.map_err(refused)?;
         self.compare(context, &container)?;
-        let finished = self.finish_in(context, &own, &container, command).await;
+        let finished = match self.finish_in(context, &own, &container, command.clone()).await {
+            Err(error) if cannot_hold(&error) => {
+                let reading = &reading(context);
+                let container = self.container(reading, &own).await.map_err(refused)?;
+                self.finish_in(reading, &own, &container, command).await
+            }
+            finished => finished,
+        };
         let mut ran = finished.map_err(|error| self.told(context, error))?.ran(PLACE)?;
+        let writes = container.reach.write && context.access == port::WorkspaceAccess::Layer;
+        ran.unlayered = writes.then(|| "there are no layers in containers".to_owned());
         // The engine sets the size of this one.
         for place in ran.full.iter_mut().filter(|place| place.path != "/dev/shm") {
             place.setting = Some(SmolStr::new_static("sandbox.docker.tmp_mib"));
@@ -392,6 +406,10 @@ impl DockerShell {
 #[async_trait]
 impl ShellHost for DockerShell {
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
+        // A command that cannot run needs no approval.
+        if targets.contains(&Target::Sandbox) {
+            self.hold_back(context)?;
+        }
         match context.sandboxed {
             true => self.looked(context, targets).await.map_err(refused),
             false => self.local.look(context, targets).await,
@@ -405,6 +423,7 @@ impl ShellHost for DockerShell {
         if script.dry_run {
             return Err(no_dry_run("containers write to the workspace directly"));
         }
+        self.hold_back(context)?;
         self.ran(context, DockerCommand::script(script)).await.map(HostRan::from)
     }
 
@@ -412,10 +431,12 @@ impl ShellHost for DockerShell {
         if !context.sandboxed {
             return self.local.spawn(context, argv).await;
         }
+        self.hold_back(context)?;
         self.ran(context, DockerCommand::argv(argv)).await.map(HostRan::from)
     }
 
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        self.hold_back(context)?;
         match context.sandboxed {
             true => self.started(context, start).await,
             false => self.local.start(context, start).await,

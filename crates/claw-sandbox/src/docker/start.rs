@@ -3,6 +3,7 @@
 use claw_core::port::{Child, Program, RunContext, Start};
 use claw_core::tool::{ErrorKind, ToolError};
 
+use super::access::{cannot_hold, reading};
 use super::aftermath::Aftermath;
 use super::child::Starting;
 use super::container::Container;
@@ -20,16 +21,25 @@ impl DockerShell {
         let judged = self.container_of(context, &own, image.clone(), &[]).await.map_err(refused)?;
         self.compare(context, &judged)?;
         let context = &RunContext { network: context.network || start.network, ..context.clone() };
-        let container = self.container_of(context, &own, image, &start.paths).await.map_err(refused)?;
+        let container =
+            self.container_of(context, &own, image.clone(), &start.paths).await.map_err(refused)?;
         let mut command = match &start.program {
             Program::Script(script) => DockerCommand::script(script),
             Program::Argv(argv) => DockerCommand::argv(argv),
         };
         (command.terminal, command.apart) = (start.terminal, start.apart && start.terminal.is_none());
-        tokio::select! {
-            child = self.start_in(context, own, &container, command) => {
-                child.map_err(|error| self.told(context, error))
+        let starting = async {
+            match self.start_in(context, own.clone(), &container, command.clone()).await {
+                Err(error) if cannot_hold(&error) => {
+                    let reading = &reading(context);
+                    let container = self.container_of(reading, &own, image, &start.paths).await?;
+                    self.start_in(reading, own, &container, command).await
+                }
+                child => child,
             }
+        };
+        tokio::select! {
+            child = starting => child.map_err(|error| self.told(context, error)),
             () = context.cancel.cancelled() => {
                 Err(ToolError::new(ErrorKind::Cancelled, "the command was cancelled before it began"))
             }

@@ -27,6 +27,9 @@ pub(crate) const TOLD: u8 = b'T';
 /// The most bytes of one piece.
 pub(crate) const MOST: usize = 16 << 20;
 
+/// The step that fails if the container's kernel or engine cannot keep one command from writing.
+pub(crate) const READING: &str = "keep the command from writing";
+
 /// An order to the program inside.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +106,8 @@ pub(crate) struct Running {
     pub(crate) terminal: Option<Size>,
     /// The bytes of each stream sent before they are read; `None` means no limit.
     pub(crate) window: Option<usize>,
+    /// True if it can write nothing but `/tmp` and devices, whatever is mounted.
+    pub(crate) reads_only: bool,
     /// The mounts to verify.
     pub(crate) mounted: Vec<Mounted>,
     /// The targets that must be unchanged, with what was seen of them.

@@ -19,6 +19,7 @@ use rustix::mount::{
 use super::sys;
 use crate::Network;
 use crate::reach::{DEVICES, Execute, Grant, HOME, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
+use crate::repository::{ControlFiles, control_files};
 
 const READ_ONLY: u64 = 1;
 const NO_SET_ID: u64 = 2;
@@ -83,6 +84,9 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
         mount("proc", "proc", "proc", flags, None).during("make `/proc`")?;
     }
     let grants = parts.attach()?;
+    if reach.writes_directly() {
+        hold_repository(&reach.workspace)?;
+    }
     let masked = |path: &&PathBuf| {
         let is_direct = |layer: &WorkspaceLayer| layer.direct.iter().any(|direct| path.starts_with(direct));
         grants.contains(*path)
@@ -489,6 +493,29 @@ fn pin(path: &Path) -> io::Result<()> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     lay(&open_tree(CWD, inside(path), flags)?, path)
+}
+
+/// Makes git's control files read-only, in a repository that keeps its name.
+fn hold_repository(workspace: &Path) -> Step<()> {
+    let ControlFiles { directory, held } = control_files(inside(workspace));
+    if let Some(path) = &directory {
+        pin(path).during(format!("pin `{}`", path.display()))?;
+    }
+    for path in held {
+        hold(&path).during(format!("make `{}` read-only", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Makes a path read-only.
+fn hold(path: &Path) -> io::Result<()> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = open_tree(resolved(path)?, "", flags)?;
+    sys::set_mount_attributes(tree.as_fd(), READ_ONLY | NO_SET_ID | NO_DEVICES)?;
+    lay(&tree, path)
 }
 
 /// Lays nothing over something.

@@ -407,6 +407,9 @@ impl ShellHost for LocalShell {
     }
 
     async fn start(&self, context: &RunContext, start: &Start) -> Result<Child, ToolError> {
+        if context.sandboxed && writes(context) && context.access == WorkspaceAccess::OnlyLayer {
+            return Err(no_layer("commands in the background write to the workspace directly"));
+        }
         self.compare(context).await?;
         let context = &RunContext { network: context.network || start.network, ..context.clone() };
         let mut command = match &start.program {
@@ -448,7 +451,7 @@ pub(crate) fn no_dry_run(reason: &str) -> ToolError {
 }
 
 /// Returns the error for changes that need review but cannot be held back without a layer.
-fn no_layer(reason: &str) -> ToolError {
+pub(crate) fn no_layer(reason: &str) -> ToolError {
     let message =
         format!("changes of commands must be held back here, but no layer can be created: {reason}");
     ToolError::new(ErrorKind::Unavailable, message)

@@ -16,8 +16,8 @@ mod terminal;
 
 pub(crate) use confine::closed_ports;
 pub(crate) use environment::environment;
-pub(crate) use local::no_dry_run;
 pub use local::{GENERATED, LocalShell, ShellOptions};
+pub(crate) use local::{no_dry_run, no_layer};
 pub use output::OutputLimits;
 pub(crate) use output::{Decoder, Output};
 pub use process::{Command, Finished, Input, Process, Reason, Streams};

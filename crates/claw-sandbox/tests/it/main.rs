@@ -12,6 +12,7 @@ mod left_behind;
 mod meanwhile;
 mod programs;
 mod reading;
+mod repository;
 mod sandboxes;
 mod shell;
 mod transactions;

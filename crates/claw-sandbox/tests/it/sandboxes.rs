@@ -284,3 +284,45 @@ pub(crate) fn kill_owner(arguments: &[&str], word: &str, workspace: &Path) {
     owner.kill().unwrap();
     owner.wait().unwrap();
 }
+
+/// Runs git in a directory, outside of any sandbox, and returns its output.
+#[track_caller]
+pub(crate) fn git(directory: &Path, words: &[&str]) -> String {
+    let ran = Command::new("git").args(words).current_dir(directory).output().unwrap();
+    assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// A command that writes to the workspace directly changes no file that makes git run programs, by any of these ways.
+pub(crate) async fn plants_nothing_in_its_repository(sandbox: &impl Sandbox) {
+    let git_directory = sandbox.workspace().join(".git");
+    git(sandbox.workspace(), &["init", "-q"]);
+    for name in ["hooks", "info"] {
+        fs::remove_dir_all(git_directory.join(name)).unwrap();
+    }
+    let config = fs::read_to_string(git_directory.join("config")).unwrap();
+    let attacks = [
+        "echo x >> .git/config",
+        "cd .git; echo x > new; mv new config",
+        "rm -f .git/config; echo x > .git/config",
+        "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+        "mkdir h; echo x > h/pre-commit; rmdir .git/hooks; mv h .git/hooks",
+        "ln -s ../planted .git/hooks/post-checkout",
+        "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes",
+        "mv .git moved; cp -r moved .git; echo x >> .git/config",
+        "chmod 777 .git/config",
+    ];
+    for attack in attacks {
+        sandbox.script(attack).await;
+        assert_eq!(fs::read_to_string(git_directory.join("config")).unwrap(), config, "{attack}");
+        for name in ["hooks", "info"] {
+            assert_eq!(fs::read_dir(git_directory.join(name)).unwrap().count(), 0, "{attack}");
+        }
+        assert!(!sandbox.workspace().join("moved").exists(), "{attack}");
+    }
+    // Everything else in it can be written.
+    let free = sandbox.script("echo x > .git/description; echo x > file; cat .git/config | head -n 1").await;
+    assert_eq!(free.output, "[core]\n", "{free:?}");
+    assert_eq!(fs::read_to_string(git_directory.join("description")).unwrap(), "x\n");
+    assert!(sandbox.workspace().join("file").exists());
+}

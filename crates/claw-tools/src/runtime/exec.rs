@@ -136,7 +136,7 @@ fn started(card: &ProcessCard) -> Output {
     let name = card.name();
     let text = format!(
         "started in the background as `{name}`; `process` with that id shows what it prints (`poll`, `wait`)\n\
-         you are told when it ends"
+         you are told when it ends; what it changes in the workspace cannot be undone"
     );
     Output::text(text).for_user(format!("runs in the background as {name}")).with_details(json!(card))
 }

@@ -103,6 +103,7 @@ impl Setup {
             app.close().await;
         }
         findings.extend(sandbox(self).await);
+        findings.extend(undo(self).await);
         findings.extend(toolchains(self));
         findings
     }
@@ -336,6 +337,26 @@ async fn sandbox(setup: &Setup) -> Vec<Finding> {
         findings.push(Finding::good(TOPIC, "every layer works"));
     }
     findings
+}
+
+/// Checks whether changes of commands in the current directory can be undone.
+async fn undo(setup: &Setup) -> Option<Finding> {
+    const TOPIC: &str = "undo";
+    // Without a sandbox or a data directory, another finding says so.
+    let is_there = setup.data_dir().is_ok_and(|data| data.exists());
+    if setup.config().sandbox.mode == SandboxMode::Off || !is_there {
+        return None;
+    }
+    let directory = setup.around.directory.display();
+    Some(match setup.not_undoable().await {
+        Ok(None) => Finding::good(TOPIC, format!("changes of commands in `{directory}` can be undone")),
+        Ok(Some(reason)) => Finding::worth(
+            TOPIC,
+            format!("changes of commands in `{directory}` cannot be undone: {reason}"),
+            "see \"Changes\" in docs/sandbox.md",
+        ),
+        Err(error) => Finding::worth(TOPIC, error.to_string(), "clawsmith sandbox status"),
+    })
 }
 
 /// A moment as RFC 3339 in UTC, to the second.

@@ -94,6 +94,8 @@ pub struct SandboxProbe {
     pub tries: Vec<SandboxTry>,
     /// The cost of a command that does nothing.
     pub cost: SandboxCost,
+    /// The reason why changes of commands in the current directory cannot be undone; `None` if they can.
+    pub not_undoable: Option<String>,
 }
 
 /// An attempt to get out.
@@ -162,6 +164,13 @@ impl Setup {
         Ok(CommandSandbox { mode: self.config().sandbox.mode, launcher, options, context, docker })
     }
 
+    /// Returns the reason why changes of commands in the current directory cannot be undone; `None` if they can.
+    pub(crate) async fn not_undoable(&self) -> Result<Option<String>, Error> {
+        let workspace = self.around.directory.clone();
+        let reach = CommandReach { workspace, read_only: false, grants: Vec::new(), network: Network::None };
+        Ok(self.command_sandbox(reach)?.not_undoable().await)
+    }
+
     /// Runs commands that try to escape, and measures the cost of the sandbox.
     pub async fn probe_sandbox(&self) -> Result<SandboxProbe, Error> {
         let workspace =
@@ -185,7 +194,8 @@ impl Setup {
         let sandbox_ms = sandbox.cost().await?;
         sandbox.context.sandboxed = false;
         let cost = SandboxCost { sandbox_ms, host_ms: sandbox.cost().await? };
-        Ok(SandboxProbe { held: tries.iter().all(|one| one.held != Some(false)), tries, cost })
+        let held = tries.iter().all(|one| one.held != Some(false));
+        Ok(SandboxProbe { held, tries, cost, not_undoable: self.not_undoable().await? })
     }
 }
 
@@ -193,6 +203,20 @@ impl CommandSandbox {
     /// Returns whether it is made of containers.
     pub fn is_docker(&self) -> bool {
         self.docker.is_some()
+    }
+
+    /// Returns the reason why no layer can be made over the workspace; `None` if one can.
+    async fn not_undoable(&self) -> Option<String> {
+        if self.is_docker() {
+            return Some("commands in containers write to the workspace directly".to_owned());
+        }
+        let shell = self.local();
+        let command = shell.command(&self.context, vec!["/bin/true".to_owned()], "", &[]).await;
+        match shell.finish_discarding(&self.context, command).await {
+            Ok(_) => None,
+            Err(SandboxError::NoLayer(reason)) => Some(reason),
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// Runs a command. Its output is shown as it comes; `cancel` ends it. Changes are kept, or shown and discarded.

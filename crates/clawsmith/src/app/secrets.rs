@@ -88,7 +88,8 @@ impl App {
     }
 
     /// Registers every sealed value of every tenant with the scrubbers: a program may have written one into a
-    /// file long ago.
+    /// file long ago. A tenant whose values cannot be hidden keeps those that were hidden before, and does not keep the
+    /// others from being hidden; the error names all such tenants.
     pub(crate) async fn hide_sealed(&self, executor: &Executor) -> Result<(), Error> {
         let known = self.store.tenants().await.map_err(|error| {
             Error::failed("the tenants cannot be read, so their secrets could not be hidden").because(error)
@@ -99,22 +100,43 @@ impl App {
         }
         let of_before = executor.scrubbers().tenants();
         tenants.extend(of_before.into_iter().filter(|tenant| !tenants.contains(tenant)).collect::<Vec<_>>());
+        let mut failed: Vec<(TenantId, Error)> = Vec::new();
         for tenant in tenants {
-            let unhidden = || Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden"));
-            let values = self.sealed(&tenant).await?;
-            let hide = {
-                let (executor, tenant) = (executor.clone(), tenant.clone());
-                // Compiling many values takes a while.
-                move || executor.scrubbers().set_for(&tenant, values)
-            };
-            let hidden =
-                tokio::task::spawn_blocking(hide).await.map_err(|error| unhidden().because(error))?;
-            let short = hidden.map_err(|error| unhidden().because(error))?;
-            if short > 0 {
-                tracing::warn!(%tenant, count = short, "secrets are too short to be distinguished from \
-                                                        ordinary text");
+            if let Err(error) = self.hide_sealed_of(executor, &tenant).await {
+                failed.push((tenant, error));
             }
+        }
+        let names: Vec<String> = failed.iter().map(|(tenant, _)| format!("`{tenant}`")).collect();
+        match failed.into_iter().next() {
+            None => Ok(()),
+            Some((_, error)) if names.len() == 1 && names[0] == format!("`{}`", self.tenant()) => Err(error),
+            Some((_, error)) => {
+                let message = format!("the secrets of tenant {} cannot be hidden", names.join(", "));
+                Err(Error::failed(message)
+                    .because(error)
+                    .hint("`clawsmith doctor` says which of them; set them again, or remove them"))
+            }
+        }
+    }
+
+    /// Registers the sealed values of one tenant.
+    async fn hide_sealed_of(&self, executor: &Executor, tenant: &TenantId) -> Result<(), Error> {
+        let unhidden = || Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden"));
+        let values = self.sealed(tenant).await?;
+        let hide = {
+            let (executor, tenant) = (executor.clone(), tenant.clone());
+            // Compiling many values takes a while.
+            move || executor.scrubbers().set_for(&tenant, values)
+        };
+        let hidden = tokio::task::spawn_blocking(hide).await.map_err(|error| unhidden().because(error))?;
+        let short = hidden.map_err(|error| unhidden().because(error))?;
+        if short > 0 {
+            tracing::warn!(%tenant, count = short, "secrets are too short to be distinguished from \
+                                                    ordinary text");
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

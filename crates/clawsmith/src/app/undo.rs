@@ -16,7 +16,7 @@ use claw_core::store::{
     Entry, EntryEvent, EntryPage, NewUndo, Record, StoreError, Undo as Change, UndoFilter,
 };
 use claw_core::tool::{Caller, Effect, Effects, ToolError};
-use claw_core::{CallId, JobId, ToolName, UndoId};
+use claw_core::{CallId, JobId, SessionKey, ToolName, UndoId};
 use claw_host::SystemClock;
 use claw_host::files::{Restored, Restoring, Step, StoredUndo, Verdict};
 use claw_registry::{CallScrubber, FileRules, Operation, Recorder};
@@ -196,6 +196,18 @@ impl UndoLog {
         }
         match changes.is_empty() {
             true => Err(Error::invalid(format!("there is no saved change, call or run `{id}`"))
+                .hint("clawsmith undo list")),
+            false => Ok(changes),
+        }
+    }
+
+    /// Returns all changes of a session that are not undone, newest first.
+    pub async fn of_session(&self, session: &SessionKey) -> Result<Vec<Change>, Error> {
+        let filter = UndoFilter { session: Some(session.clone()), ..UndoFilter::default() };
+        let mut changes = self.changes(&filter, MOST).await?;
+        changes.retain(|change| change.undone.is_none() && change.new.tool.as_str() != TOOL);
+        match changes.is_empty() {
+            true => Err(Error::failed(format!("session `{session}` has no change that can be undone"))
                 .hint("clawsmith undo list")),
             false => Ok(changes),
         }

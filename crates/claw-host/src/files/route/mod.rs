@@ -23,7 +23,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::port::{
     Access, AgentDirectory, Clock, Confinement, DocumentUse, FilePlace, FsBridge, Generated, Reading, Scope,
-    Search, Searched, Stat, UnixMillis, Version, Walk, Walked, Window,
+    Search, Searched, Stat, UnixMillis, Version, Walk, Walked, Window, WorkspaceGrowth,
 };
 use claw_core::redact::Redactor;
 use claw_core::store::{AgentStore, Documents, Shelf};
@@ -284,6 +284,10 @@ impl FsBridge for RoutedFiles {
                 self.shelves.put(place.caller, &spot, text_of(path, bytes)?, place.expect).await
             }
         }
+    }
+
+    async fn reserve(&self, place: &FilePlace<'_>, growth: WorkspaceGrowth) -> Result<(), ToolError> {
+        self.files.reserve(place, growth).await
     }
 
     async fn restore(

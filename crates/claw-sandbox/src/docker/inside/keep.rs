@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
-use super::super::super::helper::wire::{self as inner, Ending, KILL, TERMINATE};
+use super::super::super::helper::wire::{self as inner, Ending, KILL, Spec, TERMINATE};
 use super::super::super::helper::{end_descendants, see_through};
 use super::super::super::kernel::sys;
-use super::super::wire::{self, INPUT, INPUT_END, MORE, Pieces, Running, SIZE, Told};
+use super::super::wire::{self, INPUT, INPUT_END, MORE, Pieces, READING, Running, SIZE, Told};
 use super::streams::Streams;
 use super::{look, told};
+use crate::Grant;
 
 /// The bytes that a writable pipe accepts at once.
 const PIPE: usize = 4096;
@@ -26,6 +27,9 @@ const FED: usize = 16 << 10;
 /// The longest a supervisor may take to kill a command. One that the command has stopped never does.
 const ENDING: Duration = Duration::from_secs(3);
 
+/// The first version of Landlock that keeps files from being truncated.
+const TRUNCATION: u32 = 3;
+
 /// Runs a command to its end. Until then its output is passed on and messages from outside are handled.
 pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::Result<()> {
     if let Some(path) = look::wrong(&running.mounted) {
@@ -34,6 +38,11 @@ pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::R
     }
     if let Some(at) = running.seen.iter().position(|(target, seen)| look::look(target) != *seen) {
         return output.write_all(&told(&Told::Changed(at)));
+    }
+    if running.reads_only
+        && let Err(reason) = read_only(&mut running.spec)
+    {
+        return output.write_all(&told(&Told::Failed { step: READING.into(), reason }));
     }
     if running.script {
         let shell = ["/bin/bash", "/bin/sh"].into_iter().find(|path| Path::new(path).exists());
@@ -62,6 +71,22 @@ pub(super) fn keep(mut running: Running, input: File, mut output: File) -> io::R
     }));
     while !keeper.waiting.is_empty() && keeper.input.is_some() {
         keeper.turn()?;
+    }
+    Ok(())
+}
+
+/// Lets a command read everything and write only to `/tmp` and `/dev`. The container's mounts are shared with commands
+/// that write, so Landlock holds this one.
+fn read_only(spec: &mut Spec) -> Result<(), String> {
+    let version = sys::landlock_version().map_err(|error| format!("Landlock: {error}"))?;
+    if version < TRUNCATION {
+        return Err(format!("Landlock has version {version} here, and version {TRUNCATION} is needed"));
+    }
+    if let Some(confined) = &mut spec.confined {
+        let grant = |path: &str, write| Grant { path: path.into(), write };
+        confined.reach.write = false;
+        confined.reach.grants = vec![grant("/", false), grant("/dev", true)];
+        confined.landlock = Some(version);
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! Commands in ordinary use.
 
-use claw_core::port::ShellHost as _;
+use claw_core::port::{ShellHost as _, WorkspaceAccess};
 use claw_core::tool::{ErrorKind, Script, Target};
+use claw_sandbox::docker;
 
 use super::kit::DockerKit;
-use crate::sandboxes::{self, Sandbox as _, script};
+use crate::sandboxes::{self, Sandbox as _, argv, script, start};
 
 #[tokio::test]
 async fn exit_code_and_signal_are_always_reported() {
@@ -138,4 +139,68 @@ async fn what_no_sandbox_holds_runs_on_the_host() {
     let ran = kit.shell().run(&kit.context, &script("pwd")).await.unwrap();
     assert_eq!(ran.output, format!("{}\n", kit.context.workspace.display()));
     assert_eq!(ran.place, "the host");
+}
+
+#[tokio::test]
+async fn refuses_control_files_of_git_planted_in_a_container() {
+    let Some(kit) = DockerKit::new() else { return };
+    sandboxes::plants_nothing_in_its_repository(&kit).await;
+}
+
+#[tokio::test]
+async fn refuses_a_command_whose_changes_must_be_held_back() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.context.access = WorkspaceAccess::OnlyLayer;
+    std::fs::write(kit.workspace.path().join("keep.txt"), "kept\n").unwrap();
+    let (shell, attack) = (kit.shell(), "sort -o keep.txt /dev/null");
+    let words = attack.split(' ').collect::<Vec<_>>();
+    let errors = [
+        shell.run(&kit.context, &script(attack)).await.map(drop).unwrap_err(),
+        shell.spawn(&kit.context, &argv(&words)).await.map(drop).unwrap_err(),
+        shell.start(&kit.context, &start(attack)).await.map(drop).unwrap_err(),
+        shell.look(&kit.context, &[Target::Sandbox]).await.map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        assert!(
+            error.message.contains("commands in containers write to the workspace directly"),
+            "{error:?}"
+        );
+    }
+    assert_eq!(std::fs::read_to_string(kit.workspace.path().join("keep.txt")).unwrap(), "kept\n");
+    // Without the container's workspace there is nothing to hold back.
+    kit.docker.workspace = docker::WorkspaceAccess::Ro;
+    let ran = kit.shell().run(&kit.context, &script(&format!("{attack}; cat keep.txt"))).await.unwrap();
+    assert!(ran.output.ends_with("kept\n"), "{}", ran.output);
+}
+
+#[tokio::test]
+async fn a_command_that_was_judged_to_read_cannot_write_in_a_shared_container() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.context.access = WorkspaceAccess::Layer;
+    std::fs::write(kit.workspace.path().join("keep.txt"), "kept\n").unwrap();
+    let ran =
+        kit.shell().run(&kit.context, &script("echo shared > /tmp/shared; echo $$ > made")).await.unwrap();
+    assert_eq!(ran.unlayered.as_deref(), Some("there are no layers in containers"));
+    let before = kit.containers().await;
+    kit.context.access = WorkspaceAccess::ReadOnly;
+    for attack in [
+        "echo x > keep.txt",
+        "echo x >> keep.txt",
+        "sort -o keep.txt /dev/null",
+        "rm keep.txt",
+        "echo x > new",
+    ] {
+        let ran = kit.shell().run(&kit.context, &script(attack)).await.unwrap();
+        assert!(ran.exit != Some(0) && ran.unlayered.is_none(), "{attack}: {ran:?}");
+        let mut child = kit.shell().start(&kit.context, &start(attack)).await.unwrap();
+        assert_ne!(child.control.ended().await.unwrap().exit, Some(0), "{attack}");
+        assert_eq!(std::fs::read_to_string(kit.workspace.path().join("keep.txt")).unwrap(), "kept\n");
+    }
+    assert!(!kit.workspace.path().join("new").exists());
+    // It reads what others left in `/tmp`, and can write there.
+    let free = "cat keep.txt /tmp/shared; echo x > /tmp/own; echo x > /dev/null; cat /tmp/own; ls /bin/sh";
+    let ran = kit.shell().run(&kit.context, &script(free)).await.unwrap();
+    assert_eq!(ran.output, "kept\nshared\nx\n/bin/sh\n");
+    assert_eq!(kit.containers().await, before);
 }
