@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +30,8 @@ const MEASURED: Duration = Duration::from_secs(4);
 /// Sessions that stream at once, and the users that they belong to: one user has at most 16 open runs.
 const SESSIONS: usize = 500;
 const USERS: usize = 40;
+/// The time after which a process that serves is idle.
+const IDLE: Duration = Duration::from_secs(5);
 /// Argument of the child that only serves.
 const CHILD: &str = "serve-child";
 
@@ -262,32 +264,114 @@ async fn serve_child(home: &Path) {
     served.end().await;
 }
 
-/// A process that serves: from its start to ready, and its memory when idle.
+/// The program `clawsmith` of the same build; `None` if it was not built.
+fn program() -> Option<PathBuf> {
+    // `target/release/deps/gateway-…` is this benchmark.
+    let program = std::env::current_exe().ok()?.parent()?.parent()?.join("clawsmith");
+    match program.is_file() {
+        true => Some(program),
+        false => {
+            let at = program.display();
+            eprintln!(
+                "gateway: `{at}` is not there; build it with `cargo build --release`. This process serves instead"
+            );
+            None
+        }
+    }
+}
+
+/// A process that serves: from its start to ready, its memory when idle, and its size.
 fn start() {
-    let home = tempfile::tempdir().unwrap();
-    let (mut times, mut memory) = (Vec::new(), 0_u32);
+    let (home, program) = (tempfile::tempdir().unwrap(), program());
+    // Figures of the benchmark itself are not those of the program.
+    let of = if program.is_some() { "" } else { " (not of `clawsmith serve`)" };
+    let mut times = Vec::new();
+    let mut served = None;
     for _ in 0..7 {
+        drop(served.take());
         let began = Instant::now();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([CHILD, home.path().to_str().unwrap()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let stdout = child.stdout.take().unwrap();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-        ready(line.trim());
+        let child = match &program {
+            Some(program) => serving(program, home.path()),
+            None => serving_child(home.path()),
+        };
+        ready(&child.address);
         times.push(began.elapsed());
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        memory = resident.trim().trim_end_matches(" kB").parse().unwrap();
-        drop(child.stdin.take());
-        child.wait().unwrap();
+        served = Some(child);
     }
     times.sort();
-    told("gateway/start to ready", times[times.len() / 2].as_secs_f64() * 1e3, "ms");
-    told("gateway/idle memory", f64::from(memory) / 1024.0, "MiB");
+    told(&format!("gateway/start to ready{of}"), times[times.len() / 2].as_secs_f64() * 1e3, "ms");
+    // What a start leaves behind has settled by then.
+    std::thread::sleep(IDLE);
+    let resident = served.as_ref().map(Child::resident).unwrap();
+    told(&format!("gateway/idle memory{of}"), resident / 1024.0, "MiB");
+    if let Some(program) = &program {
+        let bytes = std::fs::metadata(program).unwrap().len();
+        told("gateway/size of the program", mebibytes(bytes), "MiB");
+    }
+    let image = Command::new("docker")
+        .args(["image", "inspect", "--format", "{{.Size}}", "clawsmith:latest"])
+        .stderr(Stdio::null())
+        .output();
+    let bytes = image.ok().and_then(|said| String::from_utf8_lossy(&said.stdout).trim().parse().ok());
+    match bytes {
+        Some(bytes) => told("gateway/size of the image", mebibytes(bytes), "MiB"),
+        None => {
+            eprintln!("gateway: there is no image `clawsmith:latest`; `scripts/build-image.sh` builds it")
+        }
+    }
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+    f64::from(kibibytes) / 1024.0
+}
+
+/// A process that serves, until this is dropped.
+struct Child {
+    process: std::process::Child,
+    address: String,
+}
+
+impl Child {
+    /// Takes the first line that the process prints, which says where it listens.
+    fn of(command: &mut Command, address: impl Fn(&str) -> String) -> Self {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let stdout = process.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+        Self { process, address: address(line.trim()) }
+    }
+
+    /// The memory that is resident, in KiB.
+    fn resident(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `clawsmith serve` in a home of its own.
+fn serving(program: &Path, home: &Path) -> Child {
+    let mut command = Command::new(program);
+    command.args(["serve", "--json", "--listen", "127.0.0.1:0"]).current_dir(home);
+    command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+    Child::of(&mut command, |line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["listening"].as_str().unwrap().trim_start_matches("http://").to_owned()
+    })
+}
+
+/// This benchmark as a process that only serves.
+fn serving_child(home: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    Child::of(command.args([CHILD, home.to_str().unwrap()]), str::to_owned)
 }
 
 /// Waits until `/ready` says so.

@@ -130,6 +130,22 @@ pub(crate) async fn keys(visit: Visit, Query(wanted): Query<ListQuery>) -> Resul
     Ok(Json(Keys { keys, next }))
 }
 
+pub(crate) async fn key(visit: Visit, Path(id): Path<KeyId>) -> Result<Json<Key>, ApiError> {
+    let found = visit.app().api_keys().await?.into_iter().find(|key| key.new.id == id);
+    found.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no API key `{id}`")))
+}
+
+pub(crate) async fn user(visit: Visit, Path(id): Path<UserId>) -> Result<Json<User>, ApiError> {
+    let found = visit.app().users().await?.into_iter().find(|user| user.id == id);
+    found.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no user `{id}`")))
+}
+
+pub(crate) async fn tenant(visit: Visit, Path(id): Path<TenantId>) -> Result<Json<Tenant>, ApiError> {
+    visit.gateway.app().may_manage_tenants(visit.visitor())?;
+    let found = visit.app().tenants().await?.into_iter().find(|tenant| tenant.id == id);
+    found.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no tenant `{id}`")))
+}
+
 pub(crate) async fn create_key(
     visit: Visit,
     Body(wish): Body<KeyWish>,

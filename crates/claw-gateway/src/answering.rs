@@ -1,5 +1,7 @@
 //! The run that answers a question, streamed as it comes.
 
+mod streamed;
+
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +17,7 @@ use clawsmith::{ApprovalId, Block, CallId, CallScrubber, Caller, JobId};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use self::streamed::StreamedText;
 use crate::api::Visit;
 use crate::client_tools::ToolCall;
 
@@ -66,8 +69,8 @@ pub(crate) struct Answering {
     /// Takes secrets out of what is called: that is stored as the model said it, since it is run so.
     scrubber: CallScrubber,
     follower: Follower,
-    /// The streaming message, and the text already sent.
-    saying: Option<(Source, String)>,
+    /// The streaming message, as far as it was sent.
+    saying: Option<StreamedText>,
     /// The message already sent completely: later pieces of it are ignored.
     whole: Option<Source>,
     told_any: bool,
@@ -180,9 +183,12 @@ impl Answering {
                         && self.has_begun
                         && self.whole.as_ref() != Some(&piece.source) =>
                 {
-                    self.piece(piece.source, &piece.text)
+                    let text = self.streamed(piece.source);
+                    let (is_first, new) = (text.is_empty(), text.piece(&piece).to_owned());
+                    self.words(&new, is_first)
                 }
-                Followed::Piece(_) => None,
+                // The offset of the next piece tells that some were missed.
+                Followed::Piece(_) | Followed::Lagged => None,
                 Followed::Event(event) => self.event(event.what).await,
             };
             if let Some(told) = told {
@@ -196,15 +202,17 @@ impl Answering {
         told
     }
 
-    fn piece(&mut self, source: Source, text: &str) -> Option<AnswerItem> {
-        let is_new = self.saying.as_ref().is_none_or(|(of, _)| *of != source);
-        let gap = if is_new && self.told_any { "\n\n" } else { "" };
-        if is_new {
-            self.saying = Some((source, String::new()));
+    /// The streaming text of a message.
+    fn streamed(&mut self, source: Source) -> &mut StreamedText {
+        if self.saying.as_ref().is_some_and(|text| text.source != source) {
+            self.saying = None;
         }
-        if let Some((_, told)) = &mut self.saying {
-            told.push_str(text);
-        }
+        self.saying.get_or_insert_with(|| StreamedText::new(source))
+    }
+
+    /// Text to be sent; the first of a message stands apart from the message before.
+    fn words(&mut self, text: &str, is_first: bool) -> Option<AnswerItem> {
+        let gap = if is_first && self.told_any { "\n\n" } else { "" };
         self.told_any |= !text.is_empty();
         (!text.is_empty()).then(|| AnswerItem::Words(format!("{gap}{text}")))
     }
@@ -317,16 +325,10 @@ impl Answering {
 
     /// Returns the rest of a message that was not streamed.
     fn rest(&mut self, source: Source, turn: &Turn) -> Option<AnswerItem> {
-        let words = words_of(turn);
-        let rest = match &self.saying {
-            Some((of, told)) if *of == source => {
-                words.strip_prefix(told.as_str()).unwrap_or_default().to_owned()
-            }
-            _ => words,
-        };
-        let told = self.piece(source, &rest);
-        self.whole = self.saying.as_ref().map(|(of, _)| *of);
-        told
+        let text = self.streamed(source);
+        let (is_first, rest) = (text.is_empty(), text.rest(&words_of(turn)));
+        self.whole = Some(source);
+        self.words(&rest, is_first)
     }
 
     async fn turn(&self, seq: u64) -> Option<Turn> {

@@ -34,6 +34,8 @@ pub(crate) enum Access {
     Open,
     /// Any valid key. The handler checks further permissions by the request.
     Key,
+    /// Any valid key, in the request or, if it has none, in the first frame of the WebSocket that it opens.
+    Connect,
     /// A key with this permission.
     Needs(Permission),
 }
@@ -55,13 +57,16 @@ pub(crate) struct Route {
 pub(crate) struct Api {
     pub(crate) open: Router<Gateway>,
     pub(crate) guarded: Router<Gateway>,
+    /// Routes that take a request without a key and ask for it.
+    pub(crate) connecting: Router<Gateway>,
     pub(crate) routes: Vec<Route>,
     tag: &'static str,
 }
 
 impl Api {
     pub(crate) fn new() -> Self {
-        Self { open: Router::new(), guarded: Router::new(), routes: Vec::new(), tag: "" }
+        let (open, guarded, connecting) = (Router::new(), Router::new(), Router::new());
+        Self { open, guarded, connecting, routes: Vec::new(), tag: "" }
     }
 
     /// Names the group of the routes that follow.
@@ -116,9 +121,13 @@ impl Api {
     }
 
     fn add(&mut self, path: &'static str, access: Access, service: MethodRouter<Gateway>) {
-        let router = if access == Access::Open { &mut self.open } else { &mut self.guarded };
+        let router = match access {
+            Access::Open => &mut self.open,
+            Access::Connect => &mut self.connecting,
+            Access::Key | Access::Needs(_) => &mut self.guarded,
+        };
         let checked = match access {
-            Access::Open | Access::Key => service,
+            Access::Open | Access::Key | Access::Connect => service,
             Access::Needs(permission) => {
                 service.route_layer(from_fn(move |who: Who, request: Request, next: Next| async move {
                     match who.may(permission) {

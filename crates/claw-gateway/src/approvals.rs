@@ -7,7 +7,7 @@ use claw_core::RuleId;
 use claw_core::port::InputRequest;
 use clawsmith::app::access::{Permission, Visitor};
 use clawsmith::app::{InputValues, RuleFor, Verdict};
-use clawsmith::store::{AccessRole, Approval, ApprovalState, Rule, RuleWidth};
+use clawsmith::store::{Approval, ApprovalState, Rule, RuleWidth};
 use clawsmith::{AgentId, ApprovalId, CallId, Effects, JobId, SessionKey, ToolName, UnixMillis, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,14 @@ pub struct WidthView {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Approvals {
     pub(crate) approvals: Vec<ApprovalView>,
+}
+
+/// A page of the pending approvals, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApprovalPage {
+    approvals: Vec<ApprovalView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// An approval that a call waits for.
@@ -178,16 +186,41 @@ pub(crate) async fn revoke_rule(visit: Visit, Path(id): Path<RuleId>) -> Result<
     Ok(Json(revoked.into()))
 }
 
-pub(crate) async fn list(visit: Visit) -> Result<Json<Approvals>, ApiError> {
-    pending(&visit).await.map(Json)
+pub(crate) async fn rule(visit: Visit, Path(id): Path<RuleId>) -> Result<Json<RuleView>, ApiError> {
+    let found = visit.app().rules().await?.into_iter().find(|rule| rule.new.id == id);
+    let found = found.ok_or_else(|| ApiError::not_found(format!("there is no rule `{id}`")))?;
+    Ok(Json(found.into()))
+}
+
+pub(crate) async fn list(
+    visit: Visit,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Json<ApprovalPage>, ApiError> {
+    let texts = |approval: &ApprovalView| format!("{} {}", approval.tool, approval.summary);
+    let approvals = pending(&visit).await?.approvals;
+    // Ids begin with their time: the order is that of the requests.
+    let (approvals, next) = wanted.page(approvals, |approval| approval.id.to_string(), texts);
+    Ok(Json(ApprovalPage { approvals, next }))
 }
 
 /// The approvals that the visitor sees.
 pub(crate) async fn pending(visit: &Visit) -> Result<Approvals, ApiError> {
     visit.may(Permission::ReadApprovals)?;
     let pending = visit.app().pending_approvals().await?;
-    let seen = pending.iter().filter(|approval| is_seen(visit.visitor(), approval)).map(shown);
+    let of_all = Permission::ReadTenantApprovals;
+    let seen = pending.iter().filter(|approval| is_seen(visit.visitor(), of_all, approval)).map(shown);
     Ok(Approvals { approvals: seen.collect() })
+}
+
+pub(crate) async fn get(visit: Visit, Path(id): Path<ApprovalId>) -> Result<Json<ApprovalView>, ApiError> {
+    Ok(Json(shown(&found(&visit, Permission::ReadTenantApprovals, id).await?)))
+}
+
+/// The approval of an id that the visitor sees: their own or, with the permission `of_all`, that of anyone.
+async fn found(visit: &Visit, of_all: Permission, id: ApprovalId) -> Result<Approval, ApiError> {
+    let found = visit.app().find_approval(&id.to_string()).await?;
+    let found = found.filter(|approval| is_seen(visit.visitor(), of_all, approval));
+    found.ok_or_else(|| ApiError::not_found(format!("there is no approval `{id}`")))
 }
 
 pub(crate) async fn answer(
@@ -203,9 +236,7 @@ pub(crate) async fn answer(
 pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<ApprovalView, ApiError> {
     visit.may(Permission::AnswerApprovals)?;
     let app = visit.app();
-    let found = app.find_approval(&id.to_string()).await?;
-    let found = found.filter(|approval| is_seen(visit.visitor(), approval));
-    let found = found.ok_or_else(|| ApiError::not_found(format!("there is no approval `{id}`")))?;
+    let found = found(visit, Permission::AnswerForTenant, id).await?;
     if found.state != ApprovalState::Pending {
         let what = format!("approval `{id}` is already {}; an answer is final", found.state);
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
@@ -216,7 +247,7 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
 }
 
 fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, ApiError> {
-    let is_admin = visit.visitor().role >= AccessRole::Admin;
+    let is_admin = visit.visitor().has(Permission::AnswerForTenant);
     let forbidden = |what: &str| ApiError::new(StatusCode::FORBIDDEN, "forbidden", what);
     let Given { approve, reason, always, values, allow_secrets, dismiss } = given;
     if !approve {
@@ -253,8 +284,8 @@ fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, Api
     Ok(Verdict::Always { scope, lasts, width })
 }
 
-fn is_seen(visitor: &Visitor, approval: &Approval) -> bool {
-    visitor.sees(&approval.request.agent, approval.request.user.as_ref())
+fn is_seen(visitor: &Visitor, of_all: Permission, approval: &Approval) -> bool {
+    visitor.sees(of_all, &approval.request.agent, approval.request.user.as_ref())
 }
 
 fn shown(approval: &Approval) -> ApprovalView {

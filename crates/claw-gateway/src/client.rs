@@ -190,6 +190,7 @@ impl GatewayClient {
             agent_id: Some(opened.agent_id.to_string()),
             session_key: Some(opened.session_key.to_string()),
             approvals: Some(approvals),
+            allowed_tools: None,
         };
         Ok(self.ask::<Sent>(Command::ChatSend(send)).await?.run_id)
     }
@@ -286,6 +287,7 @@ impl RemoteSession {
             (Some(payload), None, None) if frame.event == "piece" => {
                 Ok(Some(Followed::Piece(serde_json::from_value(payload).map_err(unreadable)?)))
             }
+            _ if frame.event == "lagged" => Ok(Some(Followed::Lagged)),
             (Some(payload), Some(seq), Some(at)) if seq > self.seen => {
                 let what: SessionEventBody = serde_json::from_value(payload).map_err(unreadable)?;
                 self.seen = seq;

@@ -16,6 +16,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::body::{TooSlow, is_too_slow};
+
 /// A request that failed, as `application/problem+json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Problem {
@@ -200,6 +202,9 @@ impl From<JsonRejection> for ApiError {
 
 impl From<BytesRejection> for ApiError {
     fn from(rejection: BytesRejection) -> Self {
+        if is_too_slow(&rejection) {
+            return Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", TooSlow.to_string());
+        }
         Self::new(rejection.status(), "invalid_request", rejection.body_text())
     }
 }

@@ -1,4 +1,4 @@
-//! The events of a session, and requests for access, as they come: server-sent events that a client can resume.
+//! The events of one session or of many, and requests for access, as they come: server-sent events that a client can resume.
 //!
 //! Each event has its number as `id`. A client that reconnects with `Last-Event-ID`, or `?after=`, gets the
 //! events it missed, from any node. Pieces of streaming messages have no number: missed ones are in the
@@ -10,21 +10,22 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use clawsmith::UnixMillis;
 use clawsmith::app::mcp::AccessFollower;
 use clawsmith::app::{Followed, Follower};
 use clawsmith::port::Owner;
-use clawsmith::store::{McpRequestEvent, SessionEvent};
+use clawsmith::store::{FeedEvent, McpRequestEvent, SessionEvent, SessionEventBody};
+use clawsmith::{AgentId, SessionKey, UnixMillis};
 use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::Gateway;
 use crate::api::{Output, Path, Query, Replied, Visit};
 use crate::error::ApiError;
+use crate::feed::{Feed, FeedTopic};
 use crate::guard::bearer;
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::there;
@@ -32,11 +33,27 @@ use crate::sessions::there;
 /// The interval at which a stream checks that its key is still valid.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// The advice to a client that missed pieces.
+const LAGGED: &str =
+    "pieces were left out because they were not read in time; the stored message has the whole text";
+
 /// The event to start from.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct From {
     /// The number of the last event seen: 0 for all events; if left out, only new ones.
+    after: Option<u64>,
+}
+
+/// The sessions whose events are wanted: give exactly one of `agentId` and `tenant`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct FeedQuery {
+    /// All your own sessions with this agent.
+    agent_id: Option<AgentId>,
+    /// `true` for all sessions of the tenant; for administrators.
+    tenant: Option<bool>,
+    /// The `feed` of the last event seen: 0 for all events; if left out, only new ones.
     after: Option<u64>,
 }
 
@@ -81,10 +98,60 @@ pub(crate) async fn follow(
 ) -> Result<Replied<EventStream>, ApiError> {
     let session = there(&visit, &session).await?;
     let Visit { gateway, who } = visit;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let owner = Owner { tenant: who.0.tenant.clone(), session };
-    let follower = gateway.sessions().follow(owner, last.or(from.after)).await?;
+    let follower = gateway.sessions().follow(owner, last_seen(&headers).or(from.after)).await?;
     Ok(stream(gateway, &headers, follower).into())
+}
+
+/// An event of one of many sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FedEvent {
+    /// The number of the event in its tenant.
+    feed: u64,
+    session: SessionKey,
+    /// The number of the event in its session.
+    seq: u64,
+    at: UnixMillis,
+    #[serde(flatten)]
+    what: SessionEventBody,
+}
+
+impl FedEvent {
+    fn new(FeedEvent { feed, session, event: SessionEvent { seq, at, what } }: FeedEvent) -> Self {
+        Self { feed, session, seq, at, what }
+    }
+}
+
+/// A stream of the events of many sessions.
+pub(crate) struct FeedStream;
+
+impl Output for FeedStream {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.header("Last-Event-ID", "The `feed` of the last event that was seen, instead of `after`.");
+        let event = schemas.shown::<FedEvent>();
+        operation.also(StatusCode::OK, "text/event-stream", json!({ "type": "string" }));
+        operation.extra("x-event", event);
+    }
+}
+
+/// Follows many sessions: the visitor's own with an agent, or for administrators all of the tenant.
+pub(crate) async fn follow_many(
+    visit: Visit,
+    Query(wanted): Query<FeedQuery>,
+    headers: HeaderMap,
+) -> Result<Replied<FeedStream>, ApiError> {
+    let topic = match (wanted.agent_id, wanted.tenant.unwrap_or(false)) {
+        (Some(agent), false) => FeedTopic::Agent(agent),
+        (None, true) => FeedTopic::Tenant,
+        _ => return Err(ApiError::invalid("give either `agentId` or `tenant=true`")),
+    };
+    let feed = Feed::begin(&visit, topic, last_seen(&headers).or(wanted.after)).await?;
+    Ok(stream(visit.gateway, &headers, feed).into())
+}
+
+/// The number of the last event that a client saw before it reconnected.
+fn last_seen<T: std::str::FromStr>(headers: &HeaderMap) -> Option<T> {
+    headers.get("last-event-id")?.to_str().ok()?.parse().ok()
 }
 
 /// Follows requests for access to MCP servers: the visitor's own, or for administrators all of the tenant.
@@ -93,8 +160,7 @@ pub(crate) async fn follow_requests(
     Query(from): Query<FromTime>,
     headers: HeaderMap,
 ) -> Result<Replied<RequestStream>, ApiError> {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
-    let after = last.or(from.after).map(UnixMillis);
+    let after = last_seen(&headers).or(from.after).map(UnixMillis);
     let follower = visit.gateway.app().follow_mcp_requests(visit.visitor(), after).await?;
     Ok(stream(visit.gateway, &headers, follower).into())
 }
@@ -108,6 +174,14 @@ trait Source: Send + 'static {
 impl Source for Follower {
     async fn next_event(&mut self) -> Result<Event, String> {
         self.next().await.map(|followed| shown(&followed)).map_err(|error| error.message().to_owned())
+    }
+}
+
+impl Source for Feed {
+    async fn next_event(&mut self) -> Result<Event, String> {
+        let next = self.next().await.map_err(|error| error.message().to_owned())?;
+        let (event, kind) = (Event::default().id(next.feed.to_string()), next.event.what.kind());
+        Ok(event.event(kind).data(json!(FedEvent::new(next)).to_string()))
     }
 }
 
@@ -175,5 +249,25 @@ fn shown(followed: &Followed) -> Event {
             Event::default().id(event.seq.to_string()).event(event.what.kind()).data(data.to_string())
         }
         Followed::Piece(piece) => Event::default().event("piece").data(json!(piece).to_string()),
+        Followed::Lagged => Event::default().event("lagged").data(json!({ "detail": LAGGED }).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Stage;
+
+    #[tokio::test]
+    async fn a_client_that_did_not_read_is_told_that_pieces_are_missing() {
+        let stage = Stage::new().await;
+        let mut follower = stage.lagging().await;
+        let event = follower.next_event().await.unwrap();
+        let sent = Sse::new(futures_util::stream::iter([Ok::<Event, Infallible>(event)])).into_response();
+        let sent = axum::body::to_bytes(sent.into_body(), 1_000).await.unwrap();
+        let sent = String::from_utf8_lossy(&sent);
+        assert!(sent.starts_with("event: lagged\ndata: {"), "{sent}");
+        let next = format!("{:?}", follower.next().await.unwrap());
+        assert!(next.contains("Piece"), "{next}");
     }
 }

@@ -37,7 +37,8 @@ impl<S: Sync> FromRequestParts<S> for Who {
     }
 }
 
-fn no_key() -> ApiError {
+/// The error for a request without a key.
+pub(crate) fn no_key() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "no_key",
@@ -169,15 +170,9 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
             },
             Ok(None) => {
                 if let Some(peer) = request.extensions().get::<Peer>() {
-                    let client = address(*peer, &gateway.0.proxies, request.headers());
-                    tracing::warn!(%client, "a request with an invalid key was refused");
+                    refused_key(&address(*peer, &gateway.0.proxies, request.headers()));
                 }
-                Err(ApiError::new(
-                    StatusCode::UNAUTHORIZED,
-                    "bad_key",
-                    "this key is unknown, revoked or expired, or its user is disabled",
-                )
-                .hint("`clawsmith api-keys list` lists the keys"))
+                Err(bad_key())
             }
             Err(error) => Err(error.into()),
         },
@@ -189,6 +184,25 @@ pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, 
         }
         Err(error) => error.into_response(),
     }
+}
+
+/// Lets a request in that shows a good key, or none at all: the handler asks for it then.
+pub(crate) async fn admit_or_ask(state: State<Gateway>, request: Request, next: Next) -> Response {
+    match request.headers().contains_key(header::AUTHORIZATION) {
+        true => admit(state, request, next).await,
+        false => next.run(request).await,
+    }
+}
+
+/// The error for a key that is not valid.
+pub(crate) fn bad_key() -> ApiError {
+    let what = "this key is unknown, revoked or expired, or its user is disabled";
+    ApiError::new(StatusCode::UNAUTHORIZED, "bad_key", what).hint("`clawsmith api-keys list` lists the keys")
+}
+
+/// Logs the client of a key that is not valid.
+pub(crate) fn refused_key(client: &impl std::fmt::Display) {
+    tracing::warn!(%client, "a request with an invalid key was refused");
 }
 
 /// The key of a request.

@@ -13,12 +13,14 @@ mod agents;
 mod answering;
 mod api;
 mod approvals;
+mod body;
 pub mod client;
 mod client_tools;
 mod completions;
 mod custom;
 mod error;
 mod events;
+mod feed;
 mod graph;
 mod guard;
 mod health;
@@ -39,6 +41,8 @@ mod routes;
 mod sessions;
 mod settings;
 mod skills;
+#[cfg(test)]
+mod testing;
 mod tls;
 mod tools;
 mod undo;
@@ -122,6 +126,8 @@ struct Inner {
     hosts: Vec<String>,
     proxies: Vec<IpAddr>,
     metrics: Metrics,
+    /// Places of WebSocket connections that have not shown a key yet.
+    without_key: Arc<Semaphore>,
     /// Rings when the gateway ends: streams end then, and runs of clients that are cut off go on.
     ending: CancellationToken,
 }
@@ -187,8 +193,18 @@ pub async fn serve(
     let (connections, drain) = (metrics.connections.clone(), options.drain);
     let configuration = Mutex::new(ConfigurationStatus::at_start(app.setup()));
     let (app, ends, proxies) = (RwLock::new(app), ending.clone(), options.proxies);
-    let offers = Offers::default();
-    let inner = Inner { app, configuration, sessions, door, offers, hosts, proxies, metrics, ending: ends };
+    let inner = Inner {
+        app,
+        configuration,
+        sessions,
+        door,
+        offers: Offers::default(),
+        hosts,
+        proxies,
+        metrics,
+        without_key: Arc::new(Semaphore::new(ws::connect::MOST_WITHOUT_KEY)),
+        ending: ends,
+    };
     let gateway = Gateway(Arc::new(inner));
     if let Some(reload) = options.reload {
         tokio::spawn(reload::watch(gateway.clone(), reload));
@@ -296,14 +312,17 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 fn router(gateway: Gateway) -> Router {
     let api = routes::table(mcp::server(&gateway));
     let guarded = api.guarded.route_layer(from_fn_with_state(gateway.clone(), guard::admit));
+    let asked = from_fn_with_state(gateway.clone(), guard::admit_or_ask);
     Router::new()
         .merge(guarded)
+        .merge(api.connecting.route_layer(asked))
         .merge(api.open)
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
         .layer(from_fn_with_state(gateway.clone(), guard::check_origin))
         .layer(from_fn(error::shape))
         .layer(from_fn_with_state(gateway.clone(), metrics::observe))
+        .layer(from_fn(body::limit_time))
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(gateway)
 }

@@ -202,6 +202,11 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let description = match route.access {
         Access::Open => "Needs no key.".to_owned(),
         Access::Key => "Needs a key; further permissions depend on the request.".to_owned(),
+        Access::Connect => {
+            "Needs a key: in the header `Authorization` or, where a client cannot set it, in the first frame \
+                            (`connect`), within 5 seconds."
+                .to_owned()
+        }
         Access::Needs(permission) => {
             let (scope, role) = permission.needs();
             format!("Needs the scope `{scope}` and the role `{role}`.")
@@ -212,8 +217,11 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     });
     match route.access {
         Access::Open => entry["security"] = json!([]),
-        Access::Key | Access::Needs(_) => {
-            entry["security"] = json!([{ "key": [] }]);
+        Access::Key | Access::Connect | Access::Needs(_) => {
+            entry["security"] = match route.access {
+                Access::Connect => json!([{ "key": [] }, {}]),
+                _ => json!([{ "key": [] }]),
+            };
             let fault = match replies.get("default") {
                 Some(fault) => fault["content"].clone(),
                 None => json!({ "application/problem+json": { "schema": schemas.shown::<Problem>() } }),

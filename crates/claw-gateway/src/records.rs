@@ -1,7 +1,7 @@
 //! The ledger and usage. A user sees their own, an administrator all of the tenant.
 
 use clawsmith::app::records::{ChainReport, LedgerPage};
-use clawsmith::store::{AccessRole, Entry, Usage, UsageFilter, UsageLine};
+use clawsmith::store::{Entry, Usage, UsageFilter, UsageLine};
 use clawsmith::{AgentId, SessionKey, UnixMillis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,12 +88,6 @@ pub(crate) async fn ledger(
 }
 
 pub(crate) async fn verify(visit: Visit) -> Result<Json<Verified>, ApiError> {
-    if visit.visitor().role < AccessRole::Admin {
-        return Err(clawsmith::app::Error::invalid("the whole ledger is for administrators")
-            .refusing()
-            .into());
-    }
-    visit.visitor().is_for_all_agents()?;
     let chains: Vec<ChainReport> = visit.app().verify_ledger().await?;
     let sound = chains.iter().all(|report| report.fault.is_none());
     let shown = |report: ChainReport| ChainView {

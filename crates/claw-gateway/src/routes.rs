@@ -4,7 +4,7 @@ use axum::http::Method;
 use axum::routing::MethodRouter;
 use clawsmith::app::access::Permission as May;
 
-use crate::api::Access::{Key, Needs, Open};
+use crate::api::Access::{Connect, Key, Needs, Open};
 use crate::api::Api;
 use crate::{
     Gateway, access, agents, approvals, completions, custom, events, graph, health, mcp, memory, metrics,
@@ -60,12 +60,24 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             "Follow a session by server-sent events",
             events::follow,
         )
-        .on("GET /v1/runs", Needs(May::ReadSessions), "List the runs of a session", sessions::runs)
+        .on(
+            "GET /v1/events",
+            Needs(May::ReadSessions),
+            "Follow many sessions by server-sent events",
+            events::follow_many,
+        )
+        .on(
+            "GET /v1/runs",
+            Needs(May::ReadSessions),
+            "List runs: your own, or those of the tenant",
+            sessions::runs,
+        )
         .on("GET /v1/runs/{run}", Needs(May::ReadSessions), "Show a run", sessions::run)
         .on("POST /v1/runs/{run}/cancel", Needs(May::WriteSessions), "Stop a run", sessions::cancel)
-        .on("GET /v1/ws", Key, "Open a WebSocket: requests, answers and events", ws::open);
+        .on("GET /v1/ws", Connect, "Open a WebSocket: requests, answers and events", ws::open);
     api.group("approvals")
         .on("GET /v1/approvals", Needs(May::ReadApprovals), "List the pending approvals", approvals::list)
+        .on("GET /v1/approvals/{approval}", Needs(May::ReadApprovals), "Show an approval", approvals::get)
         .on(
             "POST /v1/approvals/{approval}/answer",
             Needs(May::AnswerApprovals),
@@ -74,6 +86,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         );
     api.group("approvals")
         .on("GET /v1/rules", Needs(May::ManageRules), "List remembered rules", approvals::rules)
+        .on("GET /v1/rules/{rule}", Needs(May::ManageRules), "Show a remembered rule", approvals::rule)
         .on(
             "DELETE /v1/rules/{rule}",
             Needs(May::ManageRules),
@@ -108,12 +121,15 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
     api.group("access")
         .on("GET /v1/api-keys", Needs(May::ManageAccess), "List API keys", access::keys)
         .on("POST /v1/api-keys", Needs(May::ManageAccess), "Create an API key", access::create_key)
+        .on("GET /v1/api-keys/{key}", Needs(May::ManageAccess), "Show an API key", access::key)
         .on("DELETE /v1/api-keys/{key}", Needs(May::ManageAccess), "Revoke an API key", access::revoke_key)
         .on("GET /v1/users", Needs(May::ManageAccess), "List users", access::users)
         .on("POST /v1/users", Needs(May::ManageAccess), "Add a user", access::add_user)
+        .on("GET /v1/users/{user}", Needs(May::ManageAccess), "Show a user", access::user)
         .on("PATCH /v1/users/{user}", Needs(May::ManageAccess), "Change or disable a user", access::edit_user)
         .on("GET /v1/tenants", Needs(May::ManageAccess), "List tenants", access::tenants)
         .on("POST /v1/tenants", Needs(May::ManageAccess), "Add a tenant", access::add_tenant)
+        .on("GET /v1/tenants/{tenant}", Needs(May::ManageAccess), "Show a tenant", access::tenant)
         .on(
             "PATCH /v1/tenants/{tenant}",
             Needs(May::ManageAccess),
@@ -138,6 +154,12 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             Needs(May::ReadSettings),
             "List settings of tools",
             settings::tool_settings,
+        )
+        .on(
+            "GET /v1/settings/tools/{tool}",
+            Needs(May::ReadSettings),
+            "Show settings of a tool",
+            settings::settings_of_tool,
         )
         .on(
             "PUT /v1/settings/tools/{tool}",
@@ -294,7 +316,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         )
         .on(
             "GET /v1/ledger/verify",
-            Needs(May::ReadLedger),
+            Needs(May::VerifyLedger),
             "Check that the ledger is intact",
             records::verify,
         )

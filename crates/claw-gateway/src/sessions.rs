@@ -16,6 +16,9 @@ use crate::error::ApiError;
 
 /// The most entries of one page.
 const PAGE: usize = 100;
+/// The number of runs read at a time, and how often for one page, where many of them are not the visitor's.
+const READ: usize = 200;
+const MOST_READ: usize = 10;
 
 /// A page of sessions.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,8 +46,10 @@ pub(crate) struct MessagesQuery {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RunsQuery {
-    /// The session.
-    session_key: String,
+    /// Only runs of this session.
+    session_key: Option<String>,
+    /// Only runs in this state.
+    state: Option<JobState>,
     /// The `next` of the page before.
     cursor: Option<JobId>,
     /// The most entries; 100 at most.
@@ -117,6 +122,10 @@ pub(crate) struct RunView {
     id: JobId,
     state: JobState,
     session_key: Option<SessionKey>,
+    /// The agent that answers.
+    agent_id: Option<String>,
+    /// The user whose message it answers.
+    user_id: Option<String>,
     accepted: UnixMillis,
     /// The number of attempts.
     tries: u32,
@@ -246,30 +255,75 @@ async fn one(visit: &Visit, circle: &Circle, session: &SessionKey) -> Result<Jso
 }
 
 pub(crate) async fn runs(visit: Visit, Query(wanted): Query<RunsQuery>) -> Result<Json<Runs>, ApiError> {
-    let (session, _) = own(visit.visitor(), &wanted.session_key)?;
-    let (limit, after) = (page(wanted.limit), wanted.cursor);
-    let filter = JobFilter { session: Some(session), after, limit, ..JobFilter::default() };
-    let found = visit.app().runs(&filter).await?;
-    let next = found.last().filter(|_| found.len() == limit).map(|last| last.new.id);
-    Ok(Json(Runs { runs: found.iter().map(run_shown).collect(), next }))
+    let (visitor, limit) = (visit.visitor(), page(wanted.limit));
+    let session = match &wanted.session_key {
+        Some(key) if visitor.has(Permission::ReadTenantRuns) => {
+            Some(SessionKey::new(key).map_err(|_| not_yours(key))?)
+        }
+        Some(key) => Some(own(visitor, key)?.0),
+        None => None,
+    };
+    let states = wanted.state.into_iter().collect();
+    let mut filter = JobFilter { session, states, after: wanted.cursor, limit: READ, ..JobFilter::default() };
+    let mut runs = Vec::new();
+    for _ in 0..MOST_READ {
+        let found = visit.app().runs(&filter).await?;
+        for job in &found {
+            filter.after = Some(job.new.id);
+            if is_seen(visitor, Permission::ReadTenantRuns, job) {
+                runs.push(run_shown(job));
+                if runs.len() == limit {
+                    return Ok(Json(Runs { runs, next: filter.after }));
+                }
+            }
+        }
+        if found.len() < READ {
+            return Ok(Json(Runs { runs, next: None }));
+        }
+    }
+    // The rest is on the next page, which begins where this one stopped looking.
+    Ok(Json(Runs { runs, next: filter.after }))
 }
 
 pub(crate) async fn run(visit: Visit, Path(id): Path<JobId>) -> Result<Json<RunView>, ApiError> {
-    Ok(Json(run_shown(&own_run(&visit, id).await?)))
+    Ok(Json(run_shown(&seen_run(&visit, Permission::ReadTenantRuns, id).await?)))
 }
 
 pub(crate) async fn cancel(visit: Visit, Path(id): Path<JobId>) -> Result<Json<CancelledRuns>, ApiError> {
-    let found = own_run(&visit, id).await?;
+    let found = seen_run(&visit, Permission::StopTenantRuns, id).await?;
     Ok(Json(visit.app().cancel_run(found.new.id, &visit.visitor().name()).await?))
+}
+
+/// Returns whether a run is in one of the visitor's own sessions or, with the permission `of_all`, of an agent that the key may
+/// be used with.
+fn is_seen(visitor: &Visitor, of_all: Permission, job: &Job) -> bool {
+    let agent = || job.new.payload["agent"].as_str().and_then(|agent| AgentId::new(agent).ok());
+    is_own(visitor, job)
+        || visitor.has(of_all)
+            && match agent() {
+                Some(agent) => visitor.may_use(&agent).is_ok(),
+                None => visitor.is_for_all_agents().is_ok(),
+            }
+}
+
+fn is_own(visitor: &Visitor, job: &Job) -> bool {
+    job.new.session.as_ref().is_some_and(|session| own(visitor, session.as_str()).is_ok())
+}
+
+/// Returns a run that the visitor sees. For any other, not even its existence is revealed.
+async fn seen_run(visit: &Visit, of_all: Permission, id: JobId) -> Result<Job, ApiError> {
+    run_if(visit, id, |job| is_seen(visit.visitor(), of_all, job)).await
 }
 
 /// Returns a run of one of the visitor's own sessions. For any other, not even its existence is revealed.
 pub(crate) async fn own_run(visit: &Visit, id: JobId) -> Result<Job, ApiError> {
-    let visitor = visit.visitor();
-    let found = visit.app().store().job(&visitor.tenant, id).await.map_err(clawsmith::app::Error::from)?;
-    let is_own =
-        |job: &Job| job.new.session.as_ref().is_some_and(|session| own(visitor, session.as_str()).is_ok());
-    found.filter(is_own).ok_or_else(|| ApiError::not_found(format!("there is no run `{id}`")))
+    run_if(visit, id, |job| is_own(visit.visitor(), job)).await
+}
+
+async fn run_if(visit: &Visit, id: JobId, is_shown: impl Fn(&Job) -> bool) -> Result<Job, ApiError> {
+    let found = visit.app().store().job(&visit.visitor().tenant, id).await;
+    let found = found.map_err(clawsmith::app::Error::from)?;
+    found.filter(is_shown).ok_or_else(|| ApiError::not_found(format!("there is no run `{id}`")))
 }
 
 /// A session that is the visitor's own, and the circle that it is in.
@@ -350,7 +404,10 @@ fn message(message: &Message) -> MessageView {
 }
 
 fn run_shown(job: &Job) -> RunView {
+    let text = |field: &str| job.new.payload[field].as_str().map(ToOwned::to_owned);
     RunView {
+        agent_id: text("agent"),
+        user_id: text("user"),
         id: job.new.id,
         state: job.state,
         session_key: job.new.session.clone(),

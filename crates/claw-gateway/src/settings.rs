@@ -79,10 +79,24 @@ pub(crate) struct ProviderView {
     models: Vec<String>,
 }
 
+impl From<StoredSettings> for ToolSettingsView {
+    fn from(StoredSettings { tool, settings, updated }: StoredSettings) -> Self {
+        Self { tool, settings, updated }
+    }
+}
+
 pub(crate) async fn tool_settings(visit: Visit) -> Result<Json<ToolSettingsList>, ApiError> {
-    let shown = |StoredSettings { tool, settings, updated }| ToolSettingsView { tool, settings, updated };
-    let settings = visit.app().stored_settings().await?.into_iter().map(shown).collect();
-    Ok(Json(ToolSettingsList { settings }))
+    let stored = visit.app().stored_settings().await?;
+    Ok(Json(ToolSettingsList { settings: stored.into_iter().map(ToolSettingsView::from).collect() }))
+}
+
+pub(crate) async fn settings_of_tool(
+    visit: Visit,
+    Path(tool): Path<ToolName>,
+) -> Result<Json<ToolSettingsView>, ApiError> {
+    let found = visit.app().stored_settings().await?.into_iter().find(|stored| stored.tool == tool);
+    let none = || ApiError::not_found(format!("your tenant has no settings of the tool `{tool}`"));
+    Ok(Json(found.ok_or_else(none)?.into()))
 }
 
 pub(crate) async fn put_tool_settings(

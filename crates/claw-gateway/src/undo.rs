@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use claw_core::UndoId;
-use clawsmith::app::access::Visitor;
+use clawsmith::app::access::{Permission, Visitor};
 use clawsmith::app::undo::{ChangeState, UndoLog, Undone, change_kind};
 use clawsmith::store::{Undo as Change, UndoFilter};
 use clawsmith::{AgentId, CallId, JobId, SessionKey, ToolName, UnixMillis, UserId};
@@ -90,8 +90,8 @@ pub(crate) struct Applied {
     files: usize,
 }
 
-fn is_seen(visitor: &Visitor, change: &Change) -> bool {
-    visitor.sees(&change.new.agent, change.new.user.as_ref())
+fn is_seen(visitor: &Visitor, of_all: Permission, change: &Change) -> bool {
+    visitor.sees(of_all, &change.new.agent, change.new.user.as_ref())
 }
 
 fn shown(log: &UndoLog, change: &Change) -> ChangeView {
@@ -111,12 +111,12 @@ fn shown(log: &UndoLog, change: &Change) -> ChangeView {
     }
 }
 
-/// The change of an id that the visitor sees.
-async fn found(visit: &Visit, id: UndoId) -> Result<Change, ApiError> {
+/// The change of an id that the visitor sees: their own or, with the permission `of_all`, that of anyone.
+async fn found(visit: &Visit, of_all: Permission, id: UndoId) -> Result<Change, ApiError> {
     let unknown = || ApiError::not_found(format!("there is no change `{id}`"));
     let found = visit.app().store().undo(&visit.visitor().tenant, id).await;
     let found = found.map_err(clawsmith::app::Error::from)?;
-    found.filter(|change| is_seen(visit.visitor(), change)).ok_or_else(unknown)
+    found.filter(|change| is_seen(visit.visitor(), of_all, change)).ok_or_else(unknown)
 }
 
 pub(crate) async fn list(
@@ -133,7 +133,7 @@ pub(crate) async fn list(
         let found = log.changes(&filter, READ).await?;
         for change in &found {
             filter.before = Some((change.new.at, change.new.id));
-            if is_seen(visit.visitor(), change) && is_wanted(change) {
+            if is_seen(visit.visitor(), Permission::ReadTenantLedger, change) && is_wanted(change) {
                 changes.push(shown(&log, change));
                 if changes.len() == limit {
                     break 'pages filter.before;
@@ -158,7 +158,7 @@ fn cursor(text: &str) -> Result<(UnixMillis, UndoId), ApiError> {
 
 pub(crate) async fn show(visit: Visit, Path(id): Path<UndoId>) -> Result<Json<ChangeShown>, ApiError> {
     let log = visit.app().undo().await?;
-    let change = found(&visit, id).await?;
+    let change = found(&visit, Permission::ReadTenantLedger, id).await?;
     let state: ChangeState = log.state(&change, true).await;
     let diff = log.diff(&change.new, DIFF).await?;
     Ok(Json(ChangeShown { change: shown(&log, &change), state: state.name(), diff }))
@@ -170,7 +170,7 @@ pub(crate) async fn apply(
     Body(asked): Body<ApplyRequest>,
 ) -> Result<Json<Applied>, ApiError> {
     let log = visit.app().undo().await?;
-    let change = found(&visit, id).await?;
+    let change = found(&visit, Permission::UndoForTenant, id).await?;
     match log.apply(vec![change], asked.force).await? {
         Undone::Done { call, restored } => Ok(Json(Applied { call_id: call, files: restored.len() })),
         Undone::Changed(steps) => {

@@ -3,6 +3,7 @@
 //! Events are numbered and stored: a client resumes from the last number it saw, and one that reads slowly gets every event
 //! later. Pieces of what is being said are not stored; a client that misses some is told so (`lagged`).
 
+pub(crate) mod connect;
 pub(crate) mod frames;
 mod subscription;
 
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::http::{HeaderMap, StatusCode};
-use clawsmith::app::access::{CallerWish, Permission, PlaceKind};
+use axum::http::StatusCode;
+use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::message::Part;
 use clawsmith::store::{JobFilter, JobState, UsageFilter};
 use serde::Serialize;
@@ -21,13 +22,14 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
+use self::connect::{Connected, Newcomer};
 use self::frames::{
-    Answer, Approvals, Command, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open,
+    Answer, Approvals, Command, Connect, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open,
     OpenedSession, Res, Send, Subscribe, Told, Topic, UsageOf,
 };
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
-use crate::guard::{Who, bearer, enter};
+use crate::guard::Who;
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::{own, there};
 use crate::{approvals, sessions};
@@ -55,16 +57,18 @@ impl Output for Upgraded {
 }
 
 pub(crate) async fn open(
-    visit: Visit,
-    headers: HeaderMap,
+    newcomer: Newcomer,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Replied<Upgraded>, ApiError> {
-    let upgrade =
-        upgrade.map_err(|error| ApiError::new(error.status(), "no_websocket", error.body_text()))?;
-    let place = enter(&visit.gateway, visit.visitor(), PlaceKind::WebSocket)?;
-    let key = bearer(&headers).unwrap_or_default().to_owned();
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(_) if !newcomer.has_key() => return Err(Newcomer::without_key()),
+        Err(error) => return Err(ApiError::new(error.status(), "no_websocket", error.body_text())),
+    };
+    let entry = newcomer.enter()?;
     let upgrade = upgrade.max_message_size(LONGEST_FRAME).max_frame_size(LONGEST_FRAME);
-    let response = upgrade.on_upgrade(move |socket| async move {
+    let response = upgrade.on_upgrade(move |mut socket| async move {
+        let Some(Connected { visit, key, place }) = entry.connected(&mut socket).await else { return };
         let _place = place;
         let (events, waiting) = mpsc::channel(WAITING);
         let connection = Connection { visit, key, events, subscriptions: HashMap::new() };
@@ -166,6 +170,14 @@ impl Connection {
         let command = command.map_err(|error| ApiError::invalid(format!("`params`: {error}")))?;
         let visit = &self.visit;
         match command {
+            Command::Connect(Connect { token }) => match self.visit.gateway.0.door.admit(&token).await? {
+                Some(visitor) if visitor.key == visit.visitor().key => Ok(connect::welcome(visit)),
+                _ => Err(ApiError::new(
+                    StatusCode::CONFLICT,
+                    "conflict",
+                    "this connection has another key; open a new connection",
+                )),
+            },
             Command::ChatOpen(wanted) => Ok(json!(self.open(wanted).await?)),
             Command::ChatSend(wanted) => self.send(wanted).await,
             Command::ChatInject(wanted) => self.inject(wanted).await,
@@ -214,7 +226,8 @@ impl Connection {
         not_empty(&wanted.message)?;
         visit.gateway.check_open_runs(visit.visitor()).await?;
         let wish = CallerWish { agent: wanted.agent_id.as_deref(), session: wanted.session_key.as_deref() };
-        let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
+        let mut caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
+        caller.request_allow = wanted.allowed_tools.map(Into::into);
         let parts = vec![Part::text(wanted.message)];
         let asking = wanted.approvals.unwrap_or(Approvals::Wait).asking();
         let run = visit.sessions().send(&caller, parts, asking).await?;

@@ -30,7 +30,7 @@ pub(crate) async fn main() -> anyhow::Result<()> {
     loop {
         match follower.next().await? {
             Followed::Piece(piece) if piece.voice == Voice::Text => print!("{}", piece.text),
-            Followed::Piece(_) => {}
+            Followed::Piece(_) | Followed::Lagged => {}
             Followed::Event(event) => match event.what {
                 SessionEventBody::Tool { tool, state, .. } => println!("[{tool}: {state:?}]"),
                 SessionEventBody::Run { run: of, state: RunEvent::Ended { end } } if of == run => {

@@ -203,7 +203,7 @@ async fn events_of_one_tenant_are_not_followed_by_the_other() {
     store.log_event(&other(), &session(), SystemClock.now(), event.clone()).await.unwrap();
     match theirs.next().await.unwrap() {
         Followed::Event(found) => assert_eq!(found.what, event),
-        Followed::Piece(piece) => panic!("{piece:?}"),
+        other => panic!("{other:?}"),
     }
     let heard = tokio::time::timeout(Duration::from_millis(300), ours.next()).await;
     assert!(heard.is_err(), "the same session key of another tenant: {heard:?}");

@@ -141,11 +141,14 @@ impl Replay {
         let found = session.existing_app(async |app| app.replay(other, ago(self.since)).await)?;
         let found = found.ok_or_else(|| Failure::failed("nothing is recorded yet: there is no store"))?;
         session.shown(&found, |out| {
-            let Found { calls, same, skipped, changes } = &found;
+            let Found { calls, same, skipped, truncated, changes } = &found;
             let otherwise = calls - same - skipped;
             out.line(format_args!(
                 "{calls} recorded calls: {same} decided alike, {otherwise} otherwise, {skipped} not judged"
             ))?;
+            if *truncated {
+                out.line("Older calls of that time were left out: only the latest 200,000 ledger entries are read.")?;
+            }
             if changes.is_empty() {
                 return Ok(());
             }

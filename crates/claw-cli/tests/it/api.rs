@@ -141,6 +141,21 @@ fn schemathesis_finds_no_fault_in_any_path() {
     let key = gateway.key("ann", &["--role", "owner", "--scope", "admin"]);
     client(&gateway, "schemathesis_client.py", &key, &[]);
     gateway.get("/health", "").check(200, "ok");
+    if std::env::var_os("CLAWSMITH_TEST_PYTHON").is_none() {
+        return;
+    }
+    // A run that reaches nothing finds nothing: the gateway itself counts what came.
+    let metrics = gateway.get("/metrics", &key).check(200, "clawsmith_http_requests_total").body;
+    let is_reached = |(method, path, _): &(String, String, Value)| {
+        metrics.contains(&format!("clawsmith_http_requests_total{{method=\"{method}\",path=\"{path}\","))
+    };
+    let (reached, missed): (Vec<_>, Vec<_>) = operations(&gateway).into_iter().partition(is_reached);
+    let missed: Vec<_> = missed.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    assert!(
+        reached.len() > 2 * missed.len() && reached.len() > 60,
+        "{} reached, not {missed:?}",
+        reached.len()
+    );
 }
 
 /// Ids of tenant `main`, by the names that paths have for them.
@@ -164,6 +179,8 @@ pub(crate) fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static
     gateway.send("PUT /v1/agents/of-main/files/SOUL.md", &owner, &[], &soul).check(200, "SOUL.md");
     let value = json!({ "value": "secret of main" }).to_string();
     gateway.send("PUT /v1/secrets/OF_MAIN", &owner, &[], &value).check(204, "");
+    let settings = json!({ "block": ["of-main.example"] }).to_string();
+    gateway.send("PUT /v1/settings/tools/web_fetch", &owner, &[], &settings).check(204, "");
     let write = json!({ "tool": "write_file", "args": { "path": "a.txt", "content": "secret of main" } });
     gateway.invoke(&owner, &write).check(200, "\"ok\":true");
     let facts = json!({ "facts": [{ "entity": { "name": "secret of main", "type": "person" } }] });
@@ -190,6 +207,7 @@ pub(crate) fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static
         ("entity", id(&kept["entities"][0])),
         ("user", "owner".to_owned()),
         ("tenant", "main".to_owned()),
+        ("tool", "web_fetch".to_owned()),
     ]
 }
 
@@ -320,6 +338,76 @@ fn huge_bodies_deep_json_and_slow_heads_are_cut_off() {
     }
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     gateway.get("/v1/tools", &key).check(200, "list_files");
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for_forever() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let whole = request(&gateway.address, "POST /v1/tools/invoke", &key, &[], "{\"tool\": \"list_files\"}");
+    let mut stream = gateway.connect();
+    stream.write_all(&whole.as_bytes()[..whole.len() - 5]).unwrap();
+    gateway.get("/v1/tools", &key).check(200, "list_files");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("too_slow"), "{answer}");
+}
+
+#[test]
+fn no_page_of_another_site_is_told_that_it_may_read() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let own = format!("http://{}", gateway.address);
+    for origin in [own.as_str(), "https://evil.example", "null"] {
+        for what in
+            ["GET /v1/tools", "OPTIONS /v1/tools", "OPTIONS /v1/tools/invoke", "GET /health", "GET /nothing"]
+        {
+            let asked = [
+                ("origin", origin),
+                ("access-control-request-method", "POST"),
+                ("access-control-request-headers", "authorization"),
+            ];
+            let answer = gateway.send(what, &key, &asked, "");
+            assert!(
+                !answer.head.to_lowercase().contains("access-control-"),
+                "{what} {origin}: {}",
+                answer.head
+            );
+            assert!(origin == own || answer.status == 403, "{what} {origin}: {}", answer.status);
+        }
+    }
+}
+
+#[test]
+fn a_message_narrows_the_tools_of_its_own_run() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let scopes = "tools:read,tools:call,agents:read,sessions:read,sessions:write,ledger:read";
+    let key = gateway.key("ann", &["--scope", scopes]);
+    let events = || {
+        let entries = gateway.get("/v1/ledger?tool=list_files", &key).check(200, "entries").json();
+        let entries = entries["entries"].as_array().unwrap().clone();
+        entries.iter().map(|entry| entry.to_string()).collect::<Vec<_>>()
+    };
+    let asked = "list the files";
+    let narrow = json!({ "model": "default", "input": asked, "allowed_tools": ["read_file"],
+        "messages": [{ "role": "user", "content": asked }] });
+    for (count, path) in ["/v1/chat/completions", "/v1/responses"].iter().enumerate() {
+        let mut body = narrow.clone();
+        let other = if *path == "/v1/responses" { "messages" } else { "input" };
+        body.as_object_mut().unwrap().remove(other);
+        gateway.post(path, &key, &body).check(200, "");
+        let found = events();
+        assert_eq!(found.len(), count + 1, "{found:?}");
+        assert!(found.iter().all(|entry| entry.contains("\"refused\"")), "{path}: {found:?}");
+    }
+    // The next message has all tools again.
+    gateway.chat(&key, asked, None).check(200, "So there are some.");
+    let found = events();
+    assert!(found.iter().any(|entry| entry.contains("\"intent\"")), "{found:?}");
+    client(&gateway, "websocket_allowed.py", &key, &[]);
 }
 
 #[test]

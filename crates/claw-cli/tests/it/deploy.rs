@@ -153,3 +153,56 @@ fn the_unit_is_one_that_systemd_takes() {
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("clawsmith.service")).collect();
     assert!(verified.status.success() && ours.is_empty(), "{}", shown(&verified));
 }
+
+/// The Compose file as its services and networks, read by a library of another language.
+fn compose() -> Option<Value> {
+    let Some(python) = std::env::var_os("CLAWSMITH_TEST_PYTHON") else {
+        eprintln!("skipped: CLAWSMITH_TEST_PYTHON names no Python with the clients; run `make test`");
+        return None;
+    };
+    let read = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    let file = repository().join("deploy/compose.yaml");
+    let ran = Command::new(python).args(["-c", read]).arg(file).output().unwrap();
+    assert!(ran.status.success(), "{}", shown(&ran));
+    Some(serde_json::from_slice(&ran.stdout).unwrap())
+}
+
+#[test]
+fn the_compose_file_starts_a_gateway_that_accepts_its_own_settings() {
+    let Some(compose) = compose() else { return };
+    let gateway = &compose["services"]["gateway"];
+    assert_eq!(gateway["image"], "clawsmith:latest");
+    assert_eq!(gateway["ports"], json!(["127.0.0.1:7373:7373"]), "the port is open to this machine alone");
+    assert_eq!((&gateway["read_only"], &gateway["cap_drop"]), (&json!(true), &json!(["ALL"])));
+    let network = &compose["networks"]["inside"]["ipam"]["config"][0];
+    assert_eq!(gateway["environment"]["CLAWSMITH_GATEWAY__PROXIES"], network["gateway"]);
+    let volumes = compose["volumes"].as_object().unwrap();
+    for service in ["gateway", "database"] {
+        for volume in compose["services"][service]["volumes"].as_array().unwrap() {
+            let name = volume.as_str().unwrap().split(':').next().unwrap();
+            assert!(volumes.contains_key(name), "{service}: {volume}");
+        }
+    }
+    // Its variables are settings that there are, with values that can be.
+    let home = Home::with_config("");
+    let variables: Vec<(String, String)> = gateway["environment"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| name.starts_with("CLAWSMITH_"))
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                value
+                    .as_str()
+                    .unwrap()
+                    .replace("${POSTGRES_PASSWORD:?choose a password for the database}", "pw"),
+            )
+        })
+        .collect();
+    assert!(variables.len() >= 3, "{variables:?}");
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let ran = home.run_with(&variables, &["config", "check"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+}

@@ -1,8 +1,8 @@
 //! Agents of a gateway that try to reach the gateway itself: by fetching, by custom tools, by MCP and by commands.
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::Stdio;
 
 use serde_json::json;
 
@@ -40,7 +40,8 @@ fn home_and_names(port: u16) -> (Home, Vec<String>) {
 fn start(home: &Home, port: u16) -> Gateway<'_> {
     let script = home.write("script.toml", ECHO);
     let mut command = home.process(&["serve", "--json", "--listen", &format!("0.0.0.0:{port}"), "--script"]);
-    let mut gateway = Gateway::spawn(home, command.arg(script).stderr(Stdio::null()));
+    let mut gateway =
+        Gateway::spawn(home, command.arg(script).stderr(File::create(home.path().join("log")).unwrap()));
     gateway.address = format!("127.0.0.1:{port}");
     gateway
 }
@@ -107,6 +108,10 @@ fn refuses_custom_tools_and_mcp_servers_at_the_gateway() {
         });
         let added = gateway.post("/v1/mcp/servers", &owner, &server);
         assert!(added.status >= 400, "{name}: {}", added.body);
+        // The reason names addresses of this machine, so it is in the log.
+        let log = std::fs::read_to_string(home.path().join("log")).unwrap();
+        let reason = log.rsplit(&format!("`loop{number}`")).next().unwrap();
+        assert!(log.contains(&format!("`loop{number}`")) && reason.contains(REFUSED), "{name}: {log}");
     }
 }
 

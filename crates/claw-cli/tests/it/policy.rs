@@ -127,6 +127,25 @@ fn a_replay_shows_which_recorded_calls_another_configuration_decides_otherwise()
     assert!(ran.code == 2 && ran.stderr.contains("use days or hours"), "{}", ran.shown());
 }
 
+#[test]
+fn a_replay_judges_recorded_calls_by_their_effects() {
+    let home = Home::new();
+    let written = r#"{"path":"a.txt","content":"x"}"#;
+    home.run(&["tools", "call", "write_file", "--args", written]);
+    home.run(&["tools", "call", "datetime"]);
+    for (rule, verdict) in [("ask", "ask"), ("deny", "deny")] {
+        let other = home.write("other.toml", &format!("[approvals.effects]\nwrite = \"{rule}\"\n"));
+        let found = home.run(&["policy", "replay", other.to_str().unwrap(), "--json"]).json();
+        assert_eq!(
+            (&found["calls"], &found["same"], &found["truncated"]),
+            (&2.into(), &1.into(), &false.into())
+        );
+        let change = &found["changes"][0];
+        assert_eq!((&change["tool"], &change["after"]), (&"write_file".into(), &verdict.into()), "{found}");
+        assert!(change["reason"].as_str().unwrap().contains("`approvals.effects.write`"), "{found}");
+    }
+}
+
 const TESTS: &str = r#"
 [[test]]
 name = "everybody reads files"

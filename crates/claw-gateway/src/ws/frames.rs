@@ -28,6 +28,9 @@ pub(crate) struct Frame {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params")]
 pub(crate) enum Command {
+    /// Shows the API key: the first frame of a connection whose upgrade had none. The payload has `tenant`, `user` and `role`.
+    #[serde(rename = "connect")]
+    Connect(Connect),
     /// Returns one of your sessions, or a new one if none is given, and the model that answers there.
     #[serde(rename = "chat.open")]
     ChatOpen(Open),
@@ -63,7 +66,8 @@ pub(crate) enum Command {
 }
 
 /// The names of the methods.
-pub(crate) const METHODS: [&str; 10] = [
+pub(crate) const METHODS: [&str; 11] = [
+    "connect",
     "chat.open",
     "chat.send",
     "chat.inject",
@@ -75,6 +79,19 @@ pub(crate) const METHODS: [&str; 10] = [
     "subscribe",
     "unsubscribe",
 ];
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Connect {
+    /// The API key.
+    pub(crate) token: String,
+}
+
+impl std::fmt::Debug for Connect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connect").finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -115,6 +132,9 @@ pub(crate) struct Send {
     pub(crate) session_key: Option<String>,
     /// Handling of a call that needs an approval; `wait` if left out.
     pub(crate) approvals: Option<Approvals>,
+    /// The only tools that the agent may use for this message, of those that it has; all of them if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed_tools: Option<Vec<String>>,
 }
 
 /// Handling of a call that needs an approval.

@@ -1,11 +1,11 @@
 //! Subscriptions: one session with the pieces of what is said in it, the events of many sessions, or requests for access.
 
 use clawsmith::AgentId;
-use clawsmith::app::access::{Permission, Visitor};
+use clawsmith::app::access::Permission;
 use clawsmith::app::mcp::AccessFollower;
-use clawsmith::app::{FeedFollower, Followed, Follower};
+use clawsmith::app::{Followed, Follower};
 use clawsmith::port::Owner;
-use clawsmith::store::{AccessRole, FeedEvent, SessionEvent};
+use clawsmith::store::{FeedEvent, SessionEvent};
 use clawsmith::{SessionKey, UnixMillis};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use super::Passed;
 use super::frames::{Payload, Subscribe, Told, Topic};
 use crate::api::Visit;
 use crate::error::ApiError;
+use crate::feed::{Feed, FeedTopic};
 use crate::sessions::there;
 
 const GIVE_ONE: &str = "give one of `sessionKey`, `agentId`, `tenant` and `accessRequests`";
@@ -47,22 +48,14 @@ pub(super) async fn begin(
         (None, Some(agent), false) => {
             let agent =
                 AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
-            visit.visitor().may_use(&agent)?;
-            let follower = visit.sessions().follow_feed(tenant, wanted.after).await?;
-            let payload = json!({ "agentId": agent, "feed": follower.seen() });
-            let of = Seen::Own { visitor: visit.visitor().clone(), agent };
-            Ok((tokio::spawn(follow_feed(follower, of, (topic, events))).abort_handle(), payload))
+            let feed = Feed::begin(visit, FeedTopic::Agent(agent.clone()), wanted.after).await?;
+            let payload = json!({ "agentId": agent, "feed": feed.seen() });
+            Ok((tokio::spawn(follow_feed(feed, (topic, events))).abort_handle(), payload))
         }
         (None, None, true) => {
-            let visitor = visit.visitor();
-            if visitor.role < AccessRole::Admin {
-                let what = "the events of a whole tenant are for its administrators";
-                return Err(clawsmith::app::Error::invalid(what).refusing().into());
-            }
-            visitor.is_for_all_agents()?;
-            let follower = visit.sessions().follow_feed(tenant.clone(), wanted.after).await?;
-            let payload = json!({ "tenant": tenant, "feed": follower.seen() });
-            Ok((tokio::spawn(follow_feed(follower, Seen::All, (topic, events))).abort_handle(), payload))
+            let feed = Feed::begin(visit, FeedTopic::Tenant, wanted.after).await?;
+            let payload = json!({ "tenant": tenant, "feed": feed.seen() });
+            Ok((tokio::spawn(follow_feed(feed, (topic, events))).abort_handle(), payload))
         }
         _ => Err(ApiError::invalid(GIVE_ONE)),
     }
@@ -87,27 +80,33 @@ fn of_event(session: SessionKey, event: SessionEvent, feed: Option<u64>) -> Told
 /// Passes one session on. Events wait for the client; pieces that it does not read in time are left out, and it is told.
 async fn follow(mut follower: Follower, session: SessionKey, (topic, events): (Topic, mpsc::Sender<Passed>)) {
     let (mut last, mut lags) = (None, false);
+    let lagged = |seq| {
+        let lagged = Told { session: Some(session.clone()), seq, ..told("lagged", None) };
+        Passed::Event(Box::new(lagged))
+    };
     while let Ok(followed) = follower.next().await {
         let passed = match followed {
             Followed::Piece(piece) => {
                 let piece =
                     Told { session: Some(session.clone()), ..told("piece", Some(Payload::Piece(piece))) };
-                match events.try_send(Passed::Event(Box::new(piece))) {
-                    Ok(()) => continue,
-                    Err(TrySendError::Full(_)) => {
-                        lags = true;
-                        continue;
-                    }
+                let notice = lags.then(|| lagged(last));
+                // No piece comes before the client knows that others are missing.
+                let passed = notice.into_iter().chain([Passed::Event(Box::new(piece))]);
+                match passed.map(|passed| events.try_send(passed)).collect::<Result<(), _>>() {
+                    Ok(()) => lags = false,
+                    Err(TrySendError::Full(_)) => lags = true,
                     Err(TrySendError::Closed(_)) => return,
                 }
+                continue;
+            }
+            Followed::Lagged => {
+                lags = true;
+                continue;
             }
             Followed::Event(event) => event,
         };
-        if std::mem::take(&mut lags) {
-            let lagged = Told { session: Some(session.clone()), seq: last, ..told("lagged", None) };
-            if events.send(Passed::Event(Box::new(lagged))).await.is_err() {
-                return;
-            }
+        if std::mem::take(&mut lags) && events.send(lagged(last)).await.is_err() {
+            return;
         }
         last = Some(passed.seq);
         let event = of_event(session.clone(), passed, None);
@@ -118,29 +117,9 @@ async fn follow(mut follower: Follower, session: SessionKey, (topic, events): (T
     let _ = events.send(Passed::Ended(topic)).await;
 }
 
-/// The events of a feed that a client sees.
-enum Seen {
-    /// Those of the visitor's own sessions with an agent.
-    Own { visitor: Visitor, agent: AgentId },
-    /// All of the tenant.
-    All,
-}
-
-impl Seen {
-    fn has(&self, session: &SessionKey) -> bool {
-        match self {
-            Self::Own { visitor, agent } => visitor.own_session(agent, session.as_str()).is_ok(),
-            Self::All => true,
-        }
-    }
-}
-
 /// Passes the events of many sessions on, as fast as the client reads.
-async fn follow_feed(mut follower: FeedFollower, of: Seen, (topic, events): (Topic, mpsc::Sender<Passed>)) {
-    while let Ok(FeedEvent { feed, session, event }) = follower.next().await {
-        if !of.has(&session) {
-            continue;
-        }
+async fn follow_feed(mut followed: Feed, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+    while let Ok(FeedEvent { feed, session, event }) = followed.next().await {
         let event = of_event(session, event, Some(feed));
         if events.send(Passed::Event(Box::new(event))).await.is_err() {
             return;
@@ -160,3 +139,6 @@ async fn follow_requests(mut follower: AccessFollower, (topic, events): (Topic, 
     }
     let _ = events.send(Passed::Ended(topic)).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,6 +91,16 @@ impl Scrubber {
         }
     }
 
+    /// A scrubber with the values of all of these; nothing is compiled.
+    pub fn join<'a>(scrubbers: impl IntoIterator<Item = &'a Arc<Self>>) -> Self {
+        let (mut dictionaries, mut settings) = (Vec::new(), false);
+        for scrubber in scrubbers {
+            dictionaries.extend(scrubber.dictionaries.iter().cloned());
+            settings |= scrubber.settings;
+        }
+        Self { dictionaries: dictionaries.into(), settings }
+    }
+
     /// This scrubber for the text of a configuration file ([`is_settings_file`]): there the value of a
     /// secret's key is redacted however plain it looks.
     #[must_use]

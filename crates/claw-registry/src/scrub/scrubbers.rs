@@ -124,6 +124,17 @@ impl Scrubbers {
         CallScrubber { scrubber: Some(scrubber), output: self.output }
     }
 
+    /// The scrubber of what concerns no tenant in particular, such as the log: with the values of the deployment and of every
+    /// tenant.
+    pub fn for_all(&self) -> CallScrubber {
+        let mut scrubbers = vec![Arc::clone(&self.deployment.scrubber())];
+        for shard in &self.tenants {
+            let of_shard = shard.load();
+            scrubbers.extend(of_shard.values().map(|of_tenant| Arc::clone(&of_tenant.values.scrubber())));
+        }
+        CallScrubber { scrubber: Some(Scrubber::join(&scrubbers)), output: self.output }
+    }
+
     /// The scrubber of one call, with the call's own values. A value too short to scrub cannot be told from
     /// ordinary text; then all text of the call is withheld.
     pub(crate) fn for_call(&self, tenant: &TenantId, secrets: &Secrets) -> CallScrubber {

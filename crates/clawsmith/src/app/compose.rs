@@ -162,6 +162,7 @@ impl App {
             builder = builder.after(former);
         }
         let toolbox = builder.build().map_err(|error| Error::invalid(error.to_string()))?;
+        super::log::know(&toolbox);
         self.hide_sealed(&toolbox).await?;
         Ok(toolbox)
     }

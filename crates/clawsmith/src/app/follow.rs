@@ -1,7 +1,8 @@
 //! Following a session: its events in order, and between them pieces of streaming messages and output.
 //!
 //! Events are rows: following from a number works after a disconnect and from another process. Pieces live in memory;
-//! a piece that is missed is in the message or the result that is stored in the end.
+//! a piece that is missed is in the message or the result that is stored in the end, and the follower is told that it
+//! missed some.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ pub enum Followed {
     Event(SessionEvent),
     /// A piece of a streaming message, or of the output of a running call.
     Piece(Delta),
+    /// Pieces were left out, since they were not read in time. `offset` of the next piece shows how much of it is missing; the
+    /// stored message or result has all of it. Events are never left out.
+    Lagged,
 }
 
 /// Follows one session.
@@ -158,7 +162,7 @@ impl Follower {
                 biased;
                 piece = self.pieces.recv() => match piece {
                     Ok(piece) => self.hold(piece),
-                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Lagged(_)) => return Ok(Followed::Lagged),
                     Err(RecvError::Closed) => return Err(closed()),
                 },
                 () = self.deserted.cancelled() => {

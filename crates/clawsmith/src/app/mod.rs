@@ -30,6 +30,7 @@ pub mod graph;
 mod inputs;
 mod installation;
 pub mod listen;
+pub mod log;
 pub mod mcp;
 pub mod memory;
 pub mod mode;

@@ -1,11 +1,11 @@
 //! The ledger in pages, and whether it is whole.
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{AccessRole, Entry, EntryPage, EntryUser, Tokens, Usage, UsageFilter, UsageLine};
+use claw_core::store::{Entry, EntryPage, EntryUser, Tokens, Usage, UsageFilter, UsageLine};
 use claw_core::{AgentId, SessionKey};
 pub use claw_store::chain::ChainReport;
 
-use super::access::Visitor;
+use super::access::{Permission, Visitor};
 use super::{App, Error};
 
 /// The filter and position of a page of the ledger; all given parts must match.
@@ -44,7 +44,7 @@ impl App {
             None => visitor.limits.agents.clone(),
         };
         let user = match &visitor.user {
-            _ if visitor.role >= AccessRole::Admin => EntryUser::Anyone,
+            _ if visitor.has(Permission::ReadTenantLedger) => EntryUser::Anyone,
             Some(user) => EntryUser::User(user.clone()),
             None => EntryUser::Nobody,
         };
@@ -108,7 +108,7 @@ impl App {
 /// The filters whose sums a visitor may see.
 fn filters(visitor: &Visitor, filter: &UsageFilter) -> Result<Vec<UsageFilter>, Error> {
     let mut filter = filter.clone();
-    if visitor.role < AccessRole::Admin {
+    if !visitor.has(Permission::ReadTenantLedger) {
         filter.user = visitor.user.clone();
     }
     match (&filter.agent, &visitor.limits.agents) {

@@ -1,15 +1,16 @@
 //! Replaying a policy: which recorded calls another configuration would decide differently.
 //!
 //! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place
-//! among subagents, tool, and the command of a shell call. Answers to approvals, remembered rules and the
+//! among subagents, tool, effects, and the command of a shell call. Answers to approvals, remembered rules and the
 //! files of that time do not count.
 
 use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Entry, EntryEvent, EntryPage};
-use claw_core::tool::Caller;
+use claw_core::tool::{Caller, Effects};
 use claw_host::SystemClock;
+use claw_policy::approval::{ApprovalConfig, EffectRule};
 use claw_policy::pipeline::{Policy, Subject, ToolSet};
 use claw_policy::shell::{self, Decision};
 use claw_registry::CommandRules;
@@ -75,6 +76,8 @@ pub struct Replay {
     pub same: u64,
     /// The number of calls not judged: their tool is unknown, or the ledger does not say enough.
     pub skipped: u64,
+    /// True if the ledger has more calls since that time: only its latest entries were read.
+    pub truncated: bool,
     /// The others, the most frequent first.
     pub changes: Vec<ReplayChange>,
 }
@@ -83,21 +86,34 @@ pub struct Replay {
 struct Judge {
     policy: Policy,
     commands: CommandRules,
+    approvals: ApprovalConfig,
 }
 
 impl App {
     /// Judges the calls since a time by this configuration and by another, and returns the differences.
     pub async fn replay(&self, other: Setup, since: UnixMillis) -> Result<Replay, Error> {
+        self.replay_latest(other, since, MOST_ENTRIES).await
+    }
+
+    /// The same for at most so many entries of the ledger, the latest.
+    async fn replay_latest(&self, other: Setup, since: UnixMillis, most: usize) -> Result<Replay, Error> {
         let now = self.judge().await?;
         let other = Self { setup: std::sync::Arc::new(other), ..self.clone() };
         let then = other.judge().await?;
-        let (tools, mut replay) =
-            (catalogue(), Replay { calls: 0, same: 0, skipped: 0, changes: Vec::new() });
+        let tools = catalogue();
+        let mut replay = Replay { calls: 0, same: 0, skipped: 0, truncated: false, changes: Vec::new() };
         let mut changes: Vec<ReplayChange> = Vec::new();
-        let (mut position, mut read) = (None, 0);
-        while read < MOST_ENTRIES {
-            let page = self.store.entries(self.tenant(), &EntryPage::all(position, READ)).await?;
-            read += READ;
+        let (mut position, mut left) = (None, most);
+        loop {
+            if left == 0 {
+                // One entry more tells whether there is any.
+                let more = self.store.entries(self.tenant(), &EntryPage::all(position, 1)).await?;
+                replay.truncated = more.iter().any(|(_, entry)| entry.record.at >= since);
+                break;
+            }
+            let wanted = READ.min(left);
+            let page = self.store.entries(self.tenant(), &EntryPage::all(position, wanted)).await?;
+            left -= wanted;
             for (_, entry) in page.iter().filter(|(_, entry)| entry.record.at >= since) {
                 let Some(call) = Recorded::of(entry) else { continue };
                 replay.calls += 1;
@@ -127,7 +143,7 @@ impl App {
             }
             // Entries of several nodes are nearly in the order of their times: a whole page before the time ends it.
             let is_before = page.iter().all(|(_, entry)| entry.record.at < since);
-            if page.len() < READ || is_before {
+            if page.len() < wanted || is_before {
                 break;
             }
             position = page.last().map(|(at, _)| *at);
@@ -138,7 +154,8 @@ impl App {
     }
 
     async fn judge(&self) -> Result<Judge, Error> {
-        Ok(Judge { policy: self.policy().await?, commands: self.setup.command_rules()? })
+        let (commands, approvals) = (self.setup.command_rules()?, self.setup.config().approvals.clone());
+        Ok(Judge { policy: self.policy().await?, commands, approvals })
     }
 }
 
@@ -165,15 +182,17 @@ struct Recorded<'a> {
     caller: Caller,
     tool: &'a str,
     args: Option<&'a serde_json::Value>,
+    /// The effects by which it was judged.
+    effects: Effects,
 }
 
 impl<'a> Recorded<'a> {
     /// `None` for an entry that is not the beginning of a call.
     fn of(entry: &'a Entry) -> Option<Self> {
         let record = &entry.record;
-        let args = match &record.event {
-            EntryEvent::Intent { args, .. } => Some(args),
-            EntryEvent::Refused { step, .. } if step == "authorise" => None,
+        let (args, effects) = match &record.event {
+            EntryEvent::Intent { args, effects, .. } => (Some(args), *effects),
+            EntryEvent::Refused { step, .. } if step == "authorise" => (None, Effects::NONE),
             EntryEvent::Refused { .. } | EntryEvent::Outcome { .. } => return None,
         };
         let mut caller = Caller::new(record.agent.clone(), record.session.clone(), "/");
@@ -187,7 +206,7 @@ impl<'a> Recorded<'a> {
             caller.subagent = context.subagent;
             caller.request_allow = context.request_allow.clone().map(Into::into);
         }
-        Some(Self { caller, tool: &record.tool, args })
+        Some(Self { caller, tool: &record.tool, args, effects })
     }
 
     fn command(&self) -> Option<&str> {
@@ -212,7 +231,8 @@ impl Judge {
         if !verdict.allowed {
             return Some((ReplayVerdict::Deny, verdict.trace.to_string()));
         }
-        let Some(command) = call.command() else { return Some((ReplayVerdict::Allow, String::new())) };
+        let by_effects = self.by_effects(call.effects);
+        let Some(command) = call.command() else { return Some(by_effects) };
         let rules = self.commands.of(&call.caller);
         let analysed = shell::analyse(command, &rules.rules);
         let reason = analysed
@@ -224,6 +244,60 @@ impl Judge {
             Decision::Ask => ReplayVerdict::Ask,
             Decision::Deny => ReplayVerdict::Deny,
         };
-        Some((verdict, reason))
+        Some(if by_effects.0 > verdict { by_effects } else { (verdict, reason) })
+    }
+
+    /// Returns the strictest rule of `approvals.effects`.
+    fn by_effects(&self, effects: Effects) -> (ReplayVerdict, String) {
+        let mut strictest = (ReplayVerdict::Allow, String::new());
+        for (rule, by) in effects.iter().filter_map(|effect| self.approvals.of_effect(effect)) {
+            let verdict = match rule {
+                EffectRule::Allow => ReplayVerdict::Allow,
+                EffectRule::Ask => ReplayVerdict::Ask,
+                EffectRule::Deny => ReplayVerdict::Deny,
+            };
+            if verdict > strictest.0 {
+                strictest = (verdict, by);
+            }
+        }
+        strictest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::{AgentId, SessionKey};
+    use serde_json::json;
+
+    use super::*;
+    use crate::Request;
+    use crate::app::Hooks;
+    use crate::config::Surroundings;
+
+    #[tokio::test]
+    async fn a_replay_that_leaves_entries_out_says_so() {
+        let home = tempfile::tempdir().unwrap();
+        let around = Surroundings {
+            directory: home.path().to_owned(),
+            variables: vec![("HOME".into(), home.path().into())],
+        };
+        let setup = || Setup::load(None, &around).unwrap();
+        let app = setup().open().await.unwrap();
+        let toolbox = app.toolbox(Hooks::default()).await.unwrap();
+        let session = SessionKey::new("cli:x").unwrap();
+        let caller = Caller::new(AgentId::new("default").unwrap(), session, home.path());
+        let offer = toolbox.offer(caller).await;
+        for _ in 0..3 {
+            let reply = toolbox.execute(&offer, Request::new("datetime", json!({}))).await;
+            assert!(reply.outcome.is_ok(), "{}", reply.model_text());
+        }
+        // Each call has its intent and its outcome.
+        let within = async |since, most| app.replay_latest(setup(), since, most).await.unwrap();
+        let part = within(UnixMillis(0), 4).await;
+        assert_eq!((part.calls, part.truncated), (2, true));
+        let whole = within(UnixMillis(0), 6).await;
+        assert_eq!((whole.calls, whole.truncated), (3, false));
+        let nothing = within(UnixMillis(i64::MAX), 4).await;
+        assert_eq!((nothing.calls, nothing.truncated), (0, false));
     }
 }

@@ -15,7 +15,8 @@ use super::schema::{Child, Node};
 
 const PREFIX: &str = "CLAWSMITH_";
 /// Variables that are ours and no keys.
-pub(crate) const RESERVED: [&str; 4] = ["CLAWSMITH_API_KEY", "CLAWSMITH_CONFIG", KEYS, "CLAWSMITH_LOG"];
+pub(crate) const RESERVED: [&str; 5] =
+    ["CLAWSMITH_API_KEY", "CLAWSMITH_CONFIG", KEYS, "CLAWSMITH_LOG", "CLAWSMITH_LOG_FORMAT"];
 /// The variable with the keys of sealed values. It is not a configuration key, so that it is never shown.
 pub const KEYS: &str = "CLAWSMITH_KEYS";
 

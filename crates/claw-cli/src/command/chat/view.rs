@@ -96,6 +96,7 @@ impl View {
                         quiet = None;
                         self.say(out, &piece)?;
                     }
+                    Followed::Lagged => {}
                     Followed::Event(event) => {
                         self.display.clear();
                         self.begun |= matches!(event.what, SessionEventBody::Run { run: of, .. } if of == run);

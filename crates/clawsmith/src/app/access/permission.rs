@@ -47,8 +47,23 @@ pub enum Permission {
     ManageAccess,
     /// See, define and change custom tools, if [`App::may_define_tools`](crate::app::App::may_define_tools) allows the visitor.
     DefineTools,
-    /// Act as another user, in another channel or in a group.
-    ActForOthers,
+    /// Read the ledger entries, usage and changes of all users of the tenant.
+    ReadTenantLedger,
+    /// Check the tenant's whole ledger.
+    VerifyLedger,
+    /// Undo changes of all users of the tenant.
+    UndoForTenant,
+    /// See the approvals of all users of the tenant.
+    ReadTenantApprovals,
+    /// Answer the approvals of all users of the tenant, grant directories with an answer, and remember rules for more than a
+    /// session.
+    AnswerForTenant,
+    /// See the runs of all users of the tenant.
+    ReadTenantRuns,
+    /// Stop the runs of all users of the tenant.
+    StopTenantRuns,
+    /// Follow the events of all sessions of the tenant.
+    FollowTenant,
     /// Ask for access to an MCP server.
     RequestMcp,
     /// See and change MCP servers, and who may use them.
@@ -59,7 +74,7 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 32] = [
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -81,7 +96,14 @@ impl Permission {
         Self::ReadMetrics,
         Self::ManageAccess,
         Self::DefineTools,
-        Self::ActForOthers,
+        Self::ReadTenantLedger,
+        Self::VerifyLedger,
+        Self::UndoForTenant,
+        Self::ReadTenantApprovals,
+        Self::AnswerForTenant,
+        Self::ReadTenantRuns,
+        Self::StopTenantRuns,
+        Self::FollowTenant,
         Self::RequestMcp,
         Self::ManageMcp,
         Self::DefinePrograms,
@@ -101,7 +123,13 @@ impl Permission {
             | Self::ReadSkills
             | Self::ReadLedger
             | Self::ReadMemory
-            | Self::WriteMemory => true,
+            | Self::WriteMemory
+            | Self::ReadTenantLedger
+            | Self::UndoForTenant
+            | Self::ReadTenantApprovals
+            | Self::AnswerForTenant
+            | Self::ReadTenantRuns
+            | Self::StopTenantRuns => true,
             Self::ManageSkills
             | Self::WriteSharedMemory
             | Self::ReadPolicy
@@ -112,7 +140,8 @@ impl Permission {
             | Self::ReadMetrics
             | Self::ManageAccess
             | Self::DefineTools
-            | Self::ActForOthers
+            | Self::VerifyLedger
+            | Self::FollowTenant
             | Self::RequestMcp
             | Self::ManageMcp
             | Self::DefinePrograms => false,
@@ -140,11 +169,15 @@ impl Permission {
             Self::ManageRules => (KeyScope::AnswerApprovals, AccessRole::Admin),
             Self::ReadMetrics => (KeyScope::ReadMetrics, AccessRole::Viewer),
             Self::DefinePrograms => (KeyScope::Admin, AccessRole::Owner),
-            Self::ManageSkills
-            | Self::ManageAccess
-            | Self::DefineTools
-            | Self::ActForOthers
-            | Self::ManageMcp => (KeyScope::Admin, AccessRole::Admin),
+            Self::ReadTenantLedger | Self::VerifyLedger => (KeyScope::ReadLedger, AccessRole::Admin),
+            Self::UndoForTenant => (KeyScope::CallTools, AccessRole::Admin),
+            Self::ReadTenantApprovals => (KeyScope::ReadApprovals, AccessRole::Admin),
+            Self::AnswerForTenant => (KeyScope::AnswerApprovals, AccessRole::Admin),
+            Self::ReadTenantRuns | Self::FollowTenant => (KeyScope::ReadSessions, AccessRole::Admin),
+            Self::StopTenantRuns => (KeyScope::WriteSessions, AccessRole::Admin),
+            Self::ManageSkills | Self::ManageAccess | Self::DefineTools | Self::ManageMcp => {
+                (KeyScope::Admin, AccessRole::Admin)
+            }
         }
     }
 }

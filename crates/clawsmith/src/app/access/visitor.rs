@@ -50,10 +50,15 @@ impl Visitor {
         Ok(())
     }
 
-    /// Whether something of this agent and user is shown to the visitor: an administrator sees all of the tenant, others
-    /// their own, and a key that is limited to agents nothing of any other.
-    pub fn sees(&self, agent: &AgentId, user: Option<&UserId>) -> bool {
-        self.may_use(agent).is_ok() && (self.role >= AccessRole::Admin || user == self.user.as_ref())
+    /// Whether the visitor has a permission.
+    pub fn has(&self, permission: Permission) -> bool {
+        self.may(permission).is_ok()
+    }
+
+    /// Whether something of this agent and user is shown to the visitor: their own or, with the permission `of_all`, that of
+    /// everyone in the tenant. A key that is limited to agents is shown nothing of any other.
+    pub fn sees(&self, of_all: Permission, agent: &AgentId, user: Option<&UserId>) -> bool {
+        self.may_use(agent).is_ok() && (user == self.user.as_ref() || self.has(of_all))
     }
 
     /// Checks that the visitor may grant this role, or a key of a user who has it: nobody grants more than

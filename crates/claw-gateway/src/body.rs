@@ -1,0 +1,81 @@
+//! The time that a client has to send the body of a request: one that sends a byte now and then would hold its place forever.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+/// The longest a client may take to send the body of a request.
+const LONGEST_SENDING: Duration = Duration::from_secs(30);
+
+/// The body was not sent in time.
+#[derive(Debug)]
+pub(crate) struct TooSlow;
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the body was not received within {} seconds", LONGEST_SENDING.as_secs())
+    }
+}
+
+impl Error for TooSlow {}
+
+/// Returns whether an error is, or comes from, a body that was not sent in time.
+pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<TooSlow>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// A body that fails once its time is over.
+struct Timed {
+    body: Body,
+    time: Pin<Box<Sleep>>,
+}
+
+impl HttpBody for Timed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.body).poll_frame(context);
+        if polled.is_pending() && this.time.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(axum::Error::new(TooSlow))));
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Gives every request a time for its body.
+pub(crate) async fn limit_time(request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let timed = |body: Body| Body::new(Timed { body, time: Box::pin(sleep(LONGEST_SENDING)) });
+    next.run(request.map(timed)).await
+}
