@@ -172,9 +172,9 @@ async fn goes_on_to_the_next_where_one_fails() {
     for (broken, why) in [
         (Answer::with(500, &[], ""), "answered with status 500"),
         (Answer::with(401, &[], ""), "refused the key"),
-        (Answer::page("application/json", "{\"web\": {\"results\": 7}}"), "does not read"),
+        (Answer::page("application/json", "{\"web\": {\"results\": 7}}"), "sent an invalid answer: it has no list at `/web/results`"),
         (Answer::page("application/json", "<html>"), "not JSON"),
-        (Answer::page("application/json", "{}"), "does not read"),
+        (Answer::page("application/json", "{}"), "sent an invalid answer: it has no list at `/web/results`"),
         (Answer::page("application/json", "{\"web\":{\"results\":[]}}"), "found nothing"),
         (Answer::redirect("http://169.254.169.254/"), "status 302"),
         (Answer::Hang, "did not answer within"),
