@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any_service};
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::app::mcp::protocol::{
-    ClientApprovals, Clients, HttpServer, LoginWish, Parts, Served, ServerReport, http_server,
+    ClientApprovals, Clients, ConnectionView, HttpServer, LoginWish, Parts, Served, ServerReport, http_server,
 };
 use clawsmith::app::mcp::{AccessWish, AnsweringClient, NewServer, ServerView};
 use clawsmith::store::{McpGrant, McpOverrides, McpRequest, McpServer, McpSubject, McpTool, McpToolState};
@@ -252,6 +252,9 @@ pub(crate) struct ServerShown {
     server: McpServer,
     tools: Vec<ServerTool>,
     grants: Vec<McpGrant>,
+    /// The connections of this gateway to the server: one for all agents, and one for each agent or user with values or
+    /// a login of their own. None before the first call.
+    connections: Vec<ConnectionView>,
 }
 
 /// A tool of a server, with its state and the digest to accept it by.
@@ -329,7 +332,12 @@ fn shown(view: ServerView) -> ServerShown {
         accepted: tool.accepted,
         proposed: tool.proposed,
     });
-    ServerShown { tools: tools.collect(), server: view.server, grants: view.grants }
+    ServerShown {
+        tools: tools.collect(),
+        server: view.server,
+        grants: view.grants,
+        connections: view.connections,
+    }
 }
 
 pub(crate) async fn list(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Servers>, ApiError> {

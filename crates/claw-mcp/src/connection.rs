@@ -2,13 +2,14 @@
 
 mod dial;
 mod live;
+mod view;
 mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claw_core::port::Control;
+use claw_core::port::{Control, UnixMillis};
 use claw_core::store::{McpServer, McpTransport};
 use claw_core::tool::Digest;
 use claw_core::{AgentId, TenantId, UserId};
@@ -23,6 +24,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::dial::{DialError, dial};
 pub(crate) use self::live::TimedCall;
+pub use self::view::{ConnectionStatus, ConnectionView};
 use self::watching::{list, watch_over};
 use crate::error::McpError;
 use crate::handler::Watcher;
@@ -39,10 +41,9 @@ const QUICK_ATTEMPTS: u32 = 10;
 /// The longest a call waits for a connection that is being made.
 const CALL_WAITS: Duration = Duration::from_secs(20);
 
-/// The state of a connection, for display.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum ConnectionState {
+/// The state of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ConnectionState {
     /// Not needed yet.
     Idle,
     /// Being made.
@@ -58,6 +59,8 @@ pub enum ConnectionState {
         attempts: u32,
         /// The cause of the last failure.
         why: String,
+        /// The time of the next attempt, unless a call wants one earlier.
+        next_try: UnixMillis,
     },
     /// Given up: the server was removed, disabled or changed.
     Closed,
@@ -206,7 +209,7 @@ impl Connection {
             Ok(Err(_)) => Err(unreachable("the connection was closed".to_owned())),
             Ok(Ok(now)) => match (&now.live, &now.state) {
                 (Some(live), _) => Ok(Arc::clone(live)),
-                (None, ConnectionState::Waiting { why, attempts }) => {
+                (None, ConnectionState::Waiting { why, attempts, .. }) => {
                     Err(unreachable(format!("{why} (after {attempts} attempts)")))
                 }
                 (None, _) => Err(unreachable("the connection was closed".to_owned())),
@@ -235,7 +238,8 @@ async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) 
         };
         attempts += 1;
         tracing::debug!(server = %target.server.name, attempts, "{why}");
-        now.send_replace(Now { state: ConnectionState::Waiting { attempts, why }, live: None });
+        let next_try = target.place.now().plus(pause(attempts));
+        now.send_replace(Now { state: ConnectionState::Waiting { attempts, why, next_try }, live: None });
         let wanted = async {
             sleep(FIRST_PAUSE).await;
             retry.notified().await;

@@ -20,8 +20,9 @@ pub(crate) fn pinned(tool: &rmcp::model::Tool) -> Value {
     Value::Object(parts.collect::<Map<_, _>>())
 }
 
-/// Returns the metadata and the specification of an accepted tool; the error says why there is none.
-pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), String> {
+/// Returns the metadata and the specification of an accepted tool; the error says why there is none. `longest` is the
+/// longest time in seconds that any caller has for a call: each call is ended at its caller's own limit.
+pub(crate) fn read(server: &McpServer, tool: &McpTool, longest: u32) -> Result<(Meta, Spec), String> {
     let definition = tool.accepted.as_ref().ok_or("nobody has accepted it")?;
     let name = tool_name(server, &tool.name).map_err(|error| error.to_string())?;
     let text = |key: &str| definition.get(key).and_then(Value::as_str);
@@ -31,7 +32,7 @@ pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), S
     meta.effects = effects(definition.get("annotations"));
     meta.needs = vec![Need::Inputs].into();
     meta.cost = Cost::Normal;
-    meta.timeout_secs = Some(server.timeout_secs.saturating_add(GRACE));
+    meta.timeout_secs = Some(timeout_secs(longest));
     meta.label = text("title").map(SmolStr::new);
     let about = text("description").unwrap_or_default();
     let cut: String = about.chars().take(LONGEST_ABOUT).collect();
@@ -44,6 +45,11 @@ pub(crate) fn read(server: &McpServer, tool: &McpTool) -> Result<(Meta, Spec), S
 /// The seconds beyond the server's own timeout before the executor ends a call, so that the clearer message
 /// comes first.
 const GRACE: u32 = 15;
+
+/// The seconds after which the executor ends a call that may take `longest` seconds.
+pub(crate) const fn timeout_secs(longest: u32) -> u32 {
+    longest.saturating_add(GRACE)
+}
 
 /// Returns the effects that a server's annotations declare; all of them if there are none.
 ///
@@ -93,7 +99,7 @@ mod tests {
     #[test]
     fn the_whole_schema_is_kept() {
         let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}});
-        let (meta, spec) = read(&server(), &tool(json!({"name": "t", "inputSchema": schema}))).unwrap();
+        let (meta, spec) = read(&server(), &tool(json!({"name": "t", "inputSchema": schema})), 60).unwrap();
         assert_eq!(*spec.parameters, schema);
         assert_eq!(meta.name.as_str(), "mcp_s_t");
         assert_eq!(meta.group.name(), "mcp:s");

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use claw_core::port::{Clock, ShellHost};
-use claw_core::store::{McpEndpoint, McpServer, McpToolState, Store, StoreError, Topic};
+use claw_core::port::{Clock, ShellHost, UnixMillis};
+use claw_core::store::{McpAccess, McpEndpoint, McpServer, McpToolState, Store, StoreError, Topic};
 use claw_core::tool::{Caller, ErrorKind, ToolError};
 use claw_core::{AgentId, ServerName, TenantId, UserId};
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::access::Access;
-use crate::connection::{Connection, ServerReport, Target};
+use crate::access::{Access, access};
+use crate::connection::{Connection, ConnectionView, ServerReport, Target};
 use crate::error::McpError;
 use crate::oauth::{LoginPlace, LoginView, LoginWish, endpoint_of};
 use crate::secrets::{McpSecrets, Opener};
@@ -36,12 +36,13 @@ pub struct HubOptions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// A weak reference to a hub: tools do not keep it alive.
+/// A weak reference to a hub: it does not keep its connections.
 #[derive(Clone)]
-pub(crate) struct WeakHub(Weak<Inner>);
+pub struct WeakHub(Weak<Inner>);
 
 impl WeakHub {
-    pub(crate) fn upgrade(&self) -> Option<Hub> {
+    /// Returns the hub; `None` once nothing uses it any more.
+    pub fn upgrade(&self) -> Option<Hub> {
         self.0.upgrade().map(Hub)
     }
 }
@@ -78,6 +79,11 @@ impl ConnectionParts {
         let (secrets, changes) = (Arc::clone(&self.secrets.0), self.store.changes(Topic::Secrets));
         let (tenant, server, user) = (tenant.clone(), server.clone(), user.cloned());
         LoginPlace { secrets, tenant, server, user, refreshing, changes }
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.clock.now()
     }
 
     /// A number that rises when a sealed value changed.
@@ -149,7 +155,8 @@ impl Hub {
         }))
     }
 
-    fn downgrade(&self) -> WeakHub {
+    /// Returns a reference that does not keep the hub.
+    pub fn downgrade(&self) -> WeakHub {
         WeakHub(Arc::downgrade(&self.0))
     }
 
@@ -197,7 +204,8 @@ impl Hub {
         Ok(ServerReport { tools: live.definitions().clone(), ..live.report().clone() })
     }
 
-    /// Returns the connection for a call, and its timeout. A changed grant is noticed as soon as the store announces it.
+    /// Returns the connection for a call, and its timeout. The server and the caller's grants are read from the store
+    /// for each call: a revocation holds from the next call on, whether or not its notice has arrived here.
     pub(crate) async fn connection_for(
         &self,
         caller: &Caller,
@@ -208,9 +216,13 @@ impl Hub {
             let message = format!("`{tool}` of MCP server `{server}` is not available to this caller: {why}");
             ToolError::new(ErrorKind::Forbidden, message)
         };
-        let servers = self.servers(&caller.tenant).await;
-        let servers = servers.map_err(|error| ToolError::from(McpError::from(error)))?;
-        let (server, access) = servers.permitted(caller, server).map_err(refused)?;
+        let store = &self.0.place.store;
+        let stored = store.mcp_access(&caller.tenant, server, &caller.agent, caller.user.as_ref()).await;
+        let stored = stored.map_err(|error| ToolError::from(McpError::from(error)))?;
+        let Some(McpAccess { server, grants }) = stored.filter(|stored| stored.server.enabled) else {
+            return Err(refused("the server was removed or disabled".to_owned()));
+        };
+        let access = access(&grants, &caller.agent, caller.user.as_ref()).map_err(refused)?;
         if !access.permits(tool) {
             return Err(refused("its grant does not cover the tool".to_owned()));
         }
@@ -218,14 +230,14 @@ impl Hub {
         let own = !overrides.env.is_empty() || !overrides.headers.is_empty();
         let agent = own.then(|| caller.agent.clone());
         let limit = overrides.timeout_secs.unwrap_or(server.timeout_secs);
-        let user = match endpoint_of(server) {
+        let user = match endpoint_of(&server) {
             Some((_, oauth)) if oauth.per_user => Some(caller.user.clone().ok_or_else(|| {
                 refused("each user logs in to this server, and the call has no user".to_owned())
             })?),
             _ => None,
         };
         let key = Key { tenant: caller.tenant.clone(), server: server.name.clone(), agent, user };
-        let server = with_overrides(McpServer::clone(server), &access);
+        let server = with_overrides(server, &access);
         let mut connection = self.connection(key.clone(), &server)?;
         if connection.has_old_values().await {
             connection.close();
@@ -254,6 +266,18 @@ impl Hub {
         let connection = Connection::new(target);
         connections.insert(key, Arc::clone(&connection));
         Ok(connection)
+    }
+
+    /// Returns the connections of this process to the tenant's servers, with their states, by server.
+    pub fn states(&self, tenant: &TenantId) -> BTreeMap<ServerName, Vec<ConnectionView>> {
+        let mut states: BTreeMap<ServerName, Vec<ConnectionView>> = BTreeMap::new();
+        for (key, connection) in self.connections().iter().filter(|(key, _)| key.tenant == *tenant) {
+            states.entry(key.server.clone()).or_default().extend(connection.view());
+        }
+        for connections in states.values_mut() {
+            connections.sort_by(|a, b| (&a.agent, &a.user).cmp(&(&b.agent, &b.user)));
+        }
+        states
     }
 
     /// Begins a login at a server; returns the address that the person opens in a browser.
@@ -383,3 +407,6 @@ fn with_overrides(mut server: McpServer, access: &Access) -> McpServer {
     }
     server
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,11 +27,11 @@ mod tool;
 mod transport;
 
 pub use access::{Access, access};
-pub use connection::{ConnectionState, ServerReport};
+pub use connection::{ConnectionStatus, ConnectionView, ServerReport};
 pub use error::McpError;
 pub use http::request::Parts;
-pub use hub::{Hub, HubOptions};
-pub use name::{OWN_TOOLS, tool_name};
+pub use hub::{Hub, HubOptions, WeakHub};
+pub use name::{OWN_TOOLS, tool_name, tool_prefix};
 pub use oauth::{LoginView, LoginWish};
 pub use secrets::{McpSecrets, SecretKind, secret_name};
 pub use serve::{

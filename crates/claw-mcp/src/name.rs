@@ -15,11 +15,7 @@ pub const OWN_TOOLS: [&str; 2] = ["mcp_resource_read", "mcp_prompt_get"];
 /// Returns the name by which models call a server's tool. The same tool always has the same name: an invalid
 /// or long one gets a hash of the original.
 pub fn tool_name(server: &McpServer, tool: &str) -> Result<ToolName, InvalidId> {
-    let prefix = match &server.prefix {
-        Some(prefix) => prefix.clone(),
-        None => format!("mcp_{}_", server.name),
-    };
-    let whole = format!("{prefix}{tool}");
+    let whole = format!("{}{tool}", tool_prefix(server));
     let plain: String = whole.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     if plain == whole && plain.len() <= LONGEST && !OWN_TOOLS.contains(&whole.as_str()) {
         return ToolName::new(plain);
@@ -28,6 +24,11 @@ pub fn tool_name(server: &McpServer, tool: &str) -> Result<ToolName, InvalidId> 
     let hash: String = hash.chars().skip("sha256:".len()).take(HASH).collect();
     let kept: String = plain.chars().take(LONGEST - HASH - 1).collect();
     ToolName::new(format!("{kept}_{hash}"))
+}
+
+/// Returns the beginning of the names of a server's tools.
+pub fn tool_prefix(server: &McpServer) -> String {
+    server.prefix.clone().unwrap_or_else(|| format!("mcp_{}_", server.name))
 }
 
 const fn is_plain(c: char) -> bool {

@@ -27,8 +27,6 @@ pub(crate) struct Rows {
 pub(crate) struct Servers {
     /// The number of changes when they were read.
     pub(crate) at: u64,
-    /// The servers that may be called.
-    enabled: HashMap<ServerName, Arc<McpServer>>,
     tools: Vec<Arc<BridgedTool>>,
     /// Tools for resources and prompts, each with the servers that offer such things.
     offers: Vec<Offered>,
@@ -60,15 +58,21 @@ impl Servers {
             grants.entry(grant.server.clone()).or_default().push(grant);
         }
         let enabled = rows.servers.into_iter().filter(|server| server.enabled);
-        let enabled: HashMap<ServerName, Arc<McpServer>> =
-            enabled.map(|server| (server.name.clone(), Arc::new(server))).collect();
+        let enabled: HashMap<ServerName, Enabled> = enabled
+            .map(|server| {
+                let longest =
+                    longest_call(&server, grants.get(&server.name).map(Vec::as_slice).unwrap_or_default());
+                (server.name.clone(), Enabled { server: Arc::new(server), longest })
+            })
+            .collect();
         let tools = bridged(hub, &enabled, rows.tools, before);
         let offering = |kind: OfferKind| {
             let offers = |server: &&Arc<McpServer>| match kind {
                 OfferKind::Resources => server.resources,
                 OfferKind::Prompts => server.prompts,
             };
-            let servers = enabled.values().filter(offers).map(|server| server.name.clone()).collect();
+            let servers = enabled.values().map(|enabled| &enabled.server).filter(offers);
+            let servers = servers.map(|server| server.name.clone()).collect();
             let known = before.and_then(|before| before.offers.iter().find(|offer| offer.kind == kind));
             let tool = known.map(|offer| Arc::clone(&offer.tool));
             let tool = tool.unwrap_or_else(|| Arc::new(OfferTool::new(hub.clone(), kind)));
@@ -81,20 +85,7 @@ impl Servers {
         };
         let by_tools = before.filter(has_same_tools).map(|before| before.layers().by_tools.clone());
         let layers = Layers { by_tools: by_tools.unwrap_or_default(), ..Layers::default() };
-        Self { at, enabled, tools, offers, grants, layers: Mutex::new(layers) }
-    }
-
-    /// Returns an enabled server with what the caller may do there; the error says why it may do nothing.
-    pub(crate) fn permitted(
-        &self,
-        caller: &Caller,
-        server: &ServerName,
-    ) -> Result<(&Arc<McpServer>, Access), String> {
-        let Some(server) = self.enabled.get(server) else {
-            return Err("the server was removed or disabled".to_owned());
-        };
-        let grants = self.grants.get(&server.name).map(Vec::as_slice).unwrap_or_default();
-        Ok((server, access(grants, &caller.agent, caller.user.as_ref())?))
+        Self { at, tools, offers, grants, layers: Mutex::new(layers) }
     }
 
     fn layer(&self, caller: &Caller) -> Arc<ToolLayer> {
@@ -139,10 +130,23 @@ impl Servers {
     }
 }
 
+/// A server that may be called, with the longest time in seconds that any of its callers has for a call.
+struct Enabled {
+    server: Arc<McpServer>,
+    longest: u32,
+}
+
+/// The longest timeout of one call, in seconds, of the server and of the agents that have their own.
+fn longest_call(server: &McpServer, grants: &[McpGrant]) -> u32 {
+    let own =
+        grants.iter().filter(|grant| grant.enabled).filter_map(|grant| grant.config_overrides.timeout_secs);
+    own.fold(server.timeout_secs, u32::max)
+}
+
 /// The accepted tools of the enabled servers. The first of two with the same name is kept.
 fn bridged(
     hub: &WeakHub,
-    enabled: &HashMap<ServerName, Arc<McpServer>>,
+    enabled: &HashMap<ServerName, Enabled>,
     rows: Vec<McpTool>,
     before: Option<&Servers>,
 ) -> Vec<Arc<BridgedTool>> {
@@ -151,12 +155,15 @@ fn bridged(
         known.map(|tool| ((&tool.server.name, tool.name.as_str()), tool)).collect();
     let (mut tools, mut names) = (Vec::with_capacity(rows.len()), HashSet::<ToolName>::new());
     for tool in rows.into_iter().filter(|tool| tool.state() == McpToolState::Accepted) {
-        let Some(server) = enabled.get(&tool.server) else { continue };
+        let Some(Enabled { server, longest }) = enabled.get(&tool.server) else { continue };
         let left_out = |why: &str| {
             tracing::warn!(server = %tool.server, tool = tool.name, "an MCP tool is left out: {why}");
         };
         let accepted = Digest::of(&tool.accepted);
-        let same = |known: &&&Arc<BridgedTool>| known.accepted == accepted && *known.server == **server;
+        let limit = Some(definition::timeout_secs(*longest));
+        let same = |known: &&&Arc<BridgedTool>| {
+            known.accepted == accepted && *known.server == **server && known.meta.timeout_secs == limit
+        };
         if let Some(same) = known.get(&(&tool.server, tool.name.as_str())).filter(same) {
             if names.insert(same.meta.name.clone()) {
                 tools.push(Arc::clone(same));
@@ -165,7 +172,7 @@ fn bridged(
         }
         match tool_name(server, &tool.name) {
             Ok(name) if !names.insert(name.clone()) => left_out("its name is taken"),
-            Ok(_) => match definition::read(server, &tool) {
+            Ok(_) => match definition::read(server, &tool, *longest) {
                 Ok((meta, spec)) => {
                     let (hub, server, name) = (hub.clone(), Arc::clone(server), tool.name);
                     tools.push(Arc::new(BridgedTool { hub, server, name, accepted, meta, spec }));

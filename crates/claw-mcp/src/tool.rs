@@ -52,8 +52,12 @@ impl AnyTool for BridgedTool {
                 "the definition of `{}` at MCP server `{server}` is not the one that was accepted",
                 self.name
             );
-            return Err(ToolError::new(ErrorKind::Forbidden, message)
-                .try_instead(format!("ask the administrator to look at `clawsmith mcp pin {server}`")));
+            // A connection with values or a login of its own does not store what it lists: it would block the tool for
+            // everyone else.
+            return Err(ToolError::new(ErrorKind::Forbidden, message).try_instead(format!(
+                "ask the administrator to run `clawsmith mcp test {server}`, which reads the definitions again, and \
+                 then `clawsmith mcp pin {server}`, which shows the difference"
+            )));
         }
         let result = live.call(&self.server, &self.name, args, TimedCall { call, limit }).await?;
         content::output(self.server.name.as_str(), result)

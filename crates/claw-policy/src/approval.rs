@@ -32,7 +32,7 @@ pub struct ApprovalConfig {
     pub security: Security,
     /// Rules for calls with an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
     pub effects: BTreeMap<Effect, EffectRule>,
-    /// Rules for fetching addresses of hosts that are new to the session.
+    /// Rules for fetching addresses that may carry data out.
     pub web: WebApprovals,
     /// Rule for agents that publish a skill: `allow`, `ask` or `deny`.
     pub publish: EffectRule,

@@ -37,11 +37,11 @@ macro_rules! mcp_store {
 
         use claw_core::port::UnixMillis;
         use claw_core::store::{
-            McpGrant, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpTool, StoreError, Topic, compare_tools,
+            McpAccess, McpGrant, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpTool, StoreError, Topic, compare_tools,
         };
-        use claw_core::{AccessRequestId, ServerName, TenantId};
+        use claw_core::{AccessRequestId, AgentId, ServerName, TenantId, UserId};
         use serde_json::Value;
-        use sqlx::{query, query_scalar};
+        use sqlx::{query, query_as, query_scalar};
 
         use crate::mcp::{READ, WRITE, no_request, no_server, reviewed_before};
         use crate::row;
@@ -51,6 +51,9 @@ macro_rules! mcp_store {
         const PUT_TOOL: &str = "INSERT INTO mcp_tools (tenant, server, name, body, at) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (tenant, server, name) DO UPDATE SET body = excluded.body, at = excluded.at";
         const SERVER: &str = concat!("SELECT body FROM mcp_servers WHERE tenant = $1 AND name = $2", $lock);
+        const ACCESS: &str = "SELECT s.body, g.body FROM mcp_servers s
+             LEFT JOIN mcp_grants g ON g.tenant = s.tenant AND g.server = s.name AND g.subject IN ($3, $4)
+             WHERE s.tenant = $1 AND s.name = $2 ORDER BY g.subject";
         const TOOLS: &str = "SELECT body FROM mcp_tools WHERE tenant = $1 AND server = $2 ORDER BY name";
 
         /// Reads and locks the server in a transaction; refuses an unknown one.
@@ -157,6 +160,30 @@ macro_rules! mcp_store {
             async fn mcp_grants(&self, tenant: &TenantId) -> Result<Vec<McpGrant>, StoreError> {
                 let sql = "SELECT body FROM mcp_grants WHERE tenant = $1 ORDER BY server, subject";
                 self.bodies(sql, tenant, "an MCP grant").await
+            }
+
+            async fn mcp_access(
+                &self,
+                tenant: &TenantId,
+                server: &ServerName,
+                agent: &AgentId,
+                user: Option<&UserId>,
+            ) -> Result<Option<McpAccess>, StoreError> {
+                let agent = McpSubject::Agent(agent.clone()).to_string();
+                let user = user.map_or_else(|| agent.clone(), |user| McpSubject::User(user.clone()).to_string());
+                let rows: Vec<(String, Option<String>)> = query_as(ACCESS)
+                    .bind(tenant.as_str())
+                    .bind(server.as_str())
+                    .bind(agent)
+                    .bind(user)
+                    .fetch_all(&self.$read)
+                    .await
+                    .map_err($failed(READ))?;
+                let Some((server, _)) = rows.first() else { return Ok(None) };
+                let server = row::json("an MCP server", server)?;
+                let grants = rows.iter().filter_map(|(_, grant)| grant.as_ref());
+                let grants = grants.map(|body| row::json("an MCP grant", body)).collect::<Result<_, _>>()?;
+                Ok(Some(McpAccess { server, grants }))
             }
 
             async fn put_mcp_grant(

@@ -1,7 +1,8 @@
 """An MCP server on standard streams that misbehaves as its tools are asked to.
 
 Its first argument is a directory: `tools.json` in it holds the tool list, read anew for each `tools/list`, and a file
-`changed` makes it tell of changed tools once.
+`changed` makes it tell of changed tools once. A file `protocol` holds the version that it speaks, and with a file
+`discovers` it answers a discovery with nothing. It writes the reason of a cancelled call to the file `cancelled`.
 """
 
 import json
@@ -83,6 +84,12 @@ def call(request):
             log = {"level": level, "data": f"{level} line, token {os.environ.get('TOKEN')}"}
             send({"jsonrpc": "2.0", "method": "notifications/message", "params": log})
         result(request, "logged")
+    elif name == "count":
+        token = request["params"]["_meta"]["progressToken"]
+        for number in range(1, 4):
+            step = {"progressToken": token, "progress": number, "total": 3, "message": f"step {number}"}
+            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": step})
+        result(request, "counted")
     elif name == "who":
         result(request, "token " + os.environ.get("TOKEN", "none")[::-1])
     elif name == "sleepers":
@@ -112,7 +119,11 @@ for line in sys.stdin:
     elif method == "initialize":
         info = {"name": "faulty", "version": "1"}
         capabilities = {"tools": {"listChanged": True}}
-        answer = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": capabilities, "serverInfo": info}
+        spoken = request["params"]["protocolVersion"]
+        if os.path.exists(os.path.join(home, "protocol")):
+            with open(os.path.join(home, "protocol")) as file:
+                spoken = file.read()
+        answer = {"protocolVersion": spoken, "capabilities": capabilities, "serverInfo": info}
         send({"jsonrpc": "2.0", "id": request["id"], "result": answer})
     elif method == "tools/list":
         with open(os.path.join(home, "tools.json")) as file:
@@ -124,6 +135,12 @@ for line in sys.stdin:
         send({"jsonrpc": "2.0", "id": request["id"], "result": page})
     elif method == "tools/call":
         threading.Thread(target=call, args=(request,), daemon=True).start()
+    elif method == "server/discover" and os.path.exists(os.path.join(home, "discovers")):
+        send({"jsonrpc": "2.0", "id": request["id"], "result": {}})
+    elif method == "notifications/cancelled":
+        with open(os.path.join(home, "cancelled.part"), "w") as file:
+            file.write(request["params"].get("reason") or "no reason")
+        os.rename(os.path.join(home, "cancelled.part"), os.path.join(home, "cancelled"))
     elif method == "ping":
         send({"jsonrpc": "2.0", "id": request["id"], "result": {}})
     elif "id" in request and method:

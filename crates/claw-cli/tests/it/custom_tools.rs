@@ -348,6 +348,13 @@ fn a_request_goes_to_the_named_server_with_its_sealed_header() {
     let refused = tools(&home, &["test", "order", r#"{"a": "x"}"#]);
     assert_eq!(refused.code, 1, "an address that is not public: {}", refused.shown());
     home.configure(&format!("[custom_tools]\nprivate_origins = [\"http://{address}\"]\n"));
+    // A value that the store keeps encrypted is not sent in an address, however it is written there.
+    let sealed = home.ran(home.command(&["secrets", "set", "KEY"]).write_stdin("swordfish/2026"));
+    assert_eq!(sealed.code, 0, "{}", sealed.shown());
+    for value in ["swordfish/2026", "c3dvcmRmaXNoLzIwMjY"] {
+        let refused = tools(&home, &["test", "order", &json!({ "a": value }).to_string()]);
+        assert!(refused.code == 1 && refused.stderr.contains("holds a secret"), "{}", refused.shown());
+    }
     let ran = tools(&home, &["test", "order", r#"{"a": "a/../b"}"#]);
     assert_eq!(ran.stdout, "{\"ok\":true}\n[status 200]\n", "{}", ran.shown());
     let sent = server.join().unwrap();

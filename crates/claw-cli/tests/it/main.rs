@@ -37,6 +37,7 @@ mod mcp;
 mod mcp_access;
 mod mcp_conformance;
 mod mcp_inputs;
+mod mcp_protocol;
 mod mcp_users;
 mod memory;
 mod minimal;

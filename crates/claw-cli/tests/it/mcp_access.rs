@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::gateway::{ECHO, Gateway, client};
-use crate::harness::Home;
+use crate::harness::{Home, Ran};
 use crate::mcp::{good, named, peers};
 
 /// Follows requests for access by server-sent events.
@@ -211,4 +211,85 @@ do = [{ call = "tool_search", args = { query = "water plants" } }]
     good(&home.run(&["mcp", "grant", "office", "agent:default", "--deny", "ok"]));
     let refused = gateway.chat(&key, "water the plants", None);
     assert!(!refused.body.contains("fine"), "what is not granted is not found: {}", refused.body);
+}
+
+#[test]
+fn a_grants_time_is_within_bounds() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    good(&peers.add_faulty(&home, "slow", &named(&["late"]), &["--timeout", "1"]));
+    let grant = |limit: &str| home.run(&["mcp", "grant", "slow", "agent:default", "--timeout", limit]);
+    for limit in ["0", "3601"] {
+        let refused = grant(limit);
+        assert!(refused.code != 0 && refused.stderr.contains("1 to 3600 seconds"), "{}", refused.shown());
+    }
+    // The agent's own time is longer than the server's.
+    good(&grant("30"));
+    let late = home.run(&["tools", "call", "mcp_slow_late", "{}"]);
+    assert!(good(&late).stdout.contains("too late"), "{}", late.shown());
+}
+
+#[test]
+fn tools_that_would_have_one_name_are_refused_when_they_are_added() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    let add = |name: &str, prefix: &str, tool: &str| {
+        peers.add_faulty(&home, name, &named(&[tool]), &["--prefix", prefix])
+    };
+    let custom = |name: &str| {
+        let tool = json!({ "name": name, "description": "Does it.", "parameters": {}, "command": "true" });
+        home.write("project/tool.json", tool.to_string());
+        home.run(&["tools", "add", "tool.json"])
+    };
+    let refused = |ran: Ran, why: &str| assert!(ran.code != 0 && ran.stderr.contains(why), "{}", ran.shown());
+    good(&add("one", "x_", "y_ok"));
+    refused(add("two", "x_", "ok"), "the tools of MCP server `one` begin with `x_` too");
+    refused(add("two", "x_y_", "ok"), "would be called `x_y_ok`, like a tool of MCP server `one`");
+    refused(custom("x_make"), "the names of tools of MCP server `one` begin with `x_`");
+    good(&custom("z_make"));
+    refused(add("two", "z_", "ok"), "`z_` begins the name of the custom tool `z_make`");
+    assert!(!home.run(&["mcp", "list"]).stdout.contains("two"));
+    // The same server again is no other one.
+    good(&add("one", "x_", "y_ok"));
+    good(&add("two", "w_", "ok"));
+}
+
+#[test]
+fn the_gateway_shows_the_states_of_its_connections() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    good(&peers.add_faulty(&home, "bad", &named(&["ok", "die"]), &[]));
+    let gateway = Gateway::start(&home, ECHO);
+    let ann = gateway.key("ann", &[]);
+    let root = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    let call = |tool: &str| gateway.invoke(&ann, &json!({ "tool": tool, "args": {} })).body;
+    let shown = || gateway.get("/v1/mcp/servers/bad", &root).check(200, "bad").json()["connections"].clone();
+    let until = |state: &str| {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let connections = shown();
+            if connections[0]["state"] == state {
+                return connections;
+            }
+            assert!(Instant::now() < end, "{state}: {connections}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    assert_eq!(shown(), json!([]), "nobody has called it yet");
+    assert!(call("mcp_bad_ok").contains("fine"));
+    let connected = shown();
+    assert_eq!(connected[0]["state"], "connected", "{connected}");
+    assert!(connected[0]["protocol"].is_string() && connected[0]["attempts"] == 0, "{connected}");
+    let listed = gateway.get("/v1/mcp/servers", &root).json();
+    assert_eq!(listed["servers"][0]["connections"], connected);
+    // It can no longer list its tools, and dies.
+    let tools = home.path().join("faulty-bad/tools.json");
+    std::fs::write(&tools, "broken").unwrap();
+    call("mcp_bad_die");
+    let waiting = until("waiting");
+    assert!(waiting[0]["attempts"].as_u64().unwrap() >= 1, "{waiting}");
+    assert!(waiting[0]["reason"].is_string() && waiting[0]["next_try"].is_i64(), "{waiting}");
+    std::fs::write(&tools, named(&["ok", "die"]).to_string()).unwrap();
+    until("connected");
+    assert!(call("mcp_bad_ok").contains("fine"));
 }

@@ -241,7 +241,7 @@ fn hostile_directories_are_refused_and_named() {
         ("sparse", "1073741824 bytes"),
         ("escape", "no skill name"),
         ("bomb", "YAML anchor"),
-        ("binary", "no UTF-8"),
+        ("binary", "is not UTF-8 text"),
     ] {
         let card = of(name).unwrap();
         assert_eq!(card["state"], "invalid", "{name}");

@@ -232,8 +232,12 @@ fn keeps_the_whole_of_a_long_page() {
     let ran = home.run(&["web", "fetch", &site.url("/long"), "--max-chars", "1000"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.len() < 1_600 && ran.stdout.contains("is kept as artifact"), "{}", ran.shown());
-    let read = home.run(&["tools", "call", "result_read", r#"{"first_line": 2000, "lines": 20}"#]);
-    assert!(read.code == 0 || read.stderr.contains("result_read"), "{}", read.shown());
+    assert!(!ran.stdout.contains("1000\\. The river"), "{}", ran.shown());
+    let id = ran.stdout.split("kept as artifact ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    let args = serde_json::json!({ "artifact": id, "contains": "1000\\. " }).to_string();
+    let read = home.run(&["tools", "call", "result_read", "--args", &args]);
+    assert_eq!(read.code, 0, "{}", read.shown());
+    assert!(read.stdout.contains("1000\\. The river"), "{}", read.shown());
 }
 
 #[test]

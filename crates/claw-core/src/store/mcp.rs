@@ -236,6 +236,15 @@ impl McpGrant {
     }
 }
 
+/// A server and the grants of one caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpAccess {
+    /// The server.
+    pub server: McpServer,
+    /// The grants of the caller's agent and user.
+    pub grants: Vec<McpGrant>,
+}
+
 /// Settings of a connection that differ from the server's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -313,6 +322,15 @@ pub trait McpStore: Changes {
 
     /// Returns the tenant's grants, by server and subject.
     async fn mcp_grants(&self, tenant: &TenantId) -> Result<Vec<McpGrant>, StoreError>;
+    /// Returns a server with its grants of this agent and this user, as stored now, in one read; `None` if there
+    /// is no such server.
+    async fn mcp_access(
+        &self,
+        tenant: &TenantId,
+        server: &ServerName,
+        agent: &AgentId,
+        user: Option<&UserId>,
+    ) -> Result<Option<McpAccess>, StoreError>;
     /// Writes a grant, replacing the one of its subject. Refused if there is no such server.
     async fn put_mcp_grant(
         &self,

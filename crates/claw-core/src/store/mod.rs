@@ -64,8 +64,9 @@ pub use ledger::{
     Tally,
 };
 pub use mcp::{
-    McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpRequestEvent, McpRequestState,
-    McpReview, McpServer, McpStore, McpSubject, McpTool, McpToolState, McpTransport, compare_tools,
+    McpAccess, McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpRequestEvent,
+    McpRequestState, McpReview, McpServer, McpStore, McpSubject, McpTool, McpToolState, McpTransport,
+    compare_tools,
 };
 pub use memories::{
     EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash, SimilarPassage,

@@ -101,8 +101,8 @@ impl<'a> SkillRoot<'a> {
 pub(super) struct LocalSkills(Mutex<Known>);
 
 impl LocalSkills {
-    /// Returns the skills in these directories, by tier and then by name; of two with one name in a tier, the
-    /// first.
+    /// Returns the skills in these directories, by tier and then by name; of several with one name in a tier, those of
+    /// the earlier directory first. All are kept: the first may be one that nobody accepted.
     pub(super) fn load(&self, directories: &Directories) -> Vec<LocalSkill> {
         let mut skills = Vec::new();
         for below in OF_WORKSPACE {
@@ -130,8 +130,7 @@ impl LocalSkills {
         });
         for name in names {
             let Ok(directory) = package::open_skill(&root, &name, follow) else { continue };
-            let is_known = skills.iter().any(|known| known.tier == tier && known.name == name);
-            if is_known || !package::is_skill(&directory) {
+            if !package::is_skill(&directory) {
                 continue;
             }
             let (base, below) = (base.to_owned(), below.to_owned());

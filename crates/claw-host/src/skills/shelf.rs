@@ -106,11 +106,13 @@ impl SkillShelf {
         Ok(self.view(caller).await?.inventory(caller))
     }
 
-    /// Reads the skill of this name in the caller's workspace that `accept` would accept, accepted or not.
+    /// Reads the skill of this name in the caller's workspace that `accept` would accept, accepted or not. Of several,
+    /// it is the first that could be used.
     pub async fn read_workspace(&self, caller: &Caller, name: &SkillName) -> Result<SkillPackage, ToolError> {
         let local = self.local(caller).await?;
         let of_name = |skill: &&LocalSkill| skill.tier == SkillTier::Workspace && skill.name == name.as_str();
-        let Some(skill) = local.iter().find(of_name) else {
+        let valid = local.iter().filter(of_name).find(|skill| skill.read.is_ok());
+        let Some(skill) = valid.or_else(|| local.iter().find(of_name)) else {
             let message =
                 format!("there is no skill `{name}` in the workspace `{}`", caller.workspace.display());
             return Err(ToolError::not_found(message));

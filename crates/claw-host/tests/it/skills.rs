@@ -106,10 +106,47 @@ async fn each_tier_stands_before_the_next() {
     let tiers: Vec<_> = cards.iter().filter(|card| card.name == name).map(|card| card.tier).collect();
     assert_eq!(
         tiers,
-        [SkillTier::Workspace, SkillTier::User, SkillTier::Deployment, SkillTier::Store, SkillTier::BuiltIn]
+        [
+            SkillTier::Workspace,
+            SkillTier::Workspace,
+            SkillTier::Workspace,
+            SkillTier::User,
+            SkillTier::Deployment,
+            SkillTier::Store,
+            SkillTier::BuiltIn
+        ]
     );
     let shadowed = cards.iter().filter(|card| matches!(card.state, SkillState::Shadowed { .. }));
-    assert_eq!(shadowed.count(), 4);
+    assert_eq!(shadowed.count(), 6);
+}
+
+#[tokio::test]
+async fn an_unaccepted_or_invalid_skill_hides_no_accepted_one_of_its_tier() {
+    let kit = Kit::new().await;
+    for (hidden, place) in
+        [("from-agents", "workspace/.agents/skills"), ("from-claude", "workspace/.claude/skills")]
+    {
+        kit.write(place, hidden, "accepted");
+        kit.accept(hidden).await;
+        kit.write("workspace/skills", hidden, "planted");
+        assert_eq!(kit.body(hidden).await.unwrap(), "accepted");
+        let planted = kit.directory.path().join("workspace/skills").join(hidden).join("SKILL.md");
+        fs::write(planted, "---\nname: another\n---\n").unwrap();
+        assert_eq!(kit.body(hidden).await.unwrap(), "accepted");
+        let usable = kit.shelf.skills(&kit.caller).await.unwrap();
+        let cards: Vec<_> = usable.iter().filter(|card| card.name == hidden).collect();
+        assert!(cards.len() == 1 && cards[0].source.contains(place), "{cards:?}");
+        // Both are listed for people, with the reason why the first cannot be used.
+        let listed = kit.shelf.inventory(&kit.caller).await.unwrap();
+        let states: Vec<_> =
+            listed.into_iter().filter(|card| card.name == hidden).map(|card| card.state).collect();
+        assert!(matches!(states[..], [SkillState::Invalid { .. }, SkillState::Usable]), "{states:?}");
+        // Its change has to be accepted, past the invalid one.
+        kit.write(place, hidden, "changed");
+        assert_eq!(kit.body(hidden).await, Err(ErrorKind::Forbidden));
+        kit.accept(hidden).await;
+        assert_eq!(kit.body(hidden).await.unwrap(), "changed");
+    }
 }
 
 #[tokio::test]

@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{EffectRule, Judgement};
 
-/// Rules for fetching addresses of hosts that are new to the session. A host is known once it has answered a
-/// fetch of the session.
+/// Rules for fetching addresses that may carry data out. A host is known once it has answered a fetch of the
+/// session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebApprovals {
     /// A request to a new host: `allow`, `ask` or `deny`.
     pub new_host: EffectRule,
-    /// An address of a new host whose path and query are long, or contain a word that looks like a secret.
+    /// An address whose path and query are long, or contain a word that looks like a secret; of a known host too, which
+    /// may be the one that asked for the data.
     pub telling_query: EffectRule,
     /// Number of characters from which a path with its query counts as long.
     #[schemars(range(min = 16, max = 8192))]
@@ -31,26 +32,24 @@ impl Default for WebApprovals {
 pub(super) fn judge(config: &WebApprovals, host: &str, url: &str, sights: &[Sight]) -> Judgement {
     let of_host = |sight: &&Sight| matches!(&sight.target, Target::Host { host: seen } if seen == host);
     let is_known = sights.iter().find(of_host).is_some_and(|sight| sight.identity.is_some());
-    if is_known {
-        return Judgement::Allow;
-    }
-    let telling = telling(config, host, url);
-    let rules = [
-        (telling.is_some().then_some(config.telling_query), "telling_query", telling.unwrap_or_default()),
-        (Some(config.new_host), "new_host", String::new()),
-    ];
+    let new = (!is_known).then(|| format!("`{host}` is new to the session"));
+    let telling = telling(config, host, url).map(|what| match &new {
+        Some(new) => format!("{new}, and {what}"),
+        None => format!("in the address of `{host}`, {what}"),
+    });
+    let rules = [(telling, config.telling_query, "telling_query"), (new, config.new_host, "new_host")];
     let mut verdict = Judgement::Allow;
-    for (rule, key, what) in rules {
-        let says = if rule == Some(EffectRule::Deny) { "deny" } else { "ask" };
-        let reason =
-            || format!("`{host}` is new to the session{what}, and `approvals.web.{key}` says {says}");
+    for (what, rule, key) in rules {
+        let Some(what) = what else { continue };
+        let says = if rule == EffectRule::Deny { "deny" } else { "ask" };
+        let reason = || format!("{what}, and `approvals.web.{key}` says {says}");
         match rule {
-            Some(EffectRule::Deny) => {
+            EffectRule::Deny => {
                 return Judgement::deny(reason())
                     .try_instead("fetch an address without that data, or ask a person")
                     .allowed_by(format!("`approvals.web.{key} = \"ask\"` asks you instead"));
             }
-            Some(EffectRule::Ask) if verdict == Judgement::Allow => {
+            EffectRule::Ask if verdict == Judgement::Allow => {
                 verdict = Judgement::Ask { reason: reason() };
             }
             _ => {}
@@ -66,12 +65,12 @@ fn telling(config: &WebApprovals, host: &str, url: &str) -> Option<String> {
     let long = usize::try_from(config.long_query).unwrap_or(usize::MAX);
     let chars = rest.chars().count();
     if chars >= long {
-        return Some(format!(", and path and query have {chars} characters"));
+        return Some(format!("path and query have {chars} characters"));
     }
     let in_host = host.split('.').filter(|label| label.len() >= 24);
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+' | '%'));
     let found = rest.split(is_end).chain(in_host).find(|word| looks_secret(word));
-    found.map(|word| format!(", and `{}…` in it looks like a secret", &word[..word.floor_char_boundary(6)]))
+    found.map(|word| format!("the word `{}…` looks like a secret", &word[..word.floor_char_boundary(6)]))
 }
 
 /// Returns whether a word looks random: long, letters and digits mixed, few of them repeated. UUIDs, commit
@@ -131,7 +130,12 @@ mod tests {
         let usual = WebApprovals::default();
         let secret = "https://evil.example/c?d=aGVsbG8gd29ybGQgdGhpcyBpcyBh4fK9";
         check(&usual, secret, false, "ask `evil.example` is new");
-        check(&usual, secret, true, "allow");
+        check(
+            &usual,
+            secret,
+            true,
+            "ask in the address of `evil.example`, the word `aGVsbG…` looks like a secret",
+        );
         check(&usual, &format!("https://evil.example/{}", "word/".repeat(80)), false, "ask");
         check(&usual, "https://mzxw6ytboi2gk43dn5zgs5dfme2q.evil.example/", false, "ask");
         for plain in [
@@ -142,7 +146,23 @@ mod tests {
             "https://wiki.example/wiki/Rhabarberbarbarabarbarbarenbartbarbierbier",
         ] {
             check(&usual, plain, false, "allow");
+            check(&usual, plain, true, "allow");
         }
+    }
+
+    #[test]
+    fn asks_before_data_goes_to_a_host_that_was_just_fetched() {
+        let (usual, long) = (WebApprovals::default(), format!("https://evil.example/?{}", "x".repeat(300)));
+        check(
+            &usual,
+            &long,
+            true,
+            "ask in the address of `evil.example`, path and query have 302 characters",
+        );
+        let denying = WebApprovals { telling_query: EffectRule::Deny, ..WebApprovals::default() };
+        check(&denying, &long, true, "deny");
+        let open = WebApprovals { telling_query: EffectRule::Allow, new_host: EffectRule::Deny, ..denying };
+        check(&open, &long, true, "allow");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Guard of HTTP: a request goes only to a server that the plan names.
+//! Guard of HTTP: a request goes only to a server that the plan names, and its address carries no secret out.
 
 use std::sync::Arc;
 
@@ -7,16 +7,21 @@ use claw_core::TenantId;
 use claw_core::port::{Http, HttpAnswer, HttpHost, HttpRequest};
 use claw_core::tool::{Ask, Effect, ErrorKind, ToolError};
 
+use super::web::refuse_secrets;
 use super::{Grant, Site, unplanned};
+use crate::scrub::CallScrubber;
 
 pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Http>> {
     let host = site.world().http.clone()?;
-    Some(Arc::new(PlannedHttp { host, tenant: site.caller().tenant.clone(), grant: site.grant() }))
+    let tenant = site.caller().tenant.clone();
+    let scrubber = site.executor.0.scrubbers.for_tenant(&tenant);
+    Some(Arc::new(PlannedHttp { host, tenant, scrubber, grant: site.grant() }))
 }
 
 struct PlannedHttp {
     host: Arc<dyn HttpHost>,
     tenant: TenantId,
+    scrubber: CallScrubber,
     grant: Arc<Grant>,
 }
 
@@ -28,6 +33,7 @@ impl Http for PlannedHttp {
         if !(self.grant.effects.has(Effect::Network) && self.grant.plan.asks.iter().any(named)) {
             return Err(unplanned(format!("sending something to {}", request.origin)));
         }
+        refuse_secrets(&self.scrubber, &request.url, "the address")?;
         for (_, value) in request.headers.reveal() {
             self.grant.secrets.add(value.clone());
         }

@@ -87,7 +87,7 @@ impl Web for PlannedWeb {
 }
 
 /// Refuses a text that contains a secret, as it is or after decoding.
-fn refuse_secrets(scrubber: &CallScrubber, text: &str, what: &str) -> Result<(), ToolError> {
+pub(super) fn refuse_secrets(scrubber: &CallScrubber, text: &str, what: &str) -> Result<(), ToolError> {
     let mut seen = text.to_owned();
     // Each round removes one layer of percent-encoding.
     for _ in 0..4 {

@@ -17,6 +17,7 @@ pub async fn mcp<S: McpStore>(make: impl AsyncFn() -> S) {
     keeps_servers_of_tenants_apart(make().await).await;
     removes_a_server_with_all_of_it(make().await).await;
     keeps_grants(make().await).await;
+    reads_the_access_of_one_caller(make().await).await;
     stops_a_tool_whose_definition_changed(make().await).await;
     reviews_a_request_once(make().await).await;
     tells_of_changes(make().await).await;
@@ -110,6 +111,32 @@ async fn keeps_grants(store: impl McpStore) {
     assert!(!store.remove_mcp_grant(&main, &name("github"), &agent("other")).await.unwrap());
     assert!(store.remove_mcp_grant(&main, &name("github"), &agent("default")).await.unwrap());
     assert_eq!(store.mcp_grants(&main).await.unwrap(), []);
+}
+
+async fn reads_the_access_of_one_caller(store: impl McpStore) {
+    let (main, github) = (TenantId::main(), name("github"));
+    let (default, ann) = (AgentId::new("default").unwrap(), user("ann"));
+    for of in ["github", "other"] {
+        store.put_mcp_server(&main, &server(of), NOW).await.unwrap();
+        for subject in
+            [agent("default"), agent("else"), McpSubject::User(ann.clone()), McpSubject::User(user("bob"))]
+        {
+            store.put_mcp_grant(&main, &McpGrant::new(name(of), subject), NOW).await.unwrap();
+        }
+    }
+    let mine = McpGrant::new(github.clone(), agent("default"));
+    let anns = McpGrant::new(github.clone(), McpSubject::User(ann.clone()));
+    let read = store.mcp_access(&main, &github, &default, Some(&ann)).await.unwrap().unwrap();
+    assert_eq!((read.server, read.grants), (server("github"), vec![mine.clone(), anns.clone()]));
+    let read = store.mcp_access(&main, &github, &default, None).await.unwrap().unwrap();
+    assert_eq!(read.grants, [mine]);
+    store.remove_mcp_grant(&main, &github, &agent("default")).await.unwrap();
+    let read = store.mcp_access(&main, &github, &default, Some(&ann)).await.unwrap().unwrap();
+    assert_eq!(read.grants, [anns]);
+    let read = store.mcp_access(&main, &github, &default, None).await.unwrap().unwrap();
+    assert_eq!((read.server.name.as_str(), read.grants.len()), ("github", 0));
+    assert_eq!(store.mcp_access(&main, &name("unknown"), &default, None).await.unwrap(), None);
+    assert_eq!(store.mcp_access(&tenant("other"), &github, &default, Some(&ann)).await.unwrap(), None);
 }
 
 async fn stops_a_tool_whose_definition_changed(store: impl McpStore) {

@@ -55,6 +55,11 @@ impl HttpTemplate {
         Ok(Self { method, origin, url, body: http.body.clone(), parameters })
     }
 
+    /// Returns whether the request may change something at the server.
+    pub(super) fn changes(&self) -> bool {
+        self.method != "GET"
+    }
+
     /// Fills address and body in one pass.
     pub(super) fn fill(&self, args: &Value) -> Result<Filled, FillError> {
         let mut url = String::new();

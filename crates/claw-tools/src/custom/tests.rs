@@ -359,6 +359,21 @@ fn an_address_keeps_its_host_and_its_path() {
 }
 
 #[test]
+fn a_request_that_may_change_something_has_the_effect_of_writing() {
+    for (method, writes) in [("get", false), ("post", true), ("put", true), ("patch", true), ("delete", true)]
+    {
+        let url = "https://example.com/".to_owned();
+        let http = CustomToolHttp { method: method.into(), url, body: None, headers: Vec::new() };
+        let tool = definition(CustomToolAction::Http(http));
+        let tool = CustomTool::new(&place("call"), tool, CustomToolSecrets::default()).unwrap();
+        let plan = tool.plan(&Facts::default(), &json!({ "a": "x" })).unwrap();
+        let has = (tool.meta().effects.has(Effect::Write), plan.effects.has(Effect::Write));
+        assert_eq!(has, (writes, writes), "{method}");
+        assert!(plan.effects.has(Effect::Network), "{method}");
+    }
+}
+
+#[test]
 fn a_body_is_filled_with_values() {
     let body =
         json!({ "q": "{{.a}}", "n": "{{.n}}", "t": "say {{.a}}", "gone": "{{.b}}", "l": ["{{.l}}", 1] });

@@ -45,6 +45,9 @@ impl CustomTool {
         let mut meta = Meta::of(place.name.clone(), Group::Custom).source(Source::Custom);
         meta.about = definition.description.trim().into();
         let (effects, need) = match &action {
+            Action::Http(http) if http.changes() => {
+                (Effects::of(&[Effect::Read, Effect::Write, Effect::Network]), Need::Http)
+            }
             Action::Http(_) => (Effects::of(&[Effect::Read, Effect::Network]), Need::Http),
             Action::Command(_) | Action::Argv(_) => {
                 meta.removable = Effects::of(&[Effect::Write, Effect::Network]);
@@ -136,7 +139,10 @@ impl AnyTool for CustomTool {
         let plan = match self.ask(args)? {
             Asked::Script(script) => Plan::script(script).with(Effect::Read).giving(self.given()),
             Asked::Argv(argv) => Plan::argv(argv).with(Effect::Read).giving(self.given()),
-            Asked::Http(request) => Plan::read().asking(Ask::Host { origin: request.origin }),
+            Asked::Http(request) => {
+                let plan = Plan::read().asking(Ask::Host { origin: request.origin });
+                if self.meta.effects.has(Effect::Write) { plan.with(Effect::Write) } else { plan }
+            }
         };
         Ok(if self.definition.grants.network { plan.with(Effect::Network) } else { plan })
     }

@@ -56,5 +56,5 @@ async fn threads_that_nobody_waits_for_any_more_are_bounded() {
     }
     assert_eq!(fetcher.extracting.available_permits(), 2);
     let refused = fetcher.extract(source("/quick"), ExtractMode::Markdown).await.unwrap_err();
-    assert!(refused.kind == ErrorKind::Unavailable && refused.message.contains("16 pages"), "{refused}");
+    assert!(refused.kind == ErrorKind::Unavailable && refused.message.contains("16 slow pages"), "{refused}");
 }

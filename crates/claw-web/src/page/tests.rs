@@ -372,7 +372,7 @@ fn refuses_trees_that_take_too_long_to_parse() {
         let source =
             Source { url, content_type: Some("text/html".into()), body: open.repeat(100_000).into_bytes() };
         let error = extract(&source, ExtractMode::Markdown).unwrap_err();
-        assert!(error.message.contains("nests 100000 elements"), "{error}");
+        assert!(error.message.contains("nests elements 100000 deep"), "{error}");
         assert!(extract(&source, ExtractMode::Raw).is_ok());
     }
 }

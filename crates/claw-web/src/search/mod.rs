@@ -148,7 +148,9 @@ impl Chain {
         secrets: &Secrets,
     ) -> Result<SearchAnswer, ToolError> {
         let mut lists: Vec<(SmolStr, Vec<SearchResult>)> = Vec::new();
-        let (mut failed, mut without_key, mut cost) = (BTreeMap::new(), Vec::new(), 0);
+        let (mut failed, mut without_key) = (BTreeMap::new(), Vec::new());
+        // Providers that charge for their answers, also for an empty one.
+        let (mut charged, mut cost) = (Vec::new(), 0);
         for link in self.wanted(request)? {
             if lists.len() >= self.merge {
                 break;
@@ -156,7 +158,10 @@ impl Chain {
             let name = SmolStr::new(link.provider.name());
             match self.ask(tenant, link, request, secrets).await {
                 Ok(results) => {
-                    cost += link.cost_micros;
+                    if link.cost_micros > 0 {
+                        charged.push(link.provider.name());
+                        cost += link.cost_micros;
+                    }
                     if results.is_empty() {
                         failed.insert(name, "found nothing".to_owned());
                     } else {
@@ -178,8 +183,8 @@ impl Chain {
             return Err(none_answered(&failed, &without_key));
         }
         let providers: Vec<SmolStr> = lists.iter().map(|(name, _)| name.clone()).collect();
-        let usage = providers.first().filter(|_| cost > 0).map(|provider| Usage {
-            provider: provider.clone(),
+        let usage = (!charged.is_empty()).then(|| Usage {
+            provider: charged.join("+").into(),
             model: SmolStr::new_static("web_search"),
             cost_micros: cost,
             ..Usage::default()

@@ -172,9 +172,12 @@ async fn goes_on_to_the_next_where_one_fails() {
     for (broken, why) in [
         (Answer::with(500, &[], ""), "answered with status 500"),
         (Answer::with(401, &[], ""), "refused the key"),
-        (Answer::page("application/json", "{\"web\": {\"results\": 7}}"), "does not read"),
+        (
+            Answer::page("application/json", "{\"web\": {\"results\": 7}}"),
+            "sent an invalid answer: it has no list at `/web/results`",
+        ),
         (Answer::page("application/json", "<html>"), "not JSON"),
-        (Answer::page("application/json", "{}"), "does not read"),
+        (Answer::page("application/json", "{}"), "sent an invalid answer: it has no list at `/web/results`"),
         (Answer::page("application/json", "{\"web\":{\"results\":[]}}"), "found nothing"),
         (Answer::redirect("http://169.254.169.254/"), "status 302"),
         (Answer::Hang, "did not answer within"),
@@ -189,6 +192,25 @@ async fn goes_on_to_the_next_where_one_fails() {
         assert_eq!(urls(&answer), ["https://s.example/"], "{why}");
         assert!(answer.failed["brave"].contains(why), "{:?}", answer.failed);
     }
+}
+
+#[tokio::test]
+async fn a_paid_search_that_finds_nothing_is_charged_to_its_provider() {
+    let server = Server::start(|request| match request.contains("/brave/") {
+        true => Answer::page("application/json", "{\"web\":{\"results\":[]}}"),
+        false => honest(request),
+    })
+    .await;
+    let alone = search(&Setting::of(&[Brave]).web(&server), &query()).await.unwrap();
+    let charged = |usage: Option<claw_core::tool::Usage>| {
+        let usage = usage.expect("the cost of a search");
+        (usage.provider.to_string(), usage.cost_micros)
+    };
+    assert_eq!(charged(alone.usage), ("brave".to_owned(), 5_000));
+    // Both were asked, and both charge.
+    let after = search(&Setting::of(&[Brave, Tavily]).web(&server), &query()).await.unwrap();
+    assert_eq!(after.providers, ["tavily"]);
+    assert_eq!(charged(after.usage), ("brave+tavily".to_owned(), 10_000));
 }
 
 #[tokio::test]

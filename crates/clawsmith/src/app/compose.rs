@@ -148,7 +148,7 @@ impl App {
             .commands(setup.command_rules()?)
             .scrubbers(setup.scrubbers()?)
             .caller_tools(custom::source(self)?)
-            .caller_tools(Arc::new(self.mcp_hub()?.tools()));
+            .caller_tools(Arc::new(self.shown_hub()?.tools()));
         if let Some(listener) = hooks.listener {
             builder = builder.listener(listener);
         }

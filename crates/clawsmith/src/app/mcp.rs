@@ -1,6 +1,7 @@
 //! MCP servers: adding and removing them, who may use them, and the definitions of their tools.
 
 mod clients;
+mod collisions;
 mod grants;
 mod import;
 mod login;
@@ -8,8 +9,10 @@ mod loopback;
 mod requests;
 mod values;
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use claw_core::port::Clock as _;
 use claw_core::store::{
@@ -17,7 +20,7 @@ use claw_core::store::{
 };
 use claw_core::{AgentId, ServerName, UserId};
 use claw_host::SystemClock;
-use claw_mcp::{Hub, HubOptions, ServerReport};
+use claw_mcp::{ConnectionView, Hub, HubOptions, ServerReport, WeakHub};
 use claw_policy::sandbox::SandboxMode;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -39,6 +42,9 @@ const DIRECTORY: &str = ".mcp";
 /// The agent that `mcp add` grants a server to.
 const DEFAULT_AGENT: &str = "default";
 
+/// The timeouts of a call that a server or a grant may have, in seconds.
+const TIMES: RangeInclusive<u32> = 1..=3600;
+
 /// A server to be added, with the values of its variables or headers.
 #[derive(Debug)]
 pub struct NewServer {
@@ -58,6 +64,9 @@ pub struct ServerView {
     pub tools: Vec<McpTool>,
     /// The grants of agents and users.
     pub grants: Vec<McpGrant>,
+    /// The connections of this process to the server, with their states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionView>,
 }
 
 impl ServerView {
@@ -84,6 +93,31 @@ impl App {
         }))
     }
 
+    /// Returns a hub whose connections are shown with their servers for as long as it is used.
+    pub(super) fn shown_hub(&self) -> Result<Hub, Error> {
+        let hub = self.mcp_hub()?;
+        let mut hubs = self.hubs.lock().unwrap_or_else(PoisonError::into_inner);
+        hubs.retain(|known| known.upgrade().is_some());
+        hubs.push(hub.downgrade());
+        Ok(hub)
+    }
+
+    /// The connections of this process to the tenant's servers, by server.
+    async fn mcp_connections(&self) -> Result<BTreeMap<ServerName, Vec<ConnectionView>>, Error> {
+        let hubs: Vec<Hub> = {
+            let hubs = self.hubs.lock().unwrap_or_else(PoisonError::into_inner);
+            hubs.iter().filter_map(WeakHub::upgrade).collect()
+        };
+        let mut all: BTreeMap<ServerName, Vec<ConnectionView>> = BTreeMap::new();
+        for (server, connections) in hubs.iter().flat_map(|hub| hub.states(self.tenant())) {
+            all.entry(server).or_default().extend(connections);
+        }
+        for reason in all.values_mut().flatten().filter_map(|connection| connection.reason.as_mut()) {
+            *reason = self.without_secrets(reason, &[]).await?;
+        }
+        Ok(all)
+    }
+
     /// Numbers that rise when the tools of a caller may have changed.
     pub fn tool_changes(&self) -> Vec<watch::Receiver<u64>> {
         [Topic::Mcp, Topic::Agents, Topic::Settings, Topic::Tools, Topic::Access]
@@ -96,7 +130,9 @@ impl App {
         let (store, tenant) = (&self.store, self.tenant());
         let servers = store.mcp_servers(tenant).await?;
         let (tools, grants) = (store.mcp_tools(tenant).await?, store.mcp_grants(tenant).await?);
+        let mut connections = self.mcp_connections().await?;
         let view = |server: McpServer| ServerView {
+            connections: connections.remove(&server.name).unwrap_or_default(),
             tools: tools.iter().filter(|tool| tool.server == server.name).cloned().collect(),
             grants: grants.iter().filter(|grant| grant.server == server.name).cloned().collect(),
             server,
@@ -119,6 +155,7 @@ impl App {
         let NewServer { mut server, values } = new;
         check(&server)?;
         self.check_reach(&server)?;
+        self.check_prefix(&server).await?;
         let (tenant, name) = (self.tenant().clone(), server.name.clone());
         let before = self.mcp_servers().await?.into_iter().find(|view| view.server.name == name);
         check_values(&server, &values, before.as_ref().map(|view| &view.server))?;
@@ -126,6 +163,9 @@ impl App {
             true => None,
             false => Some(self.first_report(&server, &values).await?),
         };
+        if let Some(report) = &report {
+            self.check_tool_names(&server, report).await?;
+        }
         self.keep_values(&server, values).await?;
         let now = SystemClock.now();
         if let Some(report) = &report {
@@ -275,7 +315,7 @@ fn spelled_by(prefix: &str) -> Option<String> {
 /// Rejects settings that cannot work, before anything is tried.
 fn check(server: &McpServer) -> Result<(), Error> {
     let wrong = |what: String| Err(Error::invalid(format!("MCP server `{}`: {what}", server.name)));
-    if !(1..=3600).contains(&server.timeout_secs) {
+    if !TIMES.contains(&server.timeout_secs) {
         return wrong("a call may take 1 to 3600 seconds".to_owned());
     }
     if let Some(prefix) = &server.prefix

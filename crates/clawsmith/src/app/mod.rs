@@ -68,12 +68,13 @@ mod web;
 pub mod words;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use claw_core::TenantId;
 use claw_core::port::Embedder;
 use claw_core::store::StoreError;
 use claw_host::transaction::Transactions;
+use claw_mcp::WeakHub;
 use claw_store::{Backend, StoreLocation, StoreOptions};
 
 pub use self::agents::{AgentCard, AgentChange, AgentView, agent_kind_name, no_agent, tools_of};
@@ -112,6 +113,8 @@ pub struct App {
     embedder: Arc<OnceLock<Option<Arc<dyn Embedder>>>>,
     /// Sends spans, once a toolbox was built.
     collector: Arc<OnceLock<Option<Collector>>>,
+    /// The connections to MCP servers of the toolboxes that were built.
+    hubs: Arc<Mutex<Vec<WeakHub>>>,
 }
 
 impl Setup {
@@ -132,6 +135,7 @@ impl Setup {
             tenant: self.tenant().clone(),
             embedder: Arc::default(),
             collector: Arc::default(),
+            hubs: Arc::default(),
         })
     }
 

@@ -53,7 +53,7 @@ fn names_what_is_wrong() {
     refused("name: ../up\ndescription: y", "is no skill name");
     refused("name: a--b\ndescription: y", "is no skill name");
     refused("name: x\nname: z\ndescription: y", "the field `name` twice");
-    refused("name: x\ndescription: [a, b]", "`description` is no text");
+    refused("name: x\ndescription: [a, b]", "`description` is not a text");
     refused("- a\n- b", "not a map of fields");
     refused("name: x\ndescription: use it: now", "put a text that holds `: `");
     refused(&format!("name: x\ndescription: {}", "d".repeat(1025)), "1025 characters, and 1024 are allowed");

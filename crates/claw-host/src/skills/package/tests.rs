@@ -116,14 +116,14 @@ fn refuses_deep_directories_pipes_and_odd_names() {
     let (_base, directory) = skill();
     use std::os::unix::ffi::OsStrExt as _;
     fs::write(directory.join(OsStr::from_bytes(b"\xff")), "").unwrap();
-    refused(&directory, "no UTF-8");
+    refused(&directory, "is not UTF-8 text");
 }
 
 #[test]
 fn refuses_text_that_is_no_utf8_and_a_name_that_is_not_the_directorys() {
     let (_base, directory) = skill();
     fs::write(directory.join(SKILL_FILE), b"---\nname: demo\ndescription: \xff\n---\n").unwrap();
-    refused(&directory, "no UTF-8");
+    refused(&directory, "is not UTF-8 text");
     fs::write(directory.join(SKILL_FILE), FRONT.replace("demo", "other")).unwrap();
     refused(&directory, "both must be the same");
     fs::remove_file(directory.join(SKILL_FILE)).unwrap();

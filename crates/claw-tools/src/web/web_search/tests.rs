@@ -64,9 +64,9 @@ async fn refuses_arguments_that_mean_nothing() {
         (json!({ "query": "x".repeat(501) }), "501 characters"),
         (json!({ "query": "x", "country": "Germany" }), "country of two letters"),
         (json!({ "query": "x", "search_lang": "e1" }), "language of two letters"),
-        (json!({ "query": "x", "freshness": "recent" }), "no freshness"),
-        (json!({ "query": "x", "freshness": "2026-02-30to2026-03-01" }), "no freshness"),
-        (json!({ "query": "x", "freshness": "2026-03-01to2026-02-01" }), "no freshness"),
+        (json!({ "query": "x", "freshness": "recent" }), "is not a valid `freshness`"),
+        (json!({ "query": "x", "freshness": "2026-02-30to2026-03-01" }), "is not a valid `freshness`"),
+        (json!({ "query": "x", "freshness": "2026-03-01to2026-02-01" }), "is not a valid `freshness`"),
     ] {
         let told = failure(search(Arc::default(), args).await, ErrorKind::Invalid);
         assert!(told.contains(why), "{told}");

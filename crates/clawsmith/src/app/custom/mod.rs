@@ -74,6 +74,7 @@ impl App {
     /// Stores a new custom tool.
     pub async fn add_custom_tool(&self, document: CustomToolDocument) -> Result<CustomToolCard, Error> {
         let (card, values) = self.checked(document).await?;
+        self.check_custom_name(&card.place.name).await?;
         self.put(card, &values, None).await
     }
 

@@ -7,7 +7,7 @@ use claw_host::SystemClock;
 use claw_mcp::{SecretKind, secret_name};
 use secrecy::SecretString;
 
-use super::DEFAULT_AGENT;
+use super::{DEFAULT_AGENT, TIMES};
 use crate::app::{App, Error};
 
 impl App {
@@ -19,6 +19,12 @@ impl App {
         values: Vec<(String, SecretString)>,
     ) -> Result<(), Error> {
         self.mcp_server(&grant.server).await?;
+        if grant.config_overrides.timeout_secs.is_some_and(|limit| !TIMES.contains(&limit)) {
+            return Err(Error::invalid(format!(
+                "grant of `{}` for MCP server `{}`: a call may take 1 to 3600 seconds",
+                grant.subject, grant.server
+            )));
+        }
         if let McpSubject::Agent(agent) = &grant.subject
             && agent.as_str() != DEFAULT_AGENT
         {
