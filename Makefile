@@ -72,7 +72,7 @@ soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_T
 
 REPEAT ?= 30
 repeat: setup ## Run the tests that wait for processes REPEAT times, with two busy loops beside them
-	scripts/with-clients.sh scripts/repeat-tests.sh $(REPEAT)
+	scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh scripts/repeat-tests.sh $(REPEAT)
 
 docs: ## Write the generated files: docs/tools.md, docs/config.schema.json, token figures
 	$(CARGO) xtask generate

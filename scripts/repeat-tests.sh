@@ -3,7 +3,8 @@
 #
 #   scripts/repeat-tests.sh [TIMES [PACKAGE FILTER...]]
 #
-# Without a package: every test that waits for processes, in claw-sandbox and claw-cli. BUSY is the number of busy loops (2).
+# Without a package: every test that waits for processes. BUSY is the number of busy loops (2). Tests of PostgreSQL and
+# Docker return early without one: `make repeat` brings both.
 # Each failure's output is kept in .cache/repeat; the exit code is 1 if anything failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,8 +17,10 @@ mkdir -p "$out"
 
 # Package, then the beginnings of the names of its tests.
 suites=(
-  "claw-sandbox shell:: left_behind:: children:: programs:: transactions::"
-  "claw-cli background:: processes:: terminal:: restart:: exec:: mcp:: mcp_inputs::"
+  "claw-sandbox shell:: left_behind:: children:: programs:: transactions:: meanwhile:: escape:: docker::"
+  "claw-cli background:: processes:: terminal:: restart:: exec:: mcp:: mcp_inputs:: runs:: chat:: gateway:: reload:: connect:: docker::"
+  "claw-agent kill:: workers:: aborting:: parking:: resuming::"
+  "claw-store kill:: kill_memory::"
 )
 if [ $# -ge 2 ]; then
   suites=("${*:2}")

@@ -18,8 +18,11 @@ command -v python3 >/dev/null || missing+=(python3)
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
-# The tests end processes by their ids.
+# The tests end processes by their ids, make repositories and certificates, and talk to the gateway as a shell does.
 [ -x /bin/kill ] || [ -x /usr/bin/kill ] || missing+=(procps)
+for program in git openssl curl; do
+    command -v "$program" >/dev/null || missing+=("$program")
+done
 if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null || { echo "missing: ${missing[*]}; install them with your package manager" >&2; exit 1; }
     as_root=()

@@ -76,6 +76,9 @@ pub(crate) type Row = (
 );
 
 pub(crate) const RENAME: &str = "UPDATE conversations SET title = $3 WHERE tenant = $1 AND session = $2";
+/// Raises the time of a session's last message. Binds tenant, session and time.
+pub(crate) const RAISE_LAST: &str =
+    "UPDATE conversations SET last = $3 WHERE tenant = $1 AND session = $2 AND last < $3";
 /// Inserts a session under the new key, unless the key is taken. Binds tenant, session, new key and time.
 pub(crate) const FORK: &str = "INSERT INTO conversations
          (tenant, session, agent, user_id, channel, chat, peer, lane, started, last, job, title)

@@ -127,6 +127,15 @@ pub(crate) fn sessions<'m>(messages: impl IntoIterator<Item = &'m NewMessage>) -
     owners
 }
 
+/// Returns the sessions of these messages with the latest time in each.
+pub(crate) fn last_times(messages: &[NewMessage]) -> Vec<(Owner, UnixMillis)> {
+    let latest = |owner: &Owner| {
+        let of_owner = |one: &&NewMessage| one.tenant == owner.tenant && one.session == owner.session;
+        messages.iter().filter(of_owner).map(|one| one.at).max_by_key(|at| at.0)
+    };
+    sessions(messages).into_iter().filter_map(|owner| latest(&owner).map(|at| (owner, at))).collect()
+}
+
 /// Refuses an announcement that crosses tenants.
 pub(crate) fn check_tenant(child: &str, announce: &Announce) -> Result<(), StoreError> {
     let Announce { message, job, .. } = announce;

@@ -61,6 +61,22 @@ async fn told(store: &SqliteStore, kind: AgentKind) -> Vec<(String, String)> {
     files.map(file).collect()
 }
 
+#[tokio::test]
+async fn the_workspace_has_the_name_that_commands_know_it_by() {
+    let (store, profile) = (store(&[]).await, Profile::default());
+    let mut caller = caller();
+    let facts = PromptFacts { now: NOW, reminders: &[], programs: &[] };
+    let own = prompt(&store, &caller, &profile, facts).await.unwrap().stable;
+    assert!(own.contains("in the workspace `/w`; paths"), "{own}");
+    caller.shown_workspace = Some("/workspace".into());
+    let facts = PromptFacts { now: NOW, reminders: &[], programs: &[] };
+    let shown = prompt(&store, &caller, &profile, facts).await.unwrap().stable;
+    assert!(
+        shown.contains("`/workspace`, for commands and for every tool") && !shown.contains("`/w`"),
+        "{shown}"
+    );
+}
+
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }

@@ -4,13 +4,16 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use claw_agent::{Acceptance, RunLimits, Worker, WorkerOptions};
-use claw_core::NodeId;
 use claw_core::message::Part;
-use claw_core::port::Clock as _;
+use claw_core::port::{AgentDirectory, Clock as _, ResolvedAgent};
 use claw_core::store::{Claim, JobState, Queue as _, Role};
+use claw_core::tool::{ErrorKind, ToolError};
+use claw_core::{AgentId, NodeId, TenantId};
 use claw_host::SystemClock;
 use claw_llm::Script;
 use claw_store::{SqliteStore, StoreOptions};
@@ -42,6 +45,43 @@ async fn what_passes_is_tried_again() {
     assert_eq!(bench.last_words().await, "Here I am.");
     assert_eq!(bench.run_states().await, ["began", "failed", "resumed", "ended"]);
     bench.check_history().await;
+}
+
+/// Agents of a store that can be away.
+struct AwayAgents {
+    agents: Arc<dyn AgentDirectory>,
+    is_away: AtomicBool,
+}
+
+#[async_trait]
+impl AgentDirectory for AwayAgents {
+    async fn list(&self, tenant: &TenantId) -> Result<Vec<ResolvedAgent>, ToolError> {
+        self.agents.list(tenant).await
+    }
+
+    async fn agent(&self, tenant: &TenantId, id: &AgentId) -> Result<Option<ResolvedAgent>, ToolError> {
+        match self.is_away.load(Ordering::Relaxed) {
+            true => Err(ToolError::new(ErrorKind::Unavailable, "the store does not answer")),
+            false => self.agents.agent(tenant, id).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_for_a_while_does_not_end_a_run() {
+    let mut bench = Bench::new("[[turn]]\ndo = [{ say = \"Here I am.\" }]").await;
+    let agents = Arc::clone(&bench.deployment.agents);
+    let away = Arc::new(AwayAgents { agents, is_away: AtomicBool::new(true) });
+    bench.deployment.agents = Arc::clone(&away) as _;
+    bench.restarted();
+    let job = bench.send("hello").await.job;
+    assert_eq!(bench.worker.drain().await.unwrap(), 1);
+    assert_eq!(bench.state(job).await, JobState::Pending, "it is tried again");
+    away.is_away.store(false, Ordering::Relaxed);
+    bench.clock.advance(Duration::from_secs(60));
+    assert_eq!(bench.worker.drain().await.unwrap(), 1);
+    assert_eq!(bench.last_words().await, "Here I am.");
+    assert_eq!(bench.run_states().await, ["began", "failed", "resumed", "ended"]);
 }
 
 #[tokio::test]

@@ -210,6 +210,18 @@ fn ctrl_c_ends_the_run_and_keeps_what_was_said() {
     assert_eq!((rest.as_str(), chat.wait().unwrap().code()), ("upon\n", Some(130)));
 }
 
+/// A limit is told from Ctrl-C by its exit code.
+#[test]
+fn a_run_that_reaches_its_time_limit_ends_with_code_4() {
+    let home = Home::with_config("[runs]\nseconds = 1\n");
+    let calls = "[[turn]]\ndo = [{ call = \"exec\", args = { command = \"sleep 600\" } }]";
+    for script in ["[[turn]]\ndo = [{ say = \"Once\\nupon\" }, { hang = true }]", calls] {
+        let script = home.write("s.toml", script);
+        let ran = home.run(&["chat", "-m", "go", "--script", script.to_str().unwrap()]);
+        assert_eq!(ran.code, 4, "{}", ran.shown());
+    }
+}
+
 #[test]
 fn says_what_is_wrong_with_how_it_was_called() {
     let home = Home::new();

@@ -186,7 +186,7 @@ fn refuses_what_only_a_shell_would_understand() {
         "gh pr\nid",
     ] {
         let ran = gh(&home, command);
-        assert!(ran.code == 1 && ran.stderr.contains("`command` h"), "{command}: {}", ran.shown());
+        assert!(ran.code == 3 && ran.stderr.contains("`command` h"), "{command}: {}", ran.shown());
     }
     assert!(!home.path().join("project/made").exists());
 }

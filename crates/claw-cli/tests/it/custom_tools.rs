@@ -211,7 +211,9 @@ fn a_running_session_sees_a_tool_that_another_process_defines_and_changes() {
 fn files_that_come_change_break_and_go_reach_a_gateway_that_runs() {
     let home = Home::with_config("[custom_tools]\ndirectory = \"tools\"\n");
     std::fs::create_dir(home.path().join("project/tools")).unwrap();
-    let gateway = Gateway::start(&home, SCRIPT);
+    let (script, log) = (home.write("script.toml", SCRIPT), home.path().join("log"));
+    let mut command = home.process(&["serve", "--json", "--listen", "127.0.0.1:0", "--script"]);
+    let gateway = Gateway::spawn(&home, command.arg(script).stderr(std::fs::File::create(&log).unwrap()));
     let key = gateway.key("ann", &[]);
     let first = gateway.chat(&key, "hello", None).check(200, "You said: hello");
     let session = first.head.lines().find_map(|line| line.strip_prefix("x-clawsmith-session: ")).unwrap();
@@ -235,10 +237,12 @@ fn files_that_come_change_break_and_go_reach_a_gateway_that_runs() {
     // A broken file leaves the tools as they were, at every look.
     file("{ this is no JSON");
     home.write("project/tools/other.json", definition("other", "echo {{.a}}").to_string());
-    let broken = std::time::Instant::now();
-    while broken.elapsed() < std::time::Duration::from_millis(2500) {
+    let begun = std::time::Instant::now();
+    while !std::fs::read_to_string(&log).unwrap().contains("the custom tools stay as they were") {
         gateway.invoke(&key, &json!({ "tool": "say", "args": { "a": "x" } })).check(200, "new x");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "nobody noticed the broken file");
     }
+    gateway.invoke(&key, &json!({ "tool": "say", "args": { "a": "x" } })).check(200, "new x");
     file(&told("Does it once more.", "echo mended {{.a}}"));
     until(&gateway, &key, |tools| tools.contains("Does it once more.") && tools.contains("\"other\""));
     gateway.chat(&key, "go", Some(session)).check(200, "mended x y");

@@ -165,3 +165,79 @@ fn files_of_a_workspace_that_is_not_shown_are_the_container_s() {
     let ran = call("read_file", json!({ "path": "other.txt" }));
     assert!(ran.stdout.contains("by a command"), "{}", ran.shown());
 }
+
+#[test]
+fn undo_works_in_the_container_that_the_agent_used_and_nowhere_else() {
+    let Some(socket) = socket() else { return };
+    let more = "workspace = \"none\"\n[agents.other]\n";
+    let home = Home::with_config(&format!("tenant = \"acme\"\n{}", config(&socket, more)));
+    for caller in [&[][..], &["--agent", "other", "--session", "cli:theirs"]] {
+        let call = |tool: &str, args: serde_json::Value| {
+            let ran =
+                home.run(&[&["tools", "call"][..], caller, &[tool, "--args", &args.to_string()]].concat());
+            assert_eq!(ran.code, 0, "{}", ran.shown());
+            ran
+        };
+        let shown = || call("exec", json!({ "command": "cat file.txt" })).stdout;
+        let undo = || {
+            let ran = home.run(&["undo", "apply", "--last"]);
+            assert_eq!(ran.code, 0, "{}", ran.shown());
+        };
+        call("write_file", json!({ "path": "file.txt", "content": "one\n" }));
+        call("edit", json!({ "path": "file.txt", "old_string": "one", "new_string": "two" }));
+        assert_eq!(shown(), "two\n[exit code 0]\n");
+        undo();
+        assert_eq!(shown(), "one\n[exit code 0]\n");
+        // Undone too, the file is as the edit left it; and what was created is removed.
+        let rows: serde_json::Value = home.run(&["undo", "list", "--json"]).json();
+        assert_eq!(home.run(&["undo", "apply", rows[0]["id"].as_str().unwrap()]).code, 0, "{rows}");
+        assert_eq!(shown(), "two\n[exit code 0]\n");
+        call("write_file", json!({ "path": "made.txt", "content": "made\n" }));
+        undo();
+        let there = call("exec", json!({ "command": "ls" })).stdout;
+        assert_eq!(there, "file.txt\n[exit code 0]\n");
+    }
+    assert!(!home.path().join("project/file.txt").exists(), "nothing of it is on the host");
+    // With another sandbox the container's files are out of reach: the host's are not changed instead.
+    home.configure("tenant = \"acme\"\n[agents.other]\n");
+    home.write("project/file.txt", "the host's\n");
+    let ran = home.run(&["undo", "apply", "--last", "--force"]);
+    assert!(
+        ran.code == 1 && ran.stderr.contains("workspace of the container `acme/session/"),
+        "{}",
+        ran.shown()
+    );
+    assert_eq!(std::fs::read_to_string(home.path().join("project/file.txt")).unwrap(), "the host's\n");
+}
+
+#[test]
+fn a_change_without_a_sandbox_is_undone_on_the_host() {
+    let Some(socket) = socket() else { return };
+    let config =
+        config(&socket, "workspace = \"none\"\n").replace("[sandbox]", "[sandbox]\nmode = \"non-main\"");
+    let home = Home::with_config(&config);
+    let file = home.write("project/file.txt", "one\n");
+    let edit = json!({ "path": "file.txt", "old_string": "one", "new_string": "two" }).to_string();
+    let ran = home.run(&["tools", "call", "edit", "--args", &edit]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "two\n");
+    let ran = home.run(&["undo", "apply", "--last"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n");
+}
+
+#[test]
+fn the_container_s_own_workspace_has_one_name_for_commands_and_tools() {
+    let Some(home) = home("workspace = \"none\"\n") else { return };
+    let call = |tool: &str, args: serde_json::Value| {
+        let ran = home.run(&["tools", "call", tool, "--args", &args.to_string()]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        ran.stdout
+    };
+    assert_eq!(call("workspace_dir", json!({})).trim(), "/workspace");
+    assert_eq!(call("exec", json!({ "command": "pwd" })), "/workspace\n[exit code 0]\n");
+    call("write_file", json!({ "path": "/workspace/a/made.txt", "content": "made\n" }));
+    let there = json!({ "command": "cat made.txt", "directory": "/workspace/a" });
+    assert!(call("exec", there).contains("made\n[exit code 0]"));
+    assert!(!home.path().join("project/a").exists());
+}

@@ -332,8 +332,8 @@ fn giving_up_ends_the_whole_tree() {
         .stderr(Stdio::null());
     let mut child = child.spawn().unwrap();
     wait_until("the command", || runs(&word));
-    let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(!runs(&word));
     // And where the program itself is killed, its supervisors see it.

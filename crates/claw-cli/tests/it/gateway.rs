@@ -64,6 +64,17 @@ impl<'a> Gateway<'a> {
         Self { home, child, address }
     }
 
+    /// Waits until a run of this session is at work.
+    fn until_running(&self, key: &str, session: &str) {
+        let begun = std::time::Instant::now();
+        while self.get(&format!("/v1/sessions/{session}"), key).check(200, "running").json()["running"]
+            != true
+        {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no run of {session} begins");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Creates a key of this user, with these scopes or the default ones.
     pub(crate) fn key(&self, user: &str, more: &[&str]) -> String {
         let ran = self.home.run(&[&["api-keys", "create", "--user", user], more].concat());
@@ -315,7 +326,7 @@ fn an_answer_has_the_words_of_its_own_run_alone() {
     let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| gateway.chat(&key, "slow", Some(&session)));
-        std::thread::sleep(Duration::from_millis(500));
+        gateway.until_running(&key, &session);
         let second = gateway.chat(&key, "second", Some(&session)).check(200, "You said: second").json();
         assert_eq!(second["choices"][0]["message"]["content"], "You said: second");
         slow.join().unwrap().check(200, "0123456789");
@@ -684,7 +695,7 @@ fn a_question_that_another_run_took_is_answered_with_it() {
     let session = gateway.chat(&key, "one", None).header("x-clawsmith-session").unwrap().to_owned();
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| gateway.chat(&key, "slow", Some(&session)));
-        std::thread::sleep(Duration::from_millis(500));
+        gateway.until_running(&key, &session);
         let second = scope.spawn(|| gateway.chat(&key, "second", Some(&session)));
         let third = scope.spawn(|| gateway.chat(&key, "third", Some(&session)));
         slow.join().unwrap().check(200, "0123456789");

@@ -4,6 +4,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use claw_core::port::Clock as _;
+use claw_core::store::{LONGEST_LEASE, Queue as _};
+use claw_core::{NodeId, TenantId};
+use claw_host::SystemClock;
+use claw_store::SqliteStore;
 use serde_json::Value;
 
 use crate::harness::{Home, Ran};
@@ -210,6 +215,70 @@ fn ctrl_c_stops_a_run_that_was_taken_up_after_a_kill() {
     assert_eq!(next.wait().unwrap().code(), Some(130));
     let open = place.run(&["runs", "list", "--json"]).json();
     assert_eq!(open.as_array().unwrap().len(), 0, "nothing is left to be done: {open}");
+}
+
+/// Kills a chat in the middle of its answer. The lease of its run lasts for half an hour more; returns the run.
+fn killed_with_a_long_lease(place: &Place) -> String {
+    let mut chat = place.chat(HANGS, &["-m", "go"]);
+    let mut line = String::new();
+    BufReader::new(chat.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let run = place.run_in_state("leased")["id"].as_str().unwrap().to_owned();
+    chat.kill().unwrap();
+    chat.wait().unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let file = place.home.data().join("clawsmith.db");
+        let store = SqliteStore::open(&file, NodeId::local()).await.unwrap();
+        let job = store.job(&TenantId::main(), run.parse().unwrap()).await.unwrap().unwrap();
+        let until = SystemClock.now().plus(LONGEST_LEASE / 2);
+        store.extend(&job.lease.unwrap(), until).await.unwrap();
+    });
+    run
+}
+
+#[test]
+fn a_killed_run_is_resumed_though_its_lease_has_not_ended() {
+    let place = Place { home: Home::new(), variables: Vec::new(), _database: None };
+    let run = killed_with_a_long_lease(&place);
+    let mut next = place.chat(HANGS, &["-m", "again"]);
+    place.wait_for(&["runs", "list", "--json"], |row| row["id"] == run.as_str() && row["tries"] == 2);
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+#[test]
+fn a_chat_names_the_run_that_it_waits_for_and_releasing_that_lets_it_go_on() {
+    let place = Place { home: Home::new(), variables: Vec::new(), _database: None };
+    let run = killed_with_a_long_lease(&place);
+    // Nobody can see that its worker is gone, as on another machine.
+    std::fs::remove_dir_all(place.home.data().join("owners")).unwrap();
+    let mut next = place.chat(HANGS, &["-m", "again"]);
+    let (mut stderr, mut told) = (BufReader::new(next.stderr.take().unwrap()), String::new());
+    while !told.contains("waiting for") {
+        assert_ne!(stderr.read_line(&mut told).unwrap(), 0, "{told}");
+    }
+    let expected = [
+        format!("waiting for run {run} of this session"),
+        format!("`clawsmith runs cancel {run}`"),
+        format!("`clawsmith runs release {run}`"),
+    ];
+    assert!(expected.iter().all(|part| told.contains(part)), "{told}");
+    let released = place.run(&["runs", "release", &run]);
+    assert!(released.code == 0 && released.stdout.contains(&run), "{}", released.shown());
+    place.wait_for(&["runs", "list", "--json"], |row| row["id"] == run.as_str() && row["tries"] == 2);
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+#[test]
+fn a_run_that_is_over_cannot_be_released() {
+    let place = Place { home: Home::new(), variables: Vec::new(), _database: None };
+    let hello = "[[turn]]\ndo = [{ say = \"Hello.\" }]";
+    assert!(place.chat(hello, &["-m", "hi"]).wait_with_output().unwrap().status.success());
+    let run = place.run_in_state("done")["id"].as_str().unwrap().to_owned();
+    let released = place.run(&["runs", "release", &run]);
+    assert!(released.code == 1 && released.stderr.contains("it is over"), "{}", released.shown());
+    let none = place.run(&["runs", "release", "019b"]);
+    assert!(none.code == 2 && none.stderr.contains("there is no run `019b`"), "{}", none.shown());
 }
 
 #[test]

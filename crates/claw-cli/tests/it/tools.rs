@@ -23,6 +23,26 @@ fn lists_tools_in_columns_and_makes_nothing() {
 }
 
 #[test]
+fn a_missing_home_is_named_and_not_created() {
+    let home = Home::new();
+    let absent = home.path().join("absent");
+    let variables = [("HOME", absent.to_str().unwrap())];
+    for words in [
+        &["tools", "call", "datetime"][..],
+        &["tools", "call", "exec", r#"{"command": "true"}"#],
+        &["chat", "-m", "hello"],
+    ] {
+        let ran = home.run_with(&variables, words);
+        assert!(
+            ran.code > 1 && ran.stderr.contains("the home directory `~/absent` does not exist"),
+            "{}",
+            ran.shown()
+        );
+        assert!(!absent.exists(), "{words:?}");
+    }
+}
+
+#[test]
 fn lists_what_this_build_lacks_when_asked() {
     let home = Home::new();
     let all = home.run(&["tools", "list", "--all", "--json"]).json();

@@ -60,6 +60,10 @@ pub trait FsBridge: Send + Sync {
     fn document(&self, _caller: &Caller, _path: &Path) -> Option<DocumentUse> {
         None
     }
+    /// Returns the key of the sandbox that holds the file at this path; `None` if the machine or the store holds it.
+    fn sandbox(&self, _caller: &Caller, _path: &Path) -> Option<String> {
+        None
+    }
     /// Returns the state of `path`; `None` if nothing is there.
     async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError>;
     /// Returns the bytes of a file, and its state at the moment of reading.

@@ -30,6 +30,8 @@ pub struct Change<'a> {
     pub tool: &'a ToolName,
     /// The absolute path of the file, as text.
     pub place: &'a str,
+    /// Key of the sandbox that holds the file; `None` if the machine or the store holds it.
+    pub sandbox: Option<&'a str>,
     /// The path that the tool was given, for people.
     pub shown: &'a str,
     /// The contents before; `None` if the file did not exist.

@@ -98,7 +98,7 @@ pub struct Conversation {
     pub title: Option<String>,
     /// The time of its start.
     pub started: UnixMillis,
-    /// The time of the last accepted message.
+    /// The time of the last message, accepted or said by the agent.
     pub last: UnixMillis,
     /// The number of its messages.
     pub messages: u64,

@@ -79,6 +79,9 @@ pub struct NewUndo {
     pub workspace: String,
     /// The absolute path of the file, or the place of a document in the store.
     pub place: String,
+    /// Key of the sandbox that holds the file; `None` if the machine or the store holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// The path that the tool was given, for people.
     pub shown: String,
     /// The file before; `None` if it did not exist.

@@ -23,6 +23,13 @@ pub trait Tool: Send + Sync + 'static {
         Plan::of(&Self::META)
     }
 
+    /// Returns the reason to refuse this call before anybody judges its plan; `None` for a call that can be planned. Pure
+    /// like the plan.
+    fn refusal(&self, args: &Self::Args) -> Option<ToolError> {
+        let _ = args;
+        None
+    }
+
     /// Runs the call. Everything that touches the world goes through a port of `call`.
     fn run(&self, call: &Call, args: Self::Args) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
@@ -74,7 +81,10 @@ impl<T: Tool> AnyTool for Erased<T> {
 
     fn plan(&self, facts: &Facts, value: &Value) -> Result<Plan, ToolError> {
         let args = T::Args::deserialize(value).map_err(|e| misfit(&e))?;
-        Ok(self.tool.plan(facts, &args))
+        match self.tool.refusal(&args) {
+            Some(error) => Err(error),
+            None => Ok(self.tool.plan(facts, &args)),
+        }
     }
 
     async fn run_erased(&self, call: &Call, value: Value) -> Result<Output, ToolError> {

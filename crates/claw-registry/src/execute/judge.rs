@@ -78,7 +78,7 @@ impl Trip<'_> {
         let place = self.place().await?;
         let plan = catch_unwind(AssertUnwindSafe(|| self.built.tool.plan(&place.facts, args)))
             .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
-            .map_err(|error| Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) })?;
+            .map_err(|error| self.unplanned(error))?;
         let programs = self.programs(&plan).await?;
         let analysis = self.analyse(&plan, &programs);
         self.find_directories(&analysis, &place).await?;
@@ -100,6 +100,14 @@ impl Trip<'_> {
             Judged { built, plan, analysis, effects, left, sights, digest, place, approval: None };
         let judgement = self.decide(&mut judged).await;
         Ok((judged, judgement))
+    }
+
+    /// The refusal of a call that has no plan; its cause is for the log.
+    fn unplanned(&self, error: ToolError) -> Refusal {
+        let scrubber = self.executor.scrubbers().for_tenant(&self.offer.caller().tenant);
+        let (tool, cause) = (&self.tool.entry.meta.name, scrubber.text(&error.for_log()));
+        tracing::debug!(%tool, call = %self.request.call, error = cause, "a call could not be planned");
+        Refusal { advice: error.advice, ..Refusal::at(Step::Judge, error.message) }
     }
 
     /// The circumstances of the call, with the current settings.

@@ -143,6 +143,10 @@ impl FsBridge for DockerFiles {
         Confinement::Enforced
     }
 
+    fn sandbox(&self, caller: &Caller, _path: &Path) -> Option<String> {
+        caller.sandboxed.then(|| caller.sandbox_key.to_string())
+    }
+
     async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         if !place.caller.sandboxed {
             return self.machine.stat(place, path).await;

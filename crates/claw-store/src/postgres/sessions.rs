@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::connections::Transaction;
 use super::failure::failed;
 use super::{PostgresStore, conversations, queue, uuid};
+use crate::conversations::RAISE_LAST;
 use crate::{row, runs};
 
 const ACCEPT: &str = "could not accept the message";
@@ -319,6 +320,8 @@ async fn announce(
             let Some(seq) = say(transaction, message, *id).await? else {
                 return accepted(transaction, message).await;
             };
+            let within = Owner { tenant: message.tenant.clone(), session: message.session.clone() };
+            raise_last(transaction, &within, message.at).await?;
             queue::wake(&mut **transaction, &message.tenant, *id).await?;
             return Ok(Accepted { seq, job: *id });
         }
@@ -389,7 +392,22 @@ async fn say_all(
             None => accepted(transaction, message).await?.seq,
         });
     }
+    for (owner, at) in runs::last_times(said) {
+        raise_last(transaction, &owner, at).await?;
+    }
     Ok(places)
+}
+
+/// Raises the time of the session's last message.
+async fn raise_last(transaction: &mut Transaction, of: &Owner, at: UnixMillis) -> Result<(), StoreError> {
+    query(RAISE_LAST)
+        .bind(of.tenant.as_str())
+        .bind(of.session.as_str())
+        .bind(at.0)
+        .execute(&mut **transaction)
+        .await
+        .map(drop)
+        .map_err(failed(SAY))
 }
 
 /// Adds a message and its event, and returns its number. Returns `None` and adds nothing if a message of this

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::error::failed;
 use super::{SqliteStore, conversations, queue};
+use crate::conversations::RAISE_LAST;
 use crate::{row, runs};
 
 const WRITE: &str = "could not write to the session";
@@ -277,7 +278,22 @@ async fn say_all(
             None => accepted(connection, message).await?.seq,
         });
     }
+    for (owner, at) in runs::last_times(said) {
+        raise_last(connection, &owner, at).await?;
+    }
     Ok(places)
+}
+
+/// Raises the time of the session's last message.
+async fn raise_last(connection: &mut SqliteConnection, of: &Owner, at: UnixMillis) -> Result<(), StoreError> {
+    query(RAISE_LAST)
+        .bind(of.tenant.as_str())
+        .bind(of.session.as_str())
+        .bind(at.0)
+        .execute(&mut *connection)
+        .await
+        .map(drop)
+        .map_err(failed(WRITE))
 }
 
 /// Stores a message and its event; returns `None` and stores nothing if its id is known.
@@ -345,6 +361,8 @@ async fn announce(
             let Some(seq) = say(connection, message, *parent).await? else {
                 return accepted(connection, message).await;
             };
+            let within = Owner { tenant: message.tenant.clone(), session: message.session.clone() };
+            raise_last(connection, &within, message.at).await?;
             queue::wake(connection, &message.tenant, *parent).await?;
             return Ok(Accepted { seq, job: *parent });
         }

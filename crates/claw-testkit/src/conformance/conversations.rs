@@ -23,6 +23,7 @@ pub async fn conversations<S: Conversations + Queue>(make: impl AsyncFn() -> S) 
     shows_a_circle_its_own_and_nothing_else(make().await).await;
     keeps_tenants_apart(make().await).await;
     says_what_waits_and_runs(make().await).await;
+    the_agents_last_word_counts(make().await).await;
     pages_the_latest_first(make().await).await;
     pages_what_was_said_backwards(make().await).await;
     refuses_names_that_could_be_taken_for_others(make().await).await;
@@ -346,6 +347,27 @@ async fn says_what_waits_and_runs(store: impl Conversations + Queue) {
     store.finish_run(&lease, Finish::done(vec![message("cli:a", "an answer")])).await.unwrap();
     let found = one(&store, &circle_of("ann"), "cli:a").await.unwrap();
     assert_eq!((found.waiting, found.running, found.messages), (2, false, 4));
+}
+
+async fn the_agents_last_word_counts(store: impl Conversations + Queue) {
+    let at = |n: i64| UnixMillis(NOW.0 + n);
+    for key in ["cli:a", "cli:b"] {
+        let new = NewMessage { at: at(1), ..message(key, "hello") };
+        store.accept_from(&ann(), new, job_of(key)).await.unwrap();
+    }
+    let claim = Claim { worker: worker("a"), lanes: vec!["main".into()], now: NOW, until: at(1_000) };
+    let (_, lease) = store.claim(claim).await.unwrap().unwrap();
+    let said = |n: i64| NewMessage { at: at(n), ..message("cli:a", "an answer") };
+    let last = async |key| one(&store, &circle_of("ann"), key).await.unwrap().last;
+    store.say_in_run(&lease, vec![said(5), said(3)]).await.unwrap();
+    assert_eq!(last("cli:a").await, at(5));
+    store.say_in_run(&lease, vec![said(4)]).await.unwrap();
+    assert_eq!(last("cli:a").await, at(5), "a clock that was set back lowers nothing");
+    store.finish_run(&lease, Finish::done(vec![said(9)])).await.unwrap();
+    assert_eq!((last("cli:a").await, last("cli:b").await), (at(9), at(1)));
+    let since = ConversationPage { since: Some(at(6)), ..ALL };
+    let found = store.conversations(&TenantId::main(), &circle_of("ann"), &since).await.unwrap();
+    assert_eq!(found.into_iter().map(|one| one.session).collect::<Vec<_>>(), [session("cli:a")]);
 }
 
 async fn pages_the_latest_first(store: impl Conversations + Queue) {

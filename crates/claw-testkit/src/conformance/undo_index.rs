@@ -48,6 +48,7 @@ async fn gives_a_change_back_as_it_was_recorded(store: impl UndoIndex) {
             user: Some(UserId::new("ann").unwrap()),
             run: Some(JobId::new()),
             place: long.clone(),
+            sandbox: Some("main/session/a/cli:me".to_owned()),
             shown: "a \u{0} b".to_owned(),
             ..change("a")
         };
@@ -294,6 +295,7 @@ fn change(name: &str) -> NewUndo {
         tool: ToolName::literal("write_file"),
         workspace: "/srv".to_owned(),
         place: format!("/srv/{name}"),
+        sandbox: None,
         shown: name.to_owned(),
         before: None,
         after: None,

@@ -60,8 +60,12 @@ impl Tool for CredentialedExec {
 
     fn plan(&self, _: &Facts, args: &Args) -> Plan {
         let plan = |argv| Plan::argv(argv).with(Effect::Read).with(Effect::Write).with(Effect::Network);
-        // An invalid command runs nothing.
+        // An invalid command is refused, and runs nothing.
         args.argv().map_or_else(|_| Plan::read(), plan)
+    }
+
+    fn refusal(&self, args: &Args) -> Option<ToolError> {
+        args.argv().err()
     }
 
     async fn run(&self, call: &Call, args: Args) -> Result<Output, ToolError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use claw_agent::Deployment;
 use claw_core::port::{Model, Owner};
-use claw_core::store::{ApprovalState, Message, Usage, UsageFilter};
+use claw_core::store::{ApprovalState, JobFilter, JobState, Message, Usage, UsageFilter};
 use claw_core::tool::Caller;
 use claw_core::{ApprovalId, JobId, SessionKey};
 use serde_json::Value;
@@ -33,6 +33,13 @@ pub trait ShownSession {
     async fn asked_for(&self, question: &Question) -> Option<Box<dyn AskedFor + '_>>;
     /// Waits until nobody is left to make the calls; forever where that cannot be known.
     async fn deserted(&self);
+    /// Says what a run that has not begun waits for, and what to do about it.
+    async fn waiting(&self, run: JobId) -> String {
+        let key = self.key();
+        format!(
+            "run {run} has not begun; `clawsmith runs list --session {key}`, where the gateway runs, shows what it waits for"
+        )
+    }
     /// Says where else an approval can be answered, as commands to type.
     fn elsewhere(&self, question: &Question) -> Vec<String>;
     /// The directory in which a change can be previewed; `None` where it is not on this machine.
@@ -142,6 +149,17 @@ impl ShownSession for LocalSession {
         self.deserted.cancelled().await;
     }
 
+    async fn waiting(&self, run: JobId) -> String {
+        let states = vec![JobState::Pending, JobState::Leased, JobState::Parked];
+        let session = Some(self.owner.session.clone());
+        let filter = JobFilter { session, states, after: Some(run), ..JobFilter::default() };
+        // The first to be accepted is the one that goes on; the list begins with the latest.
+        match self.app.runs(&filter).await.ok().and_then(|mut earlier| earlier.pop()) {
+            Some(earlier) => waiting_for(earlier.new.id, earlier.state),
+            None => format!("waiting for a worker to begin run {run}; `clawsmith runs show {run}` says more"),
+        }
+    }
+
     fn elsewhere(&self, question: &Question) -> Vec<String> {
         question.elsewhere()
     }
@@ -157,4 +175,23 @@ impl ShownSession for LocalSession {
     fn scrubbed_json(&self, content: &Value) -> Value {
         self.deployment.executor.scrubbers().for_tenant(&self.owner.tenant).json(content)
     }
+}
+
+/// Names the earlier run of a session that a message waits for, and the commands that end the wait.
+fn waiting_for(earlier: JobId, state: JobState) -> String {
+    let how = match state {
+        JobState::Parked => format!(
+            "which waits for an approval; answer it (`clawsmith approvals list`), or stop the run with \
+             `clawsmith runs cancel {earlier}`"
+        ),
+        JobState::Pending => format!(
+            "which is to be answered first; `clawsmith runs show {earlier}` says more, `clawsmith runs cancel {earlier}` \
+             stops it"
+        ),
+        _ => format!(
+            "which is at work; `clawsmith runs cancel {earlier}` stops it, `clawsmith runs release {earlier}` takes it \
+             from a worker that does not respond"
+        ),
+    };
+    format!("waiting for run {earlier} of this session, {how}")
 }

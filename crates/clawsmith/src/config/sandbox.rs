@@ -63,9 +63,8 @@ impl SandboxConfig {
 
     /// Returns the sandbox rules for callers.
     pub fn sandboxing(&self) -> Sandboxing {
-        let is_shown =
-            self.backend == SandboxBackend::Docker && self.docker.workspace != ShownWorkspace::None;
-        Sandboxing { mode: self.mode, scope: self.docker.scope, workspace: is_shown.then_some(WORKSPACE) }
+        let workspace = (self.backend == SandboxBackend::Docker).then_some(WORKSPACE);
+        Sandboxing { mode: self.mode, scope: self.docker.scope, workspace }
     }
 }
 
@@ -166,6 +165,23 @@ impl DockerConfig {
             age: Duration::from_secs(self.max_age_secs.into()),
             network: self.network.clone(),
             installation,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workspace_of_a_container_is_shown_at_its_path() {
+        let shown = |backend, workspace| {
+            let docker = DockerConfig { workspace, ..DockerConfig::default() };
+            SandboxConfig { backend, docker, ..SandboxConfig::default() }.sandboxing().workspace
+        };
+        for workspace in [ShownWorkspace::None, ShownWorkspace::Ro, ShownWorkspace::Rw] {
+            assert_eq!(shown(SandboxBackend::Docker, workspace), Some("/workspace"));
+            assert_eq!(shown(SandboxBackend::Kernel, workspace), None);
         }
     }
 }

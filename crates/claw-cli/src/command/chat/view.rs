@@ -108,7 +108,7 @@ impl View {
                 },
                 () = until(quiet.filter(|_| !self.begun)) => {
                     quiet = None;
-                    tell("waiting for another run of this session to end");
+                    tell(self.session.waiting(run).await);
                 }
                 _ = tick.tick() => if self.begun {
                     self.display.tick(out)?;

@@ -36,7 +36,7 @@ impl Serve {
         if self.caller.session.is_none() {
             let user = caller.user.as_ref().map_or_else(|| "me".to_owned(), ToString::to_string);
             caller.session = SessionKey::new(format!("mcp:{user}"))?;
-            caller.sandbox_key = caller.session.as_str().into();
+            setup.config().sandbox.sandboxing().apply(&mut caller);
         }
         with_app(&setup, async |app| {
             let toolbox = app.toolbox(Hooks::default()).await?;

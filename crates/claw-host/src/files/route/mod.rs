@@ -231,6 +231,13 @@ impl FsBridge for RoutedFiles {
         Some(if is_shown { DocumentUse::InPrompt } else { DocumentUse::OnRequest })
     }
 
+    fn sandbox(&self, caller: &Caller, path: &Path) -> Option<String> {
+        match self.document(caller, path) {
+            Some(_) => None,
+            None => self.files.sandbox(caller, path),
+        }
+    }
+
     async fn stat(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Stat>, ToolError> {
         let route = match self.route(place, path, Access::Read).await {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),

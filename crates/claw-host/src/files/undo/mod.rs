@@ -3,9 +3,11 @@
 //!
 //! - [`blobs`] keeps the bytes.
 //! - [`restore`] restores a file, if nobody has changed it since.
+//! - [`segments`] groups the changes that are judged together.
 
 mod blobs;
 mod restore;
+mod segments;
 
 use std::io;
 use std::path::Path;
@@ -185,6 +187,7 @@ impl UndoJournal for StoredUndo {
             tool: change.tool.clone(),
             workspace: caller.workspace.to_string_lossy().into_owned(),
             place: change.place.to_owned(),
+            sandbox: change.sandbox.map(str::to_owned),
             shown: change.shown.to_owned(),
             before,
             after,
@@ -210,6 +213,7 @@ impl UndoJournal for StoredUndo {
             run: change.run,
             tool: change.tool.clone(),
             place: workspace.clone(),
+            sandbox: None,
             workspace,
             shown: change.shown.to_owned(),
             before: None,

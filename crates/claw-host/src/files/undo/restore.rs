@@ -12,6 +12,7 @@ use claw_core::tool::{Caller, Digest, ErrorKind, ToolError};
 use claw_core::{CallId, ToolName, UndoId};
 
 use super::StoredUndo;
+use super::segments::{Segment, Touched, segments};
 use crate::transaction::{AppliedTransaction, TransactionState};
 
 /// The tool name under which undoing is recorded.
@@ -91,26 +92,28 @@ impl Restoring<'_> {
     /// comes.
     pub async fn look(&self, changes: Vec<Undo>) -> Result<Vec<Step>, ToolError> {
         let mut steps: Vec<Step> = Vec::new();
-        let mut touched: HashSet<PathBuf> = HashSet::new();
+        let mut touched = Touched::default();
         for segment in segments(changes) {
             let mut found = Vec::new();
             match segment {
                 Segment::Files(files) => {
                     for file in files {
                         let mut step = self.look_at(file).await?;
-                        if touched.contains(Path::new(&step.newest()?.place)) {
+                        if touched.has(step.newest()?) {
                             step.verdict = Verdict::Ready;
                         }
                         found.push(step);
                     }
                 }
-                Segment::Command(change) => found.push(self.look_at_command(*change, &touched).await?),
+                Segment::Command(change) => {
+                    found.push(self.look_at_command(*change, &touched.of_machine).await?)
+                }
             }
             for step in &found {
                 let new = step.newest()?;
                 match &new.command {
-                    None => touched.extend([PathBuf::from(&new.place)]),
-                    Some(command) => touched.extend(self.paths(new, command).await?),
+                    None => touched.add(new),
+                    Some(command) => touched.of_machine.extend(self.paths(new, command).await?),
                 }
             }
             steps.extend(found);
@@ -176,6 +179,7 @@ impl Restoring<'_> {
     async fn look_at(&self, changes: Vec<Undo>) -> Result<Step, ToolError> {
         let Some(newest) = changes.first() else { return Err(ToolError::internal("no change to undo")) };
         let caller = caller(newest);
+        self.must_reach(&caller, &newest.new)?;
         let scope = (self.scope)(&caller);
         let now = self.now(&place(&caller, &scope, Expect::Anything), &newest.new.place).await?;
         let left = newest.new.after.clone();
@@ -190,6 +194,20 @@ impl Restoring<'_> {
         }
         let changed_since = Vec::new();
         Ok(Step { verdict, now, left, target: at, changed_since, caller, changes })
+    }
+
+    /// Refuses a change that was made in a sandbox's own workspace, if the files are elsewhere now.
+    fn must_reach(&self, caller: &Caller, new: &NewUndo) -> Result<(), ToolError> {
+        let Some(key) = &new.sandbox else { return Ok(()) };
+        if self.bridge.sandbox(caller, Path::new(&new.place)).as_deref() == Some(key) {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` was changed in the workspace of the container `{key}`, which the configuration no longer uses",
+            new.shown
+        );
+        let advice = "set `backend` and `workspace` of `sandbox` as they were at the change, and try again";
+        Err(ToolError::new(ErrorKind::Unavailable, message).try_instead(advice))
     }
 
     async fn now(&self, place: &FilePlace<'_>, path: &str) -> Result<Option<Now>, ToolError> {
@@ -333,6 +351,7 @@ impl Restoring<'_> {
             run: None,
             tool: &TOOL,
             place: &new.place,
+            sandbox: new.sandbox.as_deref(),
             shown: &new.shown,
             before: now.map(|now| Contents { bytes: &now.bytes, mode: now.mode }),
             after: bytes.map(|bytes| Contents { bytes, mode }),
@@ -418,39 +437,6 @@ impl Now {
     }
 }
 
-/// Changes that can be judged together: those of files between two commands, or one command.
-enum Segment {
-    Files(Vec<Vec<Undo>>),
-    Command(Box<Undo>),
-}
-
-fn segments(changes: Vec<Undo>) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    for change in changes {
-        if change.new.command.is_some() {
-            segments.push(Segment::Command(Box::new(change)));
-            continue;
-        }
-        if !matches!(segments.last(), Some(Segment::Files(_))) {
-            segments.push(Segment::Files(Vec::new()));
-        }
-        let Some(Segment::Files(files)) = segments.last_mut() else { continue };
-        match files.iter_mut().find(|file| file.first().is_some_and(|one| same_file(one, &change))) {
-            Some(file) => file.push(change),
-            None => files.push(vec![change]),
-        }
-    }
-    segments
-}
-
-fn same_file(one: &Undo, other: &Undo) -> bool {
-    let key = |undo: &Undo| {
-        let new = &undo.new;
-        (new.place.clone(), new.tenant.clone(), new.agent.clone(), new.user.clone())
-    };
-    key(one) == key(other)
-}
-
 /// Returns whether two states are equal. The modes count only if both have one.
 fn same(one: Option<&FileState>, other: Option<&FileState>) -> bool {
     match (one, other) {
@@ -467,12 +453,16 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
     if one == Verdict::Changed { one } else { other }
 }
 
-/// Returns the caller who made a change.
+/// Returns the caller who made a change, in the sandbox that holds its file.
 fn caller(undo: &Undo) -> Caller {
     let new = &undo.new;
     let mut caller = Caller::new(new.agent.clone(), new.session.clone(), &new.workspace);
     caller.tenant = new.tenant.clone();
     caller.user = new.user.clone();
+    caller.sandboxed = new.sandbox.is_some();
+    if let Some(key) = &new.sandbox {
+        caller.sandbox_key = key.into();
+    }
     caller
 }
 

@@ -243,6 +243,7 @@ impl GuardedFiles {
         let caller = &self.origin.caller;
         let journal = self.origin.executor.registry().world().undo.clone();
         let place = target.to_string_lossy();
+        let sandbox = self.bridge.sandbox(caller, target);
         let mode = current.and_then(|current| current.stat.mode);
         let change = Change {
             caller,
@@ -250,6 +251,7 @@ impl GuardedFiles {
             run: self.grant.run,
             tool: &self.origin.tool,
             place: &place,
+            sandbox: sandbox.as_deref(),
             shown: path,
             before: current.map(|current| Contents { bytes: &current.bytes, mode }),
             after: Some(Contents { bytes, mode }),

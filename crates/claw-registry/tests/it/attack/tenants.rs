@@ -254,6 +254,7 @@ async fn the_log_of_a_failed_plan_is_scrubbed() {
     let _ = bench.call("planless", json!({})).await;
     drop(guard);
     let log = log.0.lock().unwrap();
+    assert!(log.contains("no plan: the key was"), "the operator reads the cause: {log}");
     assert!(!log.contains("topsecret-value-4711"), "{log}");
 }
 

@@ -70,7 +70,7 @@ async fn a_program_runs_itself_and_its_helpers() {
 
 #[tokio::test]
 async fn refuses_the_tmp_and_the_home_that_other_commands_of_the_session_wrote() {
-    let outside = tempfile::tempdir_in("/var").unwrap();
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut program = Registered::new("gh", Path::new("/bin/bash"), &["cat"], &[("GH_TOKEN", TOKEN)]);
     // Where the workspace lies in `/tmp` the session has none of its own.
     let workspace = outside.path().join("workspace");

@@ -348,6 +348,7 @@ async fn files(store: &impl Store) {
             tool: ToolName::literal("write_file"),
             workspace: "/srv".to_owned(),
             place: format!("/srv/{ODD}"),
+            sandbox: after.is_none().then(|| ODD.to_owned()),
             shown: ODD.to_owned(),
             before,
             after,

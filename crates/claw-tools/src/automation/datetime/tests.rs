@@ -50,6 +50,18 @@ async fn tells_the_time_of_the_calls_clock() {
 }
 
 #[tokio::test]
+async fn without_an_action_it_is_the_time_of_now() {
+    let now = text(run(json!({ "action": "now" })).await);
+    assert_eq!(text(run(json!({})).await), now);
+    insta::assert_snapshot!(text(run(json!({ "timezone": "Europe/Berlin" })).await), @"
+    2026-11-15T09:30:00+01:00
+    Sunday, week 2026-W46, day 319 of 365
+    Europe/Berlin, CET, +01:00
+    the next change of clocks gives 2027-03-28T03:00:00+02:00
+    ");
+}
+
+#[tokio::test]
 async fn the_settings_may_name_a_zone() {
     let in_zone = |zone: &str| {
         let mut fixture = Fixture::new();

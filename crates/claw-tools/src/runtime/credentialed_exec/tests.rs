@@ -54,6 +54,7 @@ async fn refuses_operators_and_runs_nothing() {
         assert_eq!(given, [], "{command}");
         let args: Args = serde_json::from_value(json!({ "command": command })).unwrap();
         assert_eq!(CredentialedExec.plan(&Facts::default(), &args), Plan::read());
+        assert!(CredentialedExec.refusal(&args).is_some(), "{command}");
     }
 }
 

@@ -19,6 +19,13 @@ async fn the_users_unless_told_otherwise() {
 }
 
 #[tokio::test]
+async fn the_name_that_commands_know_the_workspace_by() {
+    let mut fixture = Fixture::new();
+    fixture.caller.shown_workspace = Some("/workspace".into());
+    assert_eq!(text(fixture.run::<WorkspaceDir>(json!({})).await), "/workspace");
+}
+
+#[tokio::test]
 async fn says_it_as_data() {
     let details = run(json!({}), None).await.unwrap().details;
     assert_eq!(details, Some(json!({ "context": "user", "path": "/home/ana/project" })));
