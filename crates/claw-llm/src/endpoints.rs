@@ -160,7 +160,8 @@ impl ConfiguredEndpoints {
                 None => (header::AUTHORIZATION, format!("Bearer {key}")),
             };
             let mut value = HeaderValue::try_from(text).map_err(|_| {
-                let message = format!("the key of endpoint `{}` cannot be sent in a header", endpoint.card.name);
+                let message =
+                    format!("the key of endpoint `{}` cannot be sent in a header", endpoint.card.name);
                 ToolError::new(ErrorKind::Unavailable, message)
             })?;
             value.set_sensitive(true);

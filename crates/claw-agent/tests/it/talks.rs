@@ -439,7 +439,10 @@ async fn refuses_to_write_into_a_conversation_of_somebody_else() {
     let parts = [Part::text("this is mine now")];
     let owner = Owner { tenant: tenant(), session: session("cli:ann-1") };
     let refused = of("ben").accept(&*road.store, &owner, &parts, place).await.unwrap_err();
-    assert!(refused.to_string().contains("session `cli:ann-1` belongs to another user or agent"), "{refused}");
+    assert!(
+        refused.to_string().contains("session `cli:ann-1` belongs to another user or agent"),
+        "{refused}"
+    );
     let circle = Circle::User { agent: AgentId::new("tester").unwrap(), user: UserId::new("ben").unwrap() };
     assert_eq!(road.store.conversation(&tenant(), &circle, &session("cli:ann-1")).await.unwrap(), None);
 }

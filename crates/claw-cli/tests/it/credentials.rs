@@ -169,7 +169,11 @@ fn a_program_is_registered_tested_and_removed_over_http_and_never_tells_its_valu
     // A file that has changed is not run until it is accepted.
     fs::write(&binary, "#!/bin/sh\nexit 0\n").unwrap();
     let changed = test(&owner, json!({ "arguments": ["pr"], "run": true }));
-    assert!(changed.status >= 400 && changed.body.contains("has changed since `gh` was registered"), "{}", changed.body);
+    assert!(
+        changed.status >= 400 && changed.body.contains("has changed since `gh` was registered"),
+        "{}",
+        changed.body
+    );
     gateway.post("/v1/programs/gh/accept", &admin, &json!({})).check(403, "role `owner`");
     gateway.post("/v1/programs/gh/accept", &owner, &json!({})).check(200, "GH_TOKEN");
     assert_eq!(test(&owner, json!({ "arguments": ["pr"], "run": true })).json()["ran"]["exit"], 0);

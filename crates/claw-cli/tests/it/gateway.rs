@@ -778,7 +778,8 @@ fn memory_is_ones_own_and_shared_memory_an_administrators() {
         .check(403, "role `admin`");
     put(&boss, &json!({ "path": "memory/a.md", "text": "herons for all", "owner": "tenant" }))
         .check(200, "version");
-    put(&ann, &json!({ "path": "../etc/passwd", "text": "x" })).check(400, "is not the path of a memory document");
+    put(&ann, &json!({ "path": "../etc/passwd", "text": "x" }))
+        .check(400, "is not the path of a memory document");
     for path in
         ["memory/a\n[memory] b.md", "memory/\u{1b}[2J.md", "memory/a\u{202e}dm.b", "memory/a\u{85}b.md"]
     {

@@ -30,7 +30,9 @@ pub enum FillError {
         key: String,
     },
     /// A value leads to another path of the URL.
-    #[error("a value puts a `.` or `..` segment into the URL, which would change its path; use another value")]
+    #[error(
+        "a value puts a `.` or `..` segment into the URL, which would change its path; use another value"
+    )]
     Path,
     /// A list within a word.
     #[error("`{key}` is a list; give a single value")]

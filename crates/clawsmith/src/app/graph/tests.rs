@@ -147,7 +147,11 @@ fn malformed_lines_are_named_and_nothing_is_imported() {
         "record,type,name\nentity,x\nthing,x,y\nentity,x,y,z\n",
         &["line 2", "line 3", "line 4"],
     );
-    refused(GraphFormat::Csv, "record,type,name,valid_from\nentity,x,y,soon\n", &["`valid_from` is not a time"]);
+    refused(
+        GraphFormat::Csv,
+        "record,type,name,valid_from\nentity,x,y,soon\n",
+        &["`valid_from` is not a time"],
+    );
     refused(GraphFormat::Dot, "digraph {}", &["DOT files can only be exported"]);
 }
 
