@@ -100,6 +100,27 @@ async fn words_alone_find_and_every_answer_says_so() {
 }
 
 #[tokio::test]
+async fn the_text_around_a_hit_fills_up_the_answer() {
+    let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+    let paragraph = |n: usize| format!("note {n}: {}", format!("entry{n} ").repeat(60));
+    let mut text: Vec<String> = (0..6).map(paragraph).collect();
+    text[3].push_str("the heron");
+    put(&store, (Some("main"), Some("ann")), "memory/long.md", &text.join("\n\n")).await;
+    put(&store, (Some("main"), Some("ann")), "memory/other.md", "nothing of it").await;
+    let memory = StoredMemory::new(store, None);
+    let lines = async |limit| {
+        let query = MemoryQuery { text: "heron".to_owned(), limit };
+        let found = memory.search(&reader(Some("ann")), &query).await.unwrap();
+        assert!(found.hits.iter().all(|hit| hit.path == "memory/long.md"), "{:?}", found.hits);
+        assert!(found.hits[1..].iter().all(|hit| hit.why.beside && hit.why.words.is_empty()));
+        assert!(!found.hits[0].why.beside && found.hits[0].score > found.hits.last().unwrap().score);
+        found.hits.iter().map(|hit| hit.start_line).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(9).await, [7, 5, 9, 3, 11, 1]);
+    assert_eq!(lines(2).await, [7, 5]);
+}
+
+#[tokio::test]
 async fn similarity_finds_what_words_do_not() {
     let (store, model) = (filled().await, Arc::new(Meaning::default()));
     let memory = StoredMemory::new(Arc::clone(&store) as _, Some(Arc::clone(&model) as _));
