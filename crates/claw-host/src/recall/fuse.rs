@@ -56,6 +56,10 @@ impl Fused {
     pub(super) fn new(by_words: Vec<FoundPassage>, similar: Vec<SimilarPassage>, limit: usize) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         for (rank, candidate) in different(fused(by_words, similar)).enumerate() {
+            // What ranks this far below makes no hit and joins none; it need not be compared with the others.
+            if groups.len() >= limit && groups.last().is_none_or(|last| rank > last.rank + BEHIND) {
+                break;
+            }
             let joins =
                 groups.iter().position(|group| rank <= group.rank + BEHIND && group.takes(&candidate));
             if let Some(at) = joins {
