@@ -286,7 +286,11 @@ async fn reads_the_passages_around_a_place(store: impl Documents) {
         near.iter().map(|near| near.iter().map(|near| near.passage.first_line).collect()).collect()
     };
     let middle = place(&at, 1, 9, 11);
-    assert_eq!(lines(&[middle.clone()], ALL).await, [[5, 13, 1, 17]], "nearest first, without itself");
+    assert_eq!(
+        lines(std::slice::from_ref(&middle), ALL).await,
+        [[5, 13, 1, 17]],
+        "nearest first, without itself"
+    );
     let joined = place(&other, 1, 5, 11);
     assert_eq!(lines(&[middle.clone(), joined], 2).await, [[5, 13], [1, 13]], "for each place");
     let user = DocumentKey { user: Some(user("ann")), ..at.clone() };
