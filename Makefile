@@ -65,7 +65,7 @@ advisories: ## Ask the advisory database about our dependencies (needs the netwo
 
 bench: setup ## Run the benchmarks, with a PostgreSQL and a Docker engine of their own
 	@scripts/install-bench-deps.sh
-	scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) bench --workspace --bench '*'
+	scripts/with-word-vectors.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) bench --workspace --bench '*'
 
 soak: setup ## Run the tests optimised and long: SOAK_CASES, SOAK_ROUNDS, SOAK_TURNS, SOAK_MUTANTS, SOAK_RACES and SOAK_SECONDS say how long
 	PROPTEST_CASES=$(SOAK_CASES) CLAWSMITH_KILL_ROUNDS=$(SOAK_ROUNDS) CLAWSMITH_KILL_TURNS=$(SOAK_TURNS) CLAWSMITH_ORACLE_MUTANTS=$(SOAK_MUTANTS) CLAWSMITH_RACE_OPS=$(SOAK_RACES) CLAWSMITH_SOAK_SECONDS=$(SOAK_SECONDS) scripts/with-clients.sh scripts/with-postgres.sh scripts/with-docker.sh $(CARGO) test --release --workspace

@@ -141,7 +141,7 @@ pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<J
     let query = GraphQuery {
         start,
         kind: asked.kind.as_deref().map(entity_kind).transpose()?,
-        depth: asked.depth.unwrap_or(1).min(GraphQuery::DEEPEST),
+        depth: asked.depth.unwrap_or(2).min(GraphQuery::DEEPEST),
         as_of: asked.as_of.as_deref().map(time).transpose()?,
         limit: asked.limit.unwrap_or(10).clamp(1, MOST_FOUND),
     };

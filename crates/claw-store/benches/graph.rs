@@ -23,7 +23,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 
 const ENTITIES: usize = 100_000;
-/// The relations out of each entity; one in a hundred entities is a hub with a thousand relations into it.
+/// The relations out of each entity; one in a thousand entities is a hub with a thousand relations into it.
 const RELATIONS: usize = 4;
 const KEPT: usize = 500;
 const ROWS: usize = 500;

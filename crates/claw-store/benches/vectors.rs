@@ -1,29 +1,73 @@
-//! The cost of a similarity search over 100,000 passages of 384 numbers, against comparing all of them.
+//! The cost of a hybrid search over 100,000 passages of about 160 tokens with vectors of 384 numbers, against comparing all
+//! vectors, and against bare words and bare pgvector.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one; its
+//! A hybrid search is `memory_search` without its model: words, vectors, fusion. `CLAWSMITH_BENCH_PASSAGES` is another number
+//! of passages. Prints `name<TAB>value<TAB>unit` lines. PostgreSQL is measured if `CLAWSMITH_TEST_POSTGRES` names one; its
 //! database is dropped at the end.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use claw_core::port::{UnixMillis, unit_vector};
-use claw_core::store::{DocumentKey, EmbeddingDone, Memories, Passage, PassageQuery, Shelf, SimilarQuery};
+use claw_core::port::{
+    EmbedError, EmbedPurpose, Embedder, MemoryHost as _, MemoryMode, MemoryQuery, MemoryReader, UnixMillis,
+    unit_vector,
+};
+use claw_core::store::{DocumentKey, EmbeddingDone, Memories, Passage, Shelf, SimilarQuery};
 use claw_core::{AgentId, NodeId, TenantId};
+use claw_host::recall::StoredMemory;
 use claw_store::vectors::{Index, product};
 use claw_store::{PostgresStore, SqliteStore};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, query_as};
 
-const DOCUMENTS: usize = 500;
+/// Passages of one document.
 const PASSAGES: usize = 200;
+/// Words of a passage: about 160 tokens.
+const WORDS: usize = 100;
+/// Passages that a hybrid search takes by words, and as many by similarity, before it fuses them.
+const DEPTH: usize = 100;
 const DIMENSIONS: usize = 384;
 const CENTRES: usize = 2_000;
 const MODEL: &str = "bench";
 const NOW: UnixMillis = UnixMillis(0);
 const QUESTIONS: usize = 40;
+
+/// The number of documents.
+fn documents() -> usize {
+    let asked = std::env::var("CLAWSMITH_BENCH_PASSAGES").ok().and_then(|count| count.parse().ok());
+    asked.unwrap_or(100_000_usize).div_ceil(PASSAGES)
+}
+
+/// Gives each question the vector that was made for it.
+struct Fixed(Vec<Vec<f32>>);
+
+#[async_trait::async_trait]
+impl Embedder for Fixed {
+    fn model(&self) -> &str {
+        MODEL
+    }
+
+    fn batch(&self) -> usize {
+        1
+    }
+
+    async fn embed(
+        &self,
+        _: &TenantId,
+        texts: &[String],
+        _: EmbedPurpose,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let vector = |text: &String| {
+            let at = (0..self.0.len()).find(|n| words(*n) == *text).unwrap();
+            self.0[at].clone()
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
 
 /// A generator of the same numbers every time.
 struct Random(u64);
@@ -80,7 +124,7 @@ fn key(n: usize) -> DocumentKey {
 async fn fill(name: &str, store: &impl Memories) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
     let (mut source, mut all) = (Vectors::new(), Vec::new());
     let begun = Instant::now();
-    for n in 0..DOCUMENTS {
+    for n in 0..documents() {
         store.put_document(&key(n), "", None, NOW).await.unwrap();
         let passage = |line: u64| Passage {
             first_line: line,
@@ -102,6 +146,7 @@ async fn fill(name: &str, store: &impl Memories) -> (Vec<Vec<f32>>, Vec<Vec<f32>
         }
     }
     let rate = all.len() as f64 / begun.elapsed().as_secs_f64();
+    println!("{name}: passages\t{}\tof {} bytes", all.len(), text(0, 1).len());
     println!("{name}: passages indexed with their vectors\t{rate:.0}\t1/s");
     let asked = (0..QUESTIONS).map(|n| source.next(n * 131)).collect();
     (all, asked)
@@ -120,7 +165,23 @@ fn median(name: &str, mut times: Vec<f64>) -> f64 {
 
 /// The text of a passage.
 fn text(document: usize, line: u64) -> String {
-    format!("passage {line} of document {document} about subject{}", (document * PASSAGES) % 977)
+    let mut text =
+        format!("passage {line} of document {document} about subject{}", (document * PASSAGES) % 977);
+    let mut seed = (document * PASSAGES) as u64 + line;
+    for _ in 0..WORDS {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Few words are frequent and many are rare, as in texts.
+        let rank = (seed >> 33) % 20_000;
+        text.push_str(&format!(" w{}", rank * rank / 20_000));
+    }
+    text
+}
+
+/// A number of kilobytes that the kernel tells about this process, in MB.
+fn memory(field: &str) -> f64 {
+    let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1e3
 }
 
 /// The words of a query.
@@ -128,10 +189,17 @@ fn words(n: usize) -> String {
     format!("what about subject{} and passage {n}", n * 7)
 }
 
-/// The median times of a search by similarity, and of one by words and similarity; prints the share of the exact ten
+/// The median times of a search by similarity, and of a hybrid search; prints the share of the exact ten
 /// nearest that it finds.
-async fn ours(name: &str, store: &impl Memories, all: &[Vec<f32>], asked: &[Vec<f32>]) -> (f64, f64) {
+async fn ours<S: Memories + 'static>(
+    name: &str,
+    store: &Arc<S>,
+    all: &[Vec<f32>],
+    asked: &[Vec<f32>],
+) -> (f64, f64) {
+    let before = memory("VmRSS");
     store.similar_passages(&query(&asked[0])).await.unwrap();
+    println!("{name}: resident memory that the first search adds\t{:.0}\tMB", memory("VmRSS") - before);
     let (mut times, mut found) = (Vec::new(), 0);
     for vector in asked {
         let begun = Instant::now();
@@ -146,30 +214,32 @@ async fn ours(name: &str, store: &impl Memories, all: &[Vec<f32>], asked: &[Vec<
         found as f64 / (10 * asked.len()) as f64
     );
     let similar = median(&format!("{name}: similar passages"), times);
+    let memory = StoredMemory::new(Arc::clone(store) as _, Some(Arc::new(Fixed(asked.to_vec()))));
+    let reader = MemoryReader { tenant: TenantId::main(), agent: agent(), user: None };
     let mut times = Vec::new();
-    for (n, vector) in asked.iter().enumerate() {
+    for n in 0..asked.len() {
+        let query = MemoryQuery { text: words(n), limit: 10 };
         let begun = Instant::now();
-        let (tenant, text) = (TenantId::main(), words(n));
-        let words = PassageQuery { tenant, agent: agent(), user: None, text, limit: 60 };
-        store.search_passages(&words).await.unwrap();
-        store.similar_passages(&SimilarQuery { limit: 60, ..query(vector) }).await.unwrap();
+        let found = memory.search(&reader, &query).await.unwrap();
         times.push(begun.elapsed().as_secs_f64() * 1e3);
+        assert_eq!(found.mode, MemoryMode::Hybrid, "{:?}", found.note);
     }
-    (similar, median(&format!("{name}: words and similar passages, 60 each"), times))
+    (similar, median(&format!("{name}: hybrid search, {DEPTH} of each, 10 hits"), times))
 }
 
 async fn sqlite() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("bench.db");
-    let store = SqliteStore::open(&path, NodeId::local()).await.unwrap();
-    let (all, asked) = fill("sqlite", &store).await;
+    let store = Arc::new(SqliteStore::open(&path, NodeId::local()).await.unwrap());
+    let (all, asked) = fill("sqlite", &*store).await;
     let mut index = Index::default();
     for (vector, id) in all.iter().zip(0..) {
         index.push(id, vector);
     }
     println!("sqlite: memory of the index\t{:.0}\tMB", index.bytes() as f64 / 1e6);
+    drop(index);
     println!("sqlite: memory of the vectors\t{:.0}\tMB", (all.len() * DIMENSIONS * 4) as f64 / 1e6);
-    let (similar, _) = ours("sqlite", &store, &all, &asked).await;
+    let (similar, hybrid) = ours("sqlite", &store, &all, &asked).await;
     // Brute force as sqlite-vec does it: every vector is read from the file and compared.
     let mut bare: SqliteConnection =
         SqliteConnectOptions::new().filename(&path).disable_statement_logging().connect().await.unwrap();
@@ -204,6 +274,12 @@ async fn sqlite() {
         similar / brute
     );
     println!("sqlite: similar passages / all compared in memory\t{:.2}\tx", similar / held);
+    println!("sqlite: hybrid search / all read and compared\t{:.2}\tx\ttarget at most 0.33", hybrid / brute);
+    println!("sqlite: hybrid search / all compared in memory\t{:.2}\tx", hybrid / held);
+    println!(
+        "sqlite: peak resident memory, with the vectors that the bench holds\t{:.0}\tMB",
+        memory("VmHWM")
+    );
 }
 
 /// The median time of words and similar rows in a bare table of the same texts and vectors: a GIN index over the words,
@@ -231,7 +307,9 @@ async fn bare(options: &PgConnectOptions, all: &[Vec<f32>], asked: &[Vec<f32>]) 
         .await
         .unwrap();
     }
-    bare.execute("ANALYZE bare; SET hnsw.ef_search = 60").await.unwrap();
+    // As wide as ours searches.
+    let settings = format!("ANALYZE bare; SET hnsw.ef_search = {}", 2 * DEPTH);
+    bare.execute(AssertSqlSafe(settings)).await.unwrap();
     let mut times = Vec::new();
     for (n, vector) in asked.iter().enumerate() {
         // Without the words that every passage has, which would make it slow for nothing.
@@ -239,21 +317,23 @@ async fn bare(options: &PgConnectOptions, all: &[Vec<f32>], asked: &[Vec<f32>]) 
         let begun = Instant::now();
         let _: Vec<(i64, String)> = query_as(
             "SELECT id, text FROM bare, to_tsquery('simple', $1) AS asked WHERE words @@ asked
-             ORDER BY ts_rank(words, asked) DESC LIMIT 60",
+             ORDER BY ts_rank(words, asked) DESC LIMIT $2",
         )
         .bind(any)
+        .bind(DEPTH as i64)
         .fetch_all(&mut bare)
         .await
         .unwrap();
         let _: Vec<(i64, String)> =
-            query_as("SELECT id, text FROM bare ORDER BY vector <#> $1::text::vector LIMIT 60")
+            query_as("SELECT id, text FROM bare ORDER BY vector <#> $1::text::vector LIMIT $2")
                 .bind(written(vector))
+                .bind(DEPTH as i64)
                 .fetch_all(&mut bare)
                 .await
                 .unwrap();
         times.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    median("postgres: bare words and bare pgvector, 60 each", times)
+    median(&format!("postgres: bare words and bare pgvector, {DEPTH} of each"), times)
 }
 
 /// A vector as pgvector reads it.
@@ -268,12 +348,31 @@ async fn postgres(url: &str) {
     admin.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
     let options = server.clone().database(&name);
     let store = PostgresStore::connect(options.to_url_lossy().as_ref(), NodeId::local()).await.unwrap();
-    let (all, asked) = fill("postgres", &store).await;
+    let store = Arc::new(store);
+    let (all, asked) = fill("postgres", &*store).await;
     let (_, both) = ours("postgres", &store, &all, &asked).await;
     drop(store);
+    let mut own = PgConnection::connect_with(&options).await.unwrap();
+    let indexes = "SELECT indexname::text, pg_relation_size(indexname::regclass) FROM pg_indexes
+                   WHERE tablename IN ('passages', 'passage_embeddings') ORDER BY 2 DESC LIMIT 3";
+    let sizes: Vec<(String, i64)> = query_as(indexes).fetch_all(&mut own).await.unwrap();
+    for (index, bytes) in sizes {
+        println!("postgres: index {index}\t{:.0}\tMB", bytes as f64 / 1e6);
+    }
+    own.close().await.unwrap();
+    let has_vectors: Option<String> =
+        sqlx::query_scalar("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+            .fetch_optional(&mut PgConnection::connect_with(&options).await.unwrap())
+            .await
+            .unwrap();
+    if has_vectors.is_none() {
+        println!("postgres: bare pgvector is not measured, the extension is missing");
+        admin.execute(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
+        return;
+    }
     let bare = bare(&options, &all, &asked).await;
     println!(
-        "postgres: words and similar passages / bare words and bare pgvector\t{:.2}\tx\ttarget at most 1.5",
+        "postgres: hybrid search / bare words and bare pgvector\t{:.2}\tx\ttarget at most 1.5",
         both / bare
     );
     admin.execute(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();

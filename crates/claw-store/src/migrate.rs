@@ -73,6 +73,7 @@ const PAIRS: &[Pair] = &[
     pair!(42, "provenance", "0042_provenance.sql"),
     pair!(43, "extracting_model", "0043_extracting_model.sql"),
     pair!(47, "ledger_pages", "0047_ledger_pages.sql"),
+    pair!(50, "stems", "0050_stems.sql"),
 ];
 
 /// Every step, in order.

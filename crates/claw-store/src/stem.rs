@@ -1,11 +1,14 @@
-//! Reduces inflections to one stem: `moves`, `moved` and `moving` are `mov`, and so is `move`.
+//! Reduces inflections to one stem: `uses`, `used` and `using` are `us`, and so is `use`.
+//!
+//! The classes of endings are Porter's, with a list of irregular forms, and endings are removed one after the other until
+//! none is left, so that `consideration` and `consider` are one.
 //!
 //! A stem is a key and not a word of a language: it only has to be the same in the index and in the query.
 //! English endings are removed from words of plain letters; other words stay as they are, so no words of
 //! other languages are merged that only look alike without accents. `docs/decisions/0026-memory.md` has the
 //! figures.
 
-/// Words of fewer letters stay as they are.
+/// Words of fewer letters have no ending; the fewest letters that a long ending leaves.
 const SHORTEST: usize = 4;
 
 /// Irregular forms, each with its base word, sorted.
@@ -31,11 +34,14 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("broken", "break"),
     ("brought", "bring"),
     ("built", "build"),
+    ("buses", "bus"),
     ("came", "come"),
     ("caught", "catch"),
     ("children", "child"),
     ("chose", "choose"),
     ("chosen", "choose"),
+    ("creation", "create"),
+    ("creations", "create"),
     ("dealt", "deal"),
     ("dec", "december"),
     ("done", "do"),
@@ -47,6 +53,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("drove", "drive"),
     ("drunk", "drink"),
     ("dug", "dig"),
+    ("dying", "die"),
     ("eaten", "eat"),
     ("fallen", "fall"),
     ("feb", "february"),
@@ -54,14 +61,17 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("feet", "foot"),
     ("fell", "fall"),
     ("felt", "feel"),
+    ("fled", "flee"),
     ("flew", "fly"),
     ("flown", "fly"),
     ("forgot", "forget"),
     ("forgotten", "forget"),
     ("fought", "fight"),
     ("found", "find"),
+    ("freed", "free"),
     ("froze", "freeze"),
     ("frozen", "freeze"),
+    ("gases", "gas"),
     ("gave", "give"),
     ("geese", "goose"),
     ("given", "give"),
@@ -149,6 +159,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("took", "take"),
     ("tore", "tear"),
     ("torn", "tear"),
+    ("tying", "tie"),
     ("understood", "understand"),
     ("went", "go"),
     ("wives", "wife"),
@@ -164,6 +175,9 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("wrote", "write"),
 ];
 
+/// Words that keep their ending, since the rest is another word; sorted.
+const KEPT: &[&str] = &["candidate", "customer", "general", "importance", "internal", "template"];
+
 /// Replaces a word, which is in lower case, by its stem.
 pub(crate) fn stem(word: &mut String) {
     if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
@@ -175,19 +189,33 @@ pub(crate) fn stem(word: &mut String) {
         word.clear();
         word.push_str(base);
     }
-    if word.len() < SHORTEST {
-        return;
-    }
-    plural(word);
-    if !tense(word) {
+    if word.len() >= SHORTEST {
+        plural(word);
+        tense(word);
         derived(word);
     }
-    // `study` as `studi`, `move` as `mov`: what is left of their other forms.
-    if word.len() > 2 && word.ends_with('y') && !ends_in_vowel(word, 1) {
-        word.pop();
-        word.push('i');
-    } else if word.len() > 3 && word.ends_with('e') {
-        word.pop();
+    last_letter(word);
+}
+
+/// Makes the last letters of a base word what its other forms have: `study` is `studi`, `use` is `us`, `travell` is
+/// `travel`. `care` and `plane` keep their `e`, or they would be `car` and `plan`.
+fn last_letter(word: &mut String) {
+    let bytes = word.as_bytes();
+    let (Some(last), Some(before)) = (bytes.last(), bytes.len().checked_sub(2).and_then(|at| bytes.get(at)))
+    else {
+        return;
+    };
+    match (before, last) {
+        _ if word.len() < 3 => {}
+        (before, b'y') if !is_plain_vowel(*before) => {
+            word.pop();
+            word.push('i');
+        }
+        // `die`, `toe`, `see`.
+        (b'i' | b'o' | b'e', b'e') if word.len() == 3 => {}
+        (_, b'e') if !is_short(word, word.len() - 1) => drop(word.pop()),
+        (b'l', b'l') if measure(word, word.len() - 1) > 1 => drop(word.pop()),
+        _ => {}
     }
 }
 
@@ -208,76 +236,117 @@ fn plural(word: &mut String) {
     }
 }
 
-/// Removes `ied`, `ed` or `ing`; returns whether there was one.
-fn tense(word: &mut String) -> bool {
-    if word.ends_with("ied") && word.len() > 4 {
-        word.truncate(word.len() - 3);
-        word.push('y');
-        return true;
+/// Removes `ied`, `ed` or `ing`, and gives the `e` back that they replaced.
+fn tense(word: &mut String) {
+    if word.ends_with("ied") {
+        // `tried` is `try`, `died` is `die`.
+        let is_long = word.len() > 4;
+        word.truncate(word.len() - if is_long { 3 } else { 1 });
+        word.extend(is_long.then_some('y'));
+        return;
     }
-    let end = if word.ends_with("ing") {
-        3
-    } else if word.ends_with("ed") && !word.ends_with("eed") {
-        2
-    } else {
-        return false;
+    if word.ends_with("eed") {
+        // `agreed`, but neither `feed` nor `exceed`.
+        if has_vowel(word, word.len() - 3) && !word.ends_with("ceed") {
+            word.pop();
+        }
+        return;
+    }
+    let end = match word.as_str() {
+        word if word.ends_with("ing") => 3,
+        word if word.ends_with("ed") => 2,
+        _ => return,
     };
     let rest = word.len() - end;
     if rest < 2 || !has_vowel(word, rest) {
-        return false;
+        return;
     }
     word.truncate(rest);
     // `planned`, `running`; but `called`, `missed`, `buzzed`.
-    let bytes = word.as_bytes();
-    if let [.., before, last] = bytes
+    if let [.., before, last] = word.as_bytes()
         && before == last
         && !matches!(last, b'l' | b's' | b'z' | b'a' | b'e' | b'i' | b'o' | b'u')
     {
         word.pop();
+        return;
     }
-    true
+    // `translated` is `translate`, `caring` is `care`.
+    if word.ends_with("at") || is_short(word, rest) {
+        word.push('e');
+    }
 }
 
-/// Removes endings that change the kind of a word but not its meaning, if enough is left.
+/// Removes endings that change the kind of a word but not its meaning, one after the other, if enough is left.
 fn derived(word: &mut String) {
-    const ENDS: [(&str, usize); 9] = [
-        ("fulness", 4),
-        ("iveness", 4),
-        ("ation", 4),
-        ("ition", 4),
-        ("ment", 4),
-        ("ness", 4),
-        ("ally", 4),
-        ("able", 4),
-        ("ful", 4),
-    ];
-    for (end, least) in ENDS {
-        if word.ends_with(end) && word.len() - end.len() >= least {
-            word.truncate(word.len() - end.len());
-            return;
+    while KEPT.binary_search(&word.as_str()).is_err()
+        && let Some(rest) = underived(word)
+    {
+        word.truncate(rest);
+    }
+}
+
+/// Returns the length of a word without its ending.
+fn underived(word: &str) -> Option<usize> {
+    /// Endings after which four letters are enough.
+    const LONG: [&str; 10] =
+        ["fulness", "iveness", "ation", "ition", "ator", "ment", "ness", "able", "ful", "ate"];
+    /// Short endings, which other words have as well: only after two syllables.
+    const SHORT: [&str; 6] = ["ance", "ence", "ion", "er", "or", "al"];
+    let rest = |end: &str| word.strip_suffix(end).map(str::len);
+    if let Some(rest) = rest("ly") {
+        return (rest > 3).then_some(rest);
+    }
+    for end in LONG {
+        let Some(rest) = rest(end).filter(|rest| *rest >= SHORTEST) else { continue };
+        // `repeated` has no `ate`, `recreation` no `ation`.
+        let is_ate = matches!(end, "ate" | "ation" | "ator");
+        if !(is_ate && word[..rest].ends_with(['e', 'o'])) {
+            return Some(rest);
         }
     }
-    if (word.ends_with("tion") || word.ends_with("sion")) && word.len() > 6 {
-        word.truncate(word.len() - 3);
-    } else if word.ends_with("ly") && word.len() > 5 {
-        word.truncate(word.len() - 2);
+    SHORT.iter().find_map(|end| {
+        let rest = rest(end).filter(|rest| measure(word, *rest) > 1)?;
+        (*end != "ion" || word[..rest].ends_with(['s', 't'])).then_some(rest)
+    })
+}
+
+/// Counts the groups of vowels that consonants follow, within the first bytes of a word: 0 for `tree`, 1 for `trouble`
+/// without its `e`, 2 for `visit`.
+fn measure(word: &str, within: usize) -> usize {
+    let is_vowel: Vec<bool> = (0..within).map(|at| is_vowel(word, at)).collect();
+    is_vowel.windows(2).filter(|pair| *pair == [true, false]).count()
+}
+
+/// Returns whether the first bytes of a word are one syllable that ends in consonant, vowel, consonant: `car`, `plan`,
+/// `writ`; not `us`, `leav`, `show` or `fix`.
+fn is_short(word: &str, within: usize) -> bool {
+    let Some(at) = within.checked_sub(3) else { return false };
+    let ends = !is_vowel(word, at) && is_vowel(word, at + 1) && !is_vowel(word, at + 2);
+    ends && !word[..within].ends_with(['w', 'x', 'y']) && measure(word, within) == 1
+}
+
+/// Returns whether a letter is a vowel; `y` is one after a consonant.
+fn is_vowel(word: &str, at: usize) -> bool {
+    match word.as_bytes().get(at) {
+        Some(b'y') => at > 0 && !is_vowel(word, at - 1),
+        Some(byte) => is_plain_vowel(*byte),
+        None => false,
     }
 }
 
 fn has_vowel(word: &str, within: usize) -> bool {
-    word.bytes().take(within).any(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'))
+    (0..within).any(|at| is_vowel(word, at))
 }
 
-fn ends_in_vowel(word: &str, before: usize) -> bool {
-    let at = word.len().checked_sub(before + 1).and_then(|at| word.as_bytes().get(at));
-    at.is_some_and(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u'))
+const fn is_plain_vowel(byte: u8) -> bool {
+    matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u')
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{IRREGULAR, stem};
+    use super::{IRREGULAR, KEPT, stem};
 
     fn key(word: &str) -> String {
         let mut word = word.to_owned();
@@ -303,6 +372,59 @@ mod tests {
             &["quick", "quickly"],
             &["january", "jan"],
             &["write", "wrote", "written", "writing", "writes"],
+            // Short words.
+            &["use", "uses", "used", "using"],
+            &["try", "tries", "tried", "trying"],
+            &["fly", "flies", "flew", "flying"],
+            &["cry", "cries", "cried"],
+            &["dry", "dries", "dried", "drying"],
+            &["die", "dies", "died", "dying"],
+            &["tie", "ties", "tied", "tying"],
+            &["lie", "lies", "lied", "lying"],
+            &["age", "ages", "aged", "aging", "ageing"],
+            &["owe", "owes", "owed", "owing"],
+            &["ice", "iced", "icing"],
+            &["dye", "dyed", "dyeing"],
+            &["sue", "sued", "suing"],
+            &["see", "sees", "saw", "seen", "seeing"],
+            &["toe", "toes"],
+            &["shoe", "shoes"],
+            &["bus", "buses"],
+            // An `e` that an ending took.
+            &["care", "cares", "cared", "caring", "careful", "carefully"],
+            &["hope", "hopes", "hoped", "hoping", "hopeful"],
+            &["leave", "leaves", "left", "leaving"],
+            &["glue", "glued", "gluing"],
+            &["free", "freed", "freeing"],
+            &["agree", "agrees", "agreed", "agreeing", "agreement"],
+            &["guarantee", "guaranteed"],
+            &["exceed", "exceeds", "exceeded", "exceeding"],
+            &["need", "needs", "needed"],
+            &["travel", "travels", "travelled", "travelling", "traveled"],
+            // Kinds of a word.
+            &["operate", "operates", "operated", "operating", "operation", "operator"],
+            &["educate", "educated", "educating", "education"],
+            &["translate", "translated", "translating", "translation", "translations"],
+            &["celebrate", "celebrated", "celebration"],
+            &["separate", "separated", "separately", "separation"],
+            &["graduate", "graduated", "graduation"],
+            &["decorate", "decorating", "decoration"],
+            &["create", "created", "creating", "creation"],
+            &["repeat", "repeats", "repeated", "repeating"],
+            &["format", "formats", "formatted", "formatting"],
+            &["perform", "performed", "performance"],
+            &["insure", "insured", "insurance"],
+            &["arrive", "arrived", "arrival"],
+            &["approve", "approved", "approval"],
+            &["general", "generally"],
+            &["generate", "generated", "generation", "generator"],
+            &["final", "finally"],
+            &["visit", "visited", "visitor", "visitors"],
+            &["manage", "managed", "manager", "management"],
+            &["develop", "developed", "developer", "development"],
+            &["consider", "considered", "consideration"],
+            &["supply", "supplies", "supplied"],
+            &["invite", "invited", "invitation"],
         ] {
             let keys: Vec<String> = forms.iter().map(|form| key(form)).collect();
             assert!(keys.iter().all(|key| *key == keys[0]), "{forms:?}: {keys:?}");
@@ -320,14 +442,51 @@ mod tests {
                 assert!(a != b || (*one == "news" && *other == "new"), "{one} {other}: {a}");
             }
         }
+        for (one, other) in [
+            ("car", "care"),
+            ("plan", "plane"),
+            ("hop", "hope"),
+            ("hopped", "hoped"),
+            ("filled", "filed"),
+            ("win", "wine"),
+            ("not", "note"),
+            ("cap", "cape"),
+            ("pi", "pie"),
+            ("see", "seed"),
+            ("fee", "feed"),
+            ("do", "doe"),
+            ("done", "doe"),
+            ("dying", "dyeing"),
+            ("state", "station"),
+            ("miss", "mission"),
+            ("port", "portion"),
+            ("pass", "passion"),
+            ("form", "format"),
+            ("habit", "habitat"),
+            ("temple", "template"),
+            ("flow", "flower"),
+            ("show", "shower"),
+            ("corn", "corner"),
+            ("number", "numb"),
+            ("custom", "customer"),
+            ("sign", "signal"),
+            ("doctor", "doctrine"),
+            ("generate", "general"),
+            ("import", "importance"),
+            ("intern", "internal"),
+            ("sent", "sentence"),
+        ] {
+            assert_ne!(key(one), key(other), "{one} {other}");
+        }
         for word in ["v2", "2026", "straße", "über", "as", "is", "7ed", "x1ing"] {
             assert_eq!(key(word), word);
         }
     }
 
     #[test]
-    fn irregular_forms_are_sorted() {
+    fn exceptions_are_sorted() {
         assert!(IRREGULAR.is_sorted_by(|one, next| one.0 < next.0));
+        assert!(KEPT.is_sorted());
     }
 
     proptest! {

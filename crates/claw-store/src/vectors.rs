@@ -5,7 +5,7 @@
 //! caller compares those exactly with the vectors in the database. So memory holds about 9/32 of the vectors,
 //! and the scan reads 1/32 of them. `docs/decisions/0026-memory.md` has the figures.
 
-use claw_core::store::StoreError;
+use claw_core::store::{PassageHash, StoreError};
 
 use crate::row::damaged;
 
@@ -17,6 +17,32 @@ const SHARE: usize = 20;
 /// A vector as bytes: 32-bit numbers, little-endian.
 pub(crate) fn encode(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Refuses vectors whose length differs from that of a stored one, which has `known` bytes, or among each other:
+/// lengths of one model do not mix.
+pub(crate) fn same_length(
+    what: &'static str,
+    model: &str,
+    known: Option<i64>,
+    vectors: &[(PassageHash, Vec<f32>)],
+) -> Result<(), StoreError> {
+    let known = known.and_then(|bytes| usize::try_from(bytes).ok()).map(|bytes| bytes / 4);
+    let Some(expected) = known.or_else(|| vectors.first().map(|(_, vector)| vector.len())) else {
+        return Ok(());
+    };
+    match vectors.iter().find(|(_, vector)| vector.len() != expected) {
+        None => Ok(()),
+        Some((_, other)) => Err(StoreError::Refused {
+            what,
+            why: format!(
+                "the model `{model}` gave a vector of {} numbers, but those it gave before have {expected}; serve the \
+                 former model, or set `memory.embeddings.dimensions` to {}, which makes it another model",
+                other.len(),
+                other.len()
+            ),
+        }),
+    }
 }
 
 /// A vector from its bytes.

@@ -64,7 +64,7 @@ pub(crate) struct Search {
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
     /// The number of relations to follow.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=5))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=5))]
     depth: u8,
     /// Facts that held at this time, such as `2026-05-03` [default: now].
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

@@ -188,6 +188,7 @@ impl Search {
                 let under = if heading.is_empty() { String::new() } else { format!(" · {heading}") };
                 let mut reasons = vec![why.owner.name().to_owned()];
                 reasons.extend((!why.words.is_empty()).then(|| why.words.join(", ")));
+                reasons.extend(why.beside.then(|| "beside a hit".to_owned()));
                 reasons.extend(why.similarity.map(|similarity| format!("similarity {similarity:.2}")));
                 reasons.extend(provenance.untrusted.then(|| "untrusted".to_owned()));
                 let reasons = reasons.join(" · ");

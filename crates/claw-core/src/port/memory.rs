@@ -114,7 +114,7 @@ pub struct MemoryHit {
     pub start_line: u64,
     /// Its last line.
     pub end_line: u64,
-    /// The score among the hits; 1 is the highest possible.
+    /// The score among the hits; 1 is the highest possible, 0 if it only stands beside a hit.
     pub score: f64,
     /// The headings above it; empty if there are none.
     pub heading: String,
@@ -131,6 +131,9 @@ pub struct MemoryHit {
 pub struct MemoryReason {
     /// The words of the query that it contains.
     pub words: Vec<String>,
+    /// True if it matches nothing itself: it stands in the document of a hit, and fills up the number of hits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
     /// The cosine similarity to the query; `None` if it was not found by similarity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f32>,

@@ -140,6 +140,19 @@ pub struct FoundPassage {
     pub words: Vec<String>,
 }
 
+/// Lines of a version of a document, near which passages are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassagePlace {
+    /// The document.
+    pub key: DocumentKey,
+    /// Its version.
+    pub version: u64,
+    /// The first line.
+    pub first_line: u64,
+    /// The last line.
+    pub last_line: u64,
+}
+
 /// Stores documents; a change is announced as [`Topic::Documents`](super::Topic::Documents).
 #[async_trait]
 pub trait Documents: Changes {
@@ -191,4 +204,12 @@ pub trait Documents: Changes {
     /// first. Stop words ("the", "and") find nothing by themselves; very frequent words are used only if the
     /// query has no rarer one.
     async fn search_passages(&self, query: &PassageQuery) -> Result<Vec<FoundPassage>, StoreError>;
+    /// Returns the passages before and after each place in its document, at most `limit` for each, the nearest
+    /// first, and the earlier of two that are as near. No words are matched. Empty for a document that is gone
+    /// or has another version.
+    async fn passages_near(
+        &self,
+        places: &[PassagePlace],
+        limit: usize,
+    ) -> Result<Vec<Vec<FoundPassage>>, StoreError>;
 }

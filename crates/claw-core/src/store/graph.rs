@@ -233,7 +233,8 @@ pub trait GraphStore: Documents {
         facts: NewFacts,
         at: UnixMillis,
     ) -> Result<KeptFacts, StoreError>;
-    /// Removes the facts of removed documents; returns the number of documents.
+    /// Removes the facts of removed documents; returns the number of documents. Entities that wait for their words,
+    /// as after a migration that changes the words, get them first.
     async fn sweep_facts(&self, limit: usize) -> Result<u64, StoreError>;
     /// Returns entities that match the words, best first, or all by name.
     async fn entities(&self, query: &EntityQuery) -> Result<Vec<FoundEntity>, StoreError>;

@@ -53,7 +53,8 @@ pub use custom_tools::{
     CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,
 };
 pub use documents::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery, Shelf,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassagePlace,
+    PassageQuery, Shelf,
 };
 pub use graph::{
     EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,

@@ -2,13 +2,16 @@
 //!
 //! Ranks are fused, never scores: the scores of two lists share no scale. Passages found by words have two
 //! ranks, which count as one: the database's, which favours short passages, and one by how many of the rarer
-//! words a passage has, longer passages first among equals.
+//! words a passage has, longer passages first among equals. Where there are fewer hits than asked for, text beside them
+//! fills up their number.
+
+mod beside;
 
 use std::collections::{HashMap, HashSet};
 
 use claw_core::port::{MemoryHit, MemoryMode, MemoryOwner, MemoryReason};
 use claw_core::provenance::Provenance;
-use claw_core::store::{DocumentKey, FoundPassage, Passage, SimilarPassage};
+use claw_core::store::{DocumentKey, FoundPassage, Passage, PassagePlace, SimilarPassage};
 
 /// Softens how much the first ranks differ, as reciprocal rank fusion is commonly used.
 const SOFT: f64 = 60.0;
@@ -43,31 +46,55 @@ struct Group {
     similarity: Option<f32>,
 }
 
-/// Returns the best hits. `mode` says how many lists there could have been.
-pub(super) fn hits(
-    by_words: Vec<FoundPassage>,
-    similar: Vec<SimilarPassage>,
-    mode: MemoryMode,
+/// The best hits, before text beside them fills up their number.
+pub(super) struct Fused {
+    groups: Vec<Group>,
     limit: usize,
-) -> Vec<MemoryHit> {
-    let lists = match mode {
-        MemoryMode::Hybrid => 2.0,
-        MemoryMode::Words => 1.0,
-    };
-    // The score is scaled so that a user's passage that is first in every list has 1.
-    let best = lists / (SOFT + 1.0) * weight(MemoryOwner::User);
-    let mut groups: Vec<Group> = Vec::new();
-    for (rank, candidate) in different(fused(by_words, similar)).enumerate() {
-        let joins = groups.iter().position(|group| rank <= group.rank + BEHIND && group.takes(&candidate));
-        if let Some(at) = joins {
-            if let Some(group) = groups.get_mut(at) {
-                group.add(candidate);
+}
+
+impl Fused {
+    pub(super) fn new(by_words: Vec<FoundPassage>, similar: Vec<SimilarPassage>, limit: usize) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        for (rank, candidate) in different(fused(by_words, similar)).enumerate() {
+            // What ranks this far below makes no hit and joins none; it need not be compared with the others.
+            if groups.len() >= limit && groups.last().is_none_or(|last| rank > last.rank + BEHIND) {
+                break;
             }
-        } else if groups.len() < limit {
-            groups.push(Group::of(rank, candidate));
+            let joins =
+                groups.iter().position(|group| rank <= group.rank + BEHIND && group.takes(&candidate));
+            if let Some(at) = joins {
+                if let Some(group) = groups.get_mut(at) {
+                    group.add(candidate);
+                }
+            } else if groups.len() < limit {
+                groups.push(Group::of(rank, candidate));
+            }
         }
+        Self { groups, limit }
     }
-    groups.into_iter().map(|group| group.hit(best)).collect()
+
+    /// The number of hits that are missing.
+    pub(super) fn missing(&self) -> usize {
+        self.limit - self.groups.len()
+    }
+
+    /// The places of the hits, best first.
+    pub(super) fn places(&self) -> Vec<PassagePlace> {
+        self.groups.iter().map(Group::place).collect()
+    }
+
+    /// Returns the hits, best first, and then as many of the passages `near` their places as are missing. `mode` says
+    /// how many lists there could have been.
+    pub(super) fn hits(self, mode: MemoryMode, near: Vec<Vec<FoundPassage>>) -> Vec<MemoryHit> {
+        let lists = match mode {
+            MemoryMode::Hybrid => 2.0,
+            MemoryMode::Words => 1.0,
+        };
+        // The score is scaled so that a user's passage that is first in every list has 1.
+        let best = lists / (SOFT + 1.0) * weight(MemoryOwner::User);
+        let more = beside::filling(&self, near);
+        self.groups.into_iter().map(|group| group.hit(best)).chain(more).collect()
+    }
 }
 
 /// Fuses both lists, best first.
@@ -216,6 +243,16 @@ impl Group {
         };
     }
 
+    /// Lines of the group in its document.
+    fn place(&self) -> PassagePlace {
+        PassagePlace {
+            key: self.key.clone(),
+            version: self.version,
+            first_line: self.parts.first().map_or(0, |part| part.first_line),
+            last_line: self.parts.last().map_or(0, |part| part.last_line),
+        }
+    }
+
     fn hit(self, best: f64) -> MemoryHit {
         let owner = super::owner(&self.key);
         let mut text = String::new();
@@ -235,7 +272,7 @@ impl Group {
             score: self.score / best,
             heading: self.heading,
             text,
-            why: MemoryReason { words: self.words, similarity: self.similarity, owner },
+            why: MemoryReason { words: self.words, beside: false, similarity: self.similarity, owner },
             provenance: self.provenance,
         }
     }

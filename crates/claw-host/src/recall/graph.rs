@@ -161,3 +161,6 @@ impl std::fmt::Debug for StoredGraph {
         f.debug_struct("StoredGraph").field("memory", &self.memory).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,8 +128,16 @@ impl Indexer {
             match embedder.embed(tenant, &texts, EmbedPurpose::Passage).await {
                 Ok(vectors) => {
                     let vectors: Vec<_> = batch.iter().map(|(hash, _)| *hash).zip(vectors).collect();
-                    self.store.put_embeddings(tenant, model, &vectors, SystemClock.now()).await?;
-                    done.embedded += vectors.len() as u64;
+                    match self.store.put_embeddings(tenant, model, &vectors, SystemClock.now()).await {
+                        Ok(()) => done.embedded += vectors.len() as u64,
+                        // Vectors of another length than the stored ones.
+                        Err(StoreError::Refused { why: message, .. }) => {
+                            done.failed += 1;
+                            let error = EmbedError { message, transient: false, retry_after: None };
+                            return self.fail(work, &error).await;
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
                 Err(error) => {
                     done.failed += 1;

@@ -31,6 +31,8 @@ pub use self::indexer::{Indexed, Indexer};
 const DEPTH: usize = 100;
 /// The most of them.
 const MOST_DEPTH: usize = 1_000;
+/// The passages that are read near a hit, beyond those that could be missing: some of them are hits themselves.
+const NEAR: usize = 20;
 /// The longest a search waits for the embedding of its query.
 const LONGEST_EMBED: Duration = Duration::from_secs(5);
 /// The most bytes of a document that one reading returns.
@@ -144,7 +146,18 @@ impl MemoryHost for StoredMemory {
             Err(note) => (Vec::new(), Some(note)),
         };
         let mode = if note.is_some() { MemoryMode::Words } else { MemoryMode::Hybrid };
-        Ok(MemoryFound { hits: fuse::hits(by_words, similar, mode, query.limit), mode, note })
+        let fused = fuse::Fused::new(by_words, similar, query.limit);
+        let mut near = match fused.missing() {
+            0 => Vec::new(),
+            missing => {
+                let (places, most) = (fused.places(), missing.saturating_add(NEAR));
+                self.store.passages_near(&places, most).await.map_err(down)?
+            }
+        };
+        for near in &mut near {
+            near.retain(|found| self.shows(&found.provenance));
+        }
+        Ok(MemoryFound { hits: fused.hits(mode, near), mode, note })
     }
 
     async fn get(&self, reader: &MemoryReader, part: &MemoryPart) -> Result<Option<MemoryText>, ToolError> {

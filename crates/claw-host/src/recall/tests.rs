@@ -15,9 +15,11 @@ use super::StoredMemory;
 
 /// Vectors by meaning: birds in one direction, money in another.
 #[derive(Default)]
-struct Meaning {
+pub(super) struct Meaning {
     asked: AtomicUsize,
     fails: bool,
+    /// Numbers that each vector has beyond its three.
+    more: usize,
 }
 
 #[async_trait]
@@ -47,18 +49,20 @@ impl Embedder for Meaning {
         let vector = |text| {
             let (birds, money) =
                 (of(text, &["heron", "stork", "bird"]), of(text, &["invoice", "bill", "pay"]));
-            unit_vector(&[birds, money, 0.01]).unwrap()
+            let mut numbers = vec![birds, money, 0.01];
+            numbers.resize(3 + self.more, 0.0);
+            unit_vector(&numbers).unwrap()
         };
         Ok(texts.iter().map(vector).collect())
     }
 }
 
-fn reader(user: Option<&str>) -> MemoryReader {
+pub(super) fn reader(user: Option<&str>) -> MemoryReader {
     let user = user.map(|user| UserId::new(user).unwrap());
     MemoryReader { tenant: TenantId::main(), agent: AgentId::new("main").unwrap(), user }
 }
 
-async fn put(store: &SqliteStore, owner: (Option<&str>, Option<&str>), path: &str, text: &str) {
+pub(super) async fn put(store: &SqliteStore, owner: (Option<&str>, Option<&str>), path: &str, text: &str) {
     let (agent, user) = owner;
     let key = DocumentKey {
         tenant: TenantId::main(),
@@ -100,6 +104,27 @@ async fn words_alone_find_and_every_answer_says_so() {
 }
 
 #[tokio::test]
+async fn the_text_around_a_hit_fills_up_the_answer() {
+    let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
+    let paragraph = |n: usize| format!("note {n}: {}", format!("entry{n} ").repeat(60));
+    let mut text: Vec<String> = (0..6).map(paragraph).collect();
+    text[3].push_str("the heron");
+    put(&store, (Some("main"), Some("ann")), "memory/long.md", &text.join("\n\n")).await;
+    put(&store, (Some("main"), Some("ann")), "memory/other.md", "nothing of it").await;
+    let memory = StoredMemory::new(store, None);
+    let lines = async |limit| {
+        let query = MemoryQuery { text: "heron".to_owned(), limit };
+        let found = memory.search(&reader(Some("ann")), &query).await.unwrap();
+        assert!(found.hits.iter().all(|hit| hit.path == "memory/long.md"), "{:?}", found.hits);
+        assert!(found.hits[1..].iter().all(|hit| hit.why.beside && hit.why.words.is_empty()));
+        assert!(!found.hits[0].why.beside && found.hits[0].score > found.hits.last().unwrap().score);
+        found.hits.iter().map(|hit| hit.start_line).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(9).await, [7, 5, 9, 3, 11, 1]);
+    assert_eq!(lines(2).await, [7, 5]);
+}
+
+#[tokio::test]
 async fn similarity_finds_what_words_do_not() {
     let (store, model) = (filled().await, Arc::new(Meaning::default()));
     let memory = StoredMemory::new(Arc::clone(&store) as _, Some(Arc::clone(&model) as _));
@@ -134,6 +159,23 @@ async fn a_model_that_fails_keeps_nobody_from_searching() {
     let found = memory.search(&reader(Some("ann")), &asked("stork")).await.unwrap();
     assert_eq!(found.hits.len(), 1);
     assert!(found.note.unwrap().contains("the model sleeps"));
+}
+
+#[tokio::test]
+async fn a_model_that_changes_its_length_is_told_and_mixes_nothing() {
+    let store = filled().await;
+    let with = |more| {
+        let model: Arc<dyn Embedder> = Arc::new(Meaning { more, ..Meaning::default() });
+        StoredMemory::new(Arc::clone(&store) as _, Some(model))
+    };
+    assert_eq!(with(0).indexer().run().await.unwrap().documents, 4);
+    put(&store, (Some("main"), None), "memory/new.md", "a heron in the reeds").await;
+    let done = with(2).indexer().run().await.unwrap();
+    assert_eq!((done.documents, done.embedded, done.failed), (0, 0, 1));
+    let state = store.memory_state(&TenantId::main(), Some("test:meaning")).await.unwrap();
+    assert_eq!((state.unembedded, state.vectors, state.failures.len()), (1, 4, 1));
+    let error = &state.failures[0].error;
+    assert!(error.contains("5 numbers") && error.contains("before have 3"), "{error}");
 }
 
 #[tokio::test]

@@ -3,35 +3,28 @@
 //!
 //! Two sets: the one that the ranking was chosen on, and one that was held out. Prints `name<TAB>value<TAB>unit` lines: the
 //! share of the notes that answer, within 5 hits, within 10, and within the first 2,500, 5,000 and 10,000 characters
-//! returned; for ours also within as many characters as 5 and 10 chunks of FTS5 with stems have for the same question. Vectors are measured if `CLAWSMITH_BENCH_MODEL` names the directory of a local model
-//! (`scripts/with-word-vectors.sh` makes one). `tuning` or `held-out` as an argument measures one set alone.
+//! returned; for ours also within as many characters as 5 and
+//! 10 chunks of FTS5 with stems have for the same question. Vectors are measured if `CLAWSMITH_BENCH_MODEL` names the
+//! directory of a local model (`scripts/with-word-vectors.sh` makes one). `tuning` or `held-out` as an argument measures one set alone.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
 mod corpus;
 mod held_out;
+mod measuring;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use claw_core::port::{Embedder, MemoryHost as _, MemoryQuery, MemoryReader, UnixMillis};
-use claw_core::store::{DocumentKey, Documents as _, Shelf};
-use claw_core::{AgentId, NodeId, TenantId};
-use claw_host::recall::StoredMemory;
+use claw_core::port::Embedder;
 use claw_llm::LocalEmbedder;
-use claw_store::SqliteStore;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 
 use self::corpus::{Corpus, Kind, Question};
+use self::measuring::{Answers, BASELINES, first, fts5, ours, share, within};
 
-/// The number of hits requested.
-const HITS: usize = 40;
 /// Characters that a prompt has room for; the second is the one that kinds are compared by.
 const ROOMS: [usize; 3] = [2_500, 5_000, 10_000];
-/// Bytes of a chunk of 400 tokens.
-const CHUNK: usize = 1_600;
 
 /// Shares of evidence: within 5 hits, within 10, within each of [`ROOMS`]; and how many characters 5 hits have.
 #[derive(Default, Clone, Copy)]
@@ -46,13 +39,12 @@ struct Shares {
 impl Shares {
     fn add(&mut self, question: &Question, hits: &[String]) {
         let share = |text: &str| share(question, text);
-        let first = |count: usize| hits[..count.min(hits.len())].join("\n\n");
-        self.five += share(&first(5));
-        self.ten += share(&first(10));
+        self.five += share(&first(hits, 5));
+        self.ten += share(&first(hits, 10));
         for (sum, room) in self.rooms.iter_mut().zip(ROOMS) {
-            *sum += share(&first(hits.len()).chars().take(room).collect::<String>());
+            *sum += share(&within(hits, room));
         }
-        self.length += first(5).chars().count() as f64;
+        self.length += first(hits, 5).chars().count() as f64;
         self.questions += 1.0;
     }
 
@@ -67,38 +59,22 @@ impl Shares {
     }
 }
 
-/// Measures a search, and returns the characters that 5 and 10 of its hits have, for each question. `lengths` are those of
-/// another search to compare it with.
-async fn measure(
-    name: &str,
-    corpus: &Corpus,
-    lengths: &[[usize; 2]],
-    mut search: impl AsyncFnMut(&str) -> Vec<String>,
-) -> Vec<[usize; 2]> {
-    let mut own = Vec::new();
-    let mut alike = [0.0; 2];
+/// Prints what a search returned; `other` is the search whose lengths it is compared at.
+fn print(name: &str, corpus: &Corpus, answers: &Answers, other: Option<&Answers>) {
     let mut all = Shares::default();
     let mut kinds: BTreeMap<Kind, Shares> = BTreeMap::new();
-    for (at, question) in corpus.questions.iter().enumerate() {
-        let hits = search(&question.text).await;
-        all.add(question, &hits);
-        kinds.entry(question.kind).or_default().add(question, &hits);
-        let whole = |count: usize| hits[..count.min(hits.len())].join("\n\n").chars().count();
-        own.push([whole(5), whole(10)]);
-        if let Some(lengths) = lengths.get(at) {
-            for (sum, length) in alike.iter_mut().zip(lengths) {
-                *sum += share(question, &hits.join("\n\n").chars().take(*length).collect::<String>());
-            }
-        }
+    for (question, hits) in corpus.questions.iter().zip(answers) {
+        all.add(question, hits);
+        kinds.entry(question.kind).or_default().add(question, hits);
     }
     all.print(name);
-    if !lengths.is_empty() {
-        for (sum, hits) in alike.iter().zip([5, 10]) {
-            let percent = 100.0 * sum / all.questions;
-            println!(
-                "{name}: evidence in the length of FTS5's first {hits} chunks with stems\t{percent:.1}\t%"
-            );
-        }
+    for count in [5, 10] {
+        let Some(other) = other else { continue };
+        let same = corpus.questions.iter().zip(answers).zip(other).map(|((question, hits), other)| {
+            share(question, &within(hits, first(other, count).chars().count()))
+        });
+        let percent = 100.0 * same.sum::<f64>() / all.questions;
+        println!("{name}: evidence in the length of FTS5's first {count} chunks with stems\t{percent:.1}\t%");
     }
     for kind in Kind::ALL {
         if let Some(shares) = kinds.get(&kind) {
@@ -106,99 +82,22 @@ async fn measure(
             println!("{name}: {}, evidence in 5000 characters\t{percent:.1}\t%", kind.name());
         }
     }
-    own
-}
-
-/// The share of the notes that answer a question that a text holds whole.
-fn share(question: &Question, text: &str) -> f64 {
-    let whole = question.evidence.iter().filter(|note| text.contains(note.as_str())).count();
-    whole as f64 / question.evidence.len() as f64
-}
-
-async fn ours(name: &str, corpus: &Corpus, lengths: &[[usize; 2]], embedder: Option<Arc<dyn Embedder>>) {
-    let store = SqliteStore::memory(NodeId::local()).await.unwrap();
-    let (tenant, agent) = (TenantId::main(), AgentId::new("bench").unwrap());
-    for (path, text) in &corpus.documents {
-        let key = DocumentKey {
-            tenant: tenant.clone(),
-            agent: Some(agent.clone()),
-            user: None,
-            shelf: Shelf::Memory,
-            path: path.clone(),
-        };
-        store.put_document(&key, text, None, UnixMillis(0)).await.unwrap();
-    }
-    let memory = StoredMemory::new(Arc::new(store), embedder);
-    memory.indexer().run().await.unwrap();
-    let reader = MemoryReader { tenant, agent, user: None };
-    measure(name, corpus, lengths, async |text| {
-        let found =
-            memory.search(&reader, &MemoryQuery { text: text.to_owned(), limit: HITS }).await.unwrap();
-        found.hits.into_iter().map(|hit| hit.text).collect()
-    })
-    .await;
-}
-
-/// Paragraphs of a document in chunks of about 400 tokens.
-fn chunks(text: &str) -> Vec<String> {
-    let mut chunks = vec![String::new()];
-    for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
-        if chunks.last().is_some_and(|chunk| !chunk.is_empty() && chunk.len() + paragraph.len() > CHUNK) {
-            chunks.push(String::new());
-        }
-        let chunk = chunks.last_mut().unwrap();
-        if !chunk.is_empty() {
-            chunk.push_str("\n\n");
-        }
-        chunk.push_str(paragraph.trim());
-    }
-    chunks
-}
-
-async fn fts5(name: &str, corpus: &Corpus, tokenizer: &str, between: &str) -> Vec<[usize; 2]> {
-    let mut bare: SqliteConnection =
-        SqliteConnectOptions::new().in_memory(true).disable_statement_logging().connect().await.unwrap();
-    let table = format!("CREATE VIRTUAL TABLE chunks USING fts5 (text, tokenize = '{tokenizer}')");
-    bare.execute(AssertSqlSafe(table)).await.unwrap();
-    for text in corpus.documents.values() {
-        for chunk in chunks(text) {
-            sqlx::query("INSERT INTO chunks (text) VALUES ($1)")
-                .bind(chunk)
-                .execute(&mut bare)
-                .await
-                .unwrap();
-        }
-    }
-    measure(name, corpus, &[], async |text| {
-        let words: Vec<String> = text
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(|word| format!("\"{word}\""))
-            .collect();
-        sqlx::query_scalar("SELECT text FROM chunks WHERE chunks MATCH $1 ORDER BY rank LIMIT $2")
-            .bind(words.join(between))
-            .bind(HITS as i64)
-            .fetch_all(&mut bare)
-            .await
-            .unwrap()
-    })
-    .await
 }
 
 async fn set(name: &str, corpus: &Corpus, embedder: Option<Arc<dyn Embedder>>) {
     println!("{name}: notes\t{}\t", corpus.notes);
     println!("{name}: questions\t{}\t", corpus.questions.len());
-    let mut lengths = Vec::new();
-    for (baseline, tokenizer, between) in [
-        ("all words", "unicode61", " AND "),
-        ("any word", "unicode61", " OR "),
-        ("any word, stems", "porter unicode61", " OR "),
-    ] {
-        lengths = fts5(&format!("{name}, FTS5, {baseline}"), corpus, tokenizer, between).await;
+    let mut stems = None;
+    for baseline in BASELINES {
+        let answers = fts5(corpus, baseline).await;
+        print(&format!("{name}, FTS5, {}", baseline.name), corpus, &answers, None);
+        stems = Some(answers);
     }
-    ours(&format!("{name}, memory_search, words"), corpus, &lengths, None).await;
+    let answers = ours(corpus, None).await;
+    print(&format!("{name}, memory_search, words"), corpus, &answers, stems.as_ref());
     if embedder.is_some() {
-        ours(&format!("{name}, memory_search, words and vectors"), corpus, &lengths, embedder).await;
+        let answers = ours(corpus, embedder).await;
+        print(&format!("{name}, memory_search, words and vectors"), corpus, &answers, stems.as_ref());
     }
 }
 

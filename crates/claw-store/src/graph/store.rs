@@ -90,6 +90,10 @@ macro_rules! graph_store {
 
             async fn sweep_facts(&self, limit: usize) -> Result<u64, StoreError> {
                 let mut looking = self.$look(READ).await?;
+                let waits: bool = query_scalar("SELECT EXISTS (SELECT 1 FROM graph_entities WHERE words < 0)")
+                    .fetch_one(&mut *looking)
+                    .await
+                    .map_err($failed(READ))?;
                 let gone: Vec<i64> = query_scalar(
                     "SELECT id FROM documents WHERE text IS NULL AND graphed IS NOT NULL ORDER BY id LIMIT $1",
                 )
@@ -98,6 +102,12 @@ macro_rules! graph_store {
                 .await
                 .map_err($failed(READ))?;
                 looking.commit().await.map_err($failed(READ))?;
+                let mut worded = u64::from(waits);
+                while worded > 0 {
+                    let mut transaction = self.$write(WRITE).await?;
+                    worded = word(&mut transaction).await?;
+                    transaction.commit().await.map_err($failed(WRITE))?;
+                }
                 let mut swept = 0;
                 for document in gone {
                     let mut transaction = self.$write(WRITE).await?;

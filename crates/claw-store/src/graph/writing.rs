@@ -270,11 +270,22 @@ macro_rules! graph_writing {
                 .execute(&mut *connection)
                 .await
                 .map_err($failed(WRITE))?;
+            write_words(connection, tenant, owner, id, &words).await
+        }
+
+        /// Stores the words of an entity that has none.
+        async fn write_words(
+            connection: &mut $connection,
+            tenant: &str,
+            owner: i64,
+            id: &str,
+            words: &BTreeMap<String, i64>,
+        ) -> Result<(), StoreError> {
             if words.is_empty() {
                 return Ok(());
             }
             QueryBuilder::<$database>::new("INSERT INTO graph_words (tenant, owner, word, entity, times) ")
-                .push_values(&words, |mut values, (word, times)| {
+                .push_values(words, |mut values, (word, times)| {
                     values.push_bind(tenant).push_bind(owner).push_bind(word).push_bind(id).push_bind(*times);
                 })
                 .build()
@@ -282,6 +293,40 @@ macro_rules! graph_writing {
                 .await
                 .map_err($failed(WRITE))?;
             Ok(())
+        }
+
+        /// Gives entities that wait for their words their words, of one owner; returns how many.
+        async fn word(connection: &mut $connection) -> Result<u64, StoreError> {
+            // Who changes entities of an owner holds the owner's row.
+            let owner: Option<i64> = query_scalar(
+                "UPDATE document_owners SET passages = passages WHERE id = (
+                     SELECT min(owner) FROM graph_entities WHERE words < 0
+                 ) RETURNING id",
+            )
+            .fetch_optional(&mut *connection)
+            .await
+            .map_err($failed(WRITE))?;
+            let Some(owner) = owner else { return Ok(0) };
+            let waiting: Vec<(String, String, String)> = query_as(
+                "SELECT tenant, id, body FROM graph_entities WHERE owner = $1 AND words < 0 ORDER BY id LIMIT 1000",
+            )
+            .bind(owner)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err($failed(WRITE))?;
+            for (tenant, id, body) in &waiting {
+                let known: Known<EntityFacts> = row::json("an entity", body)?;
+                let words = rank::words_of(&known.said);
+                query("UPDATE graph_entities SET words = $3 WHERE owner = $1 AND id = $2")
+                    .bind(owner)
+                    .bind(id)
+                    .bind(words.values().sum::<i64>())
+                    .execute(&mut *connection)
+                    .await
+                    .map_err($failed(WRITE))?;
+                write_words(connection, tenant, owner, id, &words).await?;
+            }
+            Ok(waiting.len() as u64)
         }
 
         /// Recomputes a relation from its mentions; without any it is removed.

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery,
-    Shelf, StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassagePlace,
+    PassageQuery, Shelf, StoreError, Topic,
 };
 use claw_core::{AgentId, TenantId, UserId};
 use sqlx::postgres::PgRow;
@@ -225,6 +225,39 @@ impl Documents for PostgresStore {
         .await
         .map_err(failed(SEARCH))?;
         rows.iter().map(|row| found(row, &written)).collect()
+    }
+
+    async fn passages_near(
+        &self,
+        places: &[PassagePlace],
+        limit: usize,
+    ) -> Result<Vec<Vec<FoundPassage>>, StoreError> {
+        let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
+        let mut near = Vec::with_capacity(places.len());
+        for PassagePlace { key, version, first_line, last_line } in places {
+            let rows = query(
+                "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
+                     p.first_line, p.last_line, p.heading, p.text
+                 FROM documents AS d JOIN passages AS p ON p.document = d.id
+                 WHERE d.tenant = $1 AND d.agent = $2 AND d.for_user = $3 AND d.shelf = $4 AND d.path = $5
+                 AND d.version = $6 AND (p.last_line < $7 OR p.first_line > $8)
+                 ORDER BY greatest($7 - p.last_line, p.first_line - $8), p.first_line, p.id LIMIT $9",
+            )
+            .bind(key.tenant.as_str())
+            .bind(document::agent(key.agent.as_ref()))
+            .bind(user(key.user.as_ref()))
+            .bind(key.shelf.name())
+            .bind(&key.path)
+            .bind(row::number(*version))
+            .bind(row::number(*first_line))
+            .bind(row::number(*last_line))
+            .bind(row::number(limit))
+            .fetch_all(&mut connection)
+            .await
+            .map_err(failed(SEARCH))?;
+            near.push(rows.iter().map(|row| found(row, &[])).collect::<Result<_, _>>()?);
+        }
+        Ok(near)
     }
 }
 

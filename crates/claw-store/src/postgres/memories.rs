@@ -15,7 +15,7 @@ use super::connections::Link;
 use super::documents::{found, key, owners, standing};
 use super::failure::failed;
 use super::{PostgresStore, get};
-use crate::vectors::{decode, encode, product};
+use crate::vectors::{decode, encode, product, same_length};
 use crate::{document, row};
 
 const INDEX: &str = "could not index the memory";
@@ -92,6 +92,15 @@ impl Memories for PostgresStore {
         at: UnixMillis,
     ) -> Result<(), StoreError> {
         let mut transaction = self.begin(INDEX).await?;
+        let known: Option<i64> = query_scalar(
+            "SELECT octet_length(vector)::bigint FROM embeddings WHERE tenant = $1 AND model = $2 LIMIT 1",
+        )
+        .bind(tenant.as_str())
+        .bind(model)
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(failed(INDEX))?;
+        same_length(INDEX, model, known, vectors)?;
         let hashes: Vec<&[u8]> = vectors.iter().map(|(hash, _)| hash.as_slice()).collect();
         let encoded: Vec<Vec<u8>> = vectors.iter().map(|(_, vector)| encode(vector)).collect();
         query(

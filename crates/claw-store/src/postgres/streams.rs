@@ -123,7 +123,7 @@ impl Ours {
                 }
             }
             StreamMessage::Said { tenant, session, source } => {
-                self.hub.said(&Owner { tenant, session }, source)
+                self.hub.said(&Owner { tenant, session }, source);
             }
             StreamMessage::Again => self.push(Task::TellAll),
         }

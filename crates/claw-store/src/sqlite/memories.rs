@@ -11,13 +11,14 @@ use claw_core::store::{
     DocumentKey, EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash,
     SimilarPassage, SimilarQuery, StoreError, UnembeddedPassage,
 };
+use futures_util::TryStreamExt as _;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{query, query_as, query_scalar};
 
 use super::SqliteStore;
 use super::documents::{found, key, owners, standing};
 use super::error::{column, failed};
-use crate::vectors::{Index, decode, encode, product};
+use crate::vectors::{Index, decode, encode, product, same_length};
 use crate::{document, row};
 
 const INDEX: &str = "could not index the memory";
@@ -112,6 +113,14 @@ impl Memories for SqliteStore {
         at: UnixMillis,
     ) -> Result<(), StoreError> {
         let mut transaction = self.write(INDEX).await?;
+        let known: Option<i64> =
+            query_scalar("SELECT length(vector) FROM embeddings WHERE tenant = $1 AND model = $2 LIMIT 1")
+                .bind(tenant.as_str())
+                .bind(model)
+                .fetch_optional(&mut *transaction)
+                .await
+                .map_err(failed(INDEX))?;
+        same_length(INDEX, model, known, vectors)?;
         for (hash, vector) in vectors {
             query(
                 "INSERT INTO embeddings (tenant, model, hash, vector, at) VALUES ($1, $2, $3, $4, $5)
@@ -322,17 +331,16 @@ impl Loaded {
         owner: i64,
         model: &str,
     ) -> Result<(), StoreError> {
-        let rows: Vec<(i64, Vec<u8>)> = query_as(
+        // One after the other: all of them together take several times the memory of the index.
+        let mut rows = query_as::<_, (i64, Vec<u8>)>(
             "SELECT v.id, e.vector FROM passage_vectors AS v JOIN embeddings AS e ON e.id = v.embedding
              WHERE v.owner = $1 AND v.model = $2 AND v.id > $3 ORDER BY v.id",
         )
         .bind(owner)
         .bind(model)
         .bind(self.last)
-        .fetch_all(connection)
-        .await
-        .map_err(failed(SEARCH))?;
-        for (id, vector) in rows {
+        .fetch(connection);
+        while let Some((id, vector)) = rows.try_next().await.map_err(failed(SEARCH))? {
             self.index.push(id, &decode(&vector)?);
             self.last = id;
         }

@@ -11,6 +11,7 @@ mod kill_memory;
 mod ledger_pages;
 mod operator;
 mod postgres;
+mod recall;
 mod rotation;
 mod sqlite;
 mod vault;

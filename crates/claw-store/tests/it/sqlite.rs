@@ -6,12 +6,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use claw_core::port::Owner;
+use claw_core::graph::EntityFacts;
+use claw_core::port::{MemoryReader, Owner};
 use claw_core::store::{
-    AccessStore as _, Answer, ApiKey, Approvals as _, Blobs as _, Changes as _, Layer, Ledger as _, NewBlob,
-    NewJob, Outcome, Queue as _, SessionLog as _, Settings, SettingsStore as _, StoreError, Topic,
+    AccessStore as _, Answer, ApiKey, Approvals as _, Blobs as _, Changes as _, DocumentKey, Documents as _,
+    EntityQuery, FactsFrom, GraphOwner, GraphStore as _, Layer, Ledger as _, NewBlob, NewEntity, NewFacts,
+    NewJob, Outcome, Queue as _, SessionLog as _, Settings, SettingsStore as _, Shelf, StoreError, Topic,
 };
-use claw_core::{CallId, NodeId, TenantId, ToolName};
+use claw_core::{AgentId, CallId, NodeId, TenantId, ToolName};
 use claw_store::chain::Fault;
 use claw_store::{SqliteStore, StoreOptions};
 use claw_testkit::conformance;
@@ -460,4 +462,43 @@ async fn whoever_only_reads_does_not_wait_for_a_writer() {
     let reader = reader.await.expect("it does not wait").unwrap();
     assert_eq!(reader.job(&kept.tenant, kept.id).await.unwrap().unwrap().new, kept);
     writer.execute("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test]
+async fn words_of_an_older_version_are_indexed_again() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("claw.db");
+    let (tenant, agent) = (TenantId::main(), AgentId::new("main").unwrap());
+    let key = DocumentKey {
+        tenant: tenant.clone(),
+        agent: Some(agent.clone()),
+        user: None,
+        shelf: Shelf::Memory,
+        path: "MEMORY.md".to_owned(),
+    };
+    let owner = GraphOwner { tenant: tenant.clone(), agent: Some(agent.clone()), user: None };
+    let store = open(&path).await;
+    store.put_document(&key, "they agreed", None, NOW).await.unwrap();
+    let said =
+        EntityFacts { description: "operates cranes".to_owned(), ..EntityFacts::new("Anna", "person") };
+    let facts = NewFacts { entities: vec![NewEntity { said, source: None }], relations: Vec::new() };
+    store.keep_facts(&FactsFrom::Person(owner), facts, NOW).await.unwrap();
+    drop(store);
+    let mut older = beside(&path).await;
+    older
+        .execute(
+            "DELETE FROM _sqlx_migrations WHERE version = 50; DROP INDEX graph_entities_unworded;
+             UPDATE graph_words SET word = 'operates' WHERE word = 'oper'",
+        )
+        .await
+        .unwrap();
+    older.close().await.unwrap();
+    let store = open(&path).await;
+    let waiting = store.unindexed(10).await.unwrap();
+    assert_eq!(waiting.iter().map(|card| &card.key).collect::<Vec<_>>(), [&key]);
+    assert_eq!(store.sweep_facts(10).await.unwrap(), 0);
+    let reader = MemoryReader { tenant, agent, user: None };
+    let text = Some("operation".to_owned());
+    let query = EntityQuery { reader, text, kind: None, as_of: None, limit: 9, after: None };
+    assert_eq!(store.entities(&query).await.unwrap().len(), 1);
 }

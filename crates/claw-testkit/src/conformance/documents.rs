@@ -9,8 +9,8 @@ use std::sync::Arc;
 use claw_core::port::UnixMillis;
 use claw_core::provenance::Provenance;
 use claw_core::store::{
-    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassageQuery,
-    Shelf, StoreError, Topic,
+    Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassagePlace,
+    PassageQuery, Shelf, StoreError, Topic,
 };
 use claw_core::{AgentId, JobId, TenantId, UserId};
 
@@ -28,6 +28,7 @@ pub async fn documents<S: Documents + 'static>(make: impl AsyncFn() -> S) {
     refuses_paths_that_cannot_be(make().await).await;
     marks_what_is_to_be_indexed(make().await).await;
     indexes_what_stands_and_nothing_else(make().await).await;
+    reads_the_passages_around_a_place(make().await).await;
     tells_of_changes(make().await).await;
     keeps_tenants_apart(make().await).await;
     records_the_origin_until_a_person_answers_for_the_text(make().await).await;
@@ -262,6 +263,42 @@ async fn indexes_what_stands_and_nothing_else(store: impl Documents) {
     assert_eq!(find(&store, "crane").await.len(), 1, "a refused write hides nothing");
     store.remove_document(&at, 2, NOW).await.unwrap();
     assert_eq!(find(&store, "crane").await, []);
+}
+
+async fn reads_the_passages_around_a_place(store: impl Documents) {
+    let (at, other) = (key("memory/long.md"), key("memory/other.md"));
+    for key in [&at, &other] {
+        store.put_document(key, "text", None, NOW).await.unwrap();
+        let passages = [1, 5, 9, 13, 17].map(|line| passage(line, &format!("line {line}"))).to_vec();
+        assert!(store.index_document(key, 1, passages).await.unwrap());
+    }
+    let place = |key: &DocumentKey, version, first_line, last_line| PassagePlace {
+        key: key.clone(),
+        version,
+        first_line,
+        last_line,
+    };
+    let lines = async |places: &[PassagePlace], limit| -> Vec<Vec<u64>> {
+        let near = store.passages_near(places, limit).await.unwrap();
+        let is_of = |found: &FoundPassage| found.words.is_empty() && found.version == 1;
+        assert!(near.iter().flatten().all(is_of), "{near:?}");
+        assert!(near.iter().zip(places).all(|(near, at)| near.iter().all(|near| near.key == at.key)));
+        near.iter().map(|near| near.iter().map(|near| near.passage.first_line).collect()).collect()
+    };
+    let middle = place(&at, 1, 9, 11);
+    assert_eq!(
+        lines(std::slice::from_ref(&middle), ALL).await,
+        [[5, 13, 1, 17]],
+        "nearest first, without itself"
+    );
+    let joined = place(&other, 1, 5, 11);
+    assert_eq!(lines(&[middle.clone(), joined], 2).await, [[5, 13], [1, 13]], "for each place");
+    let user = DocumentKey { user: Some(user("ann")), ..at.clone() };
+    let elsewhere = DocumentKey { tenant: tenant("other"), ..at.clone() };
+    let gone = [place(&at, 2, 9, 11), place(&user, 1, 9, 11), place(&elsewhere, 1, 9, 11)];
+    assert_eq!(lines(&gone, ALL).await, [[0; 0]; 3], "another version, another user, another tenant");
+    assert_eq!(lines(&[middle], 0).await, [[0; 0]]);
+    assert_eq!(lines(&[], ALL).await, [[0; 0]; 0]);
 }
 
 async fn tells_of_changes(store: impl Documents) {

@@ -448,9 +448,13 @@ async fn refuses_entities_of_others_by_guessed_ids(store: impl GraphStore) {
         let facts = NewFacts { entities: vec![thing(name)], relations: vec![] };
         store.keep_facts(&FactsFrom::Person(owner), facts, NOW).await.unwrap().entities[0]
     };
+    // A pair of two that are alike, which is the user's.
+    say(&store, vec![thing("Jonathan Miller"), thing("Jonathan Millar")], Vec::new()).await;
+    assert_eq!(store.entity_pairs(&ann(), 10).await.unwrap().len(), 1);
     let agents = say_as(GraphOwner::of(&ann(), MemoryOwner::Agent).unwrap(), "Agent's").await;
     let tenants = say_as(GraphOwner::of(&ann(), MemoryOwner::Tenant).unwrap(), "Tenant's").await;
-    assert_eq!(names(&store, &ann(), None).await, ["Agent's", "Anna", "Ben", "Tenant's"]);
+    let all = ["Agent's", "Anna", "Ben", "Jonathan Millar", "Jonathan Miller", "Tenant's"];
+    assert_eq!(names(&store, &ann(), None).await, all);
     let others = [
         (reader(Some("ben")), vec!["Agent's", "Tenant's"]),
         (reader(None), vec!["Agent's", "Tenant's"]),

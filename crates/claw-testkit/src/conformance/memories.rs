@@ -18,6 +18,7 @@ pub async fn memories<S: Memories + 'static>(make: impl AsyncFn() -> S) {
     a_document_is_work_until_it_has_vectors(make().await).await;
     a_lease_keeps_others_away(make().await).await;
     vectors_are_known_by_their_hash(make().await).await;
+    refuses_vectors_of_another_length_under_one_model(make().await).await;
     a_changed_document_loses_its_vectors(make().await).await;
     a_changed_model_is_work_again(make().await).await;
     finds_the_nearest_for_the_asker_alone(make().await).await;
@@ -127,6 +128,23 @@ async fn vectors_are_known_by_their_hash(store: impl Memories) {
         [],
         "nor to another tenant"
     );
+}
+
+async fn refuses_vectors_of_another_length_under_one_model(store: impl Memories) {
+    let ours = TenantId::main();
+    let put = async |tenant: &TenantId, model: &str, vectors: &[(u8, usize)]| {
+        let vectors: Vec<_> = vectors.iter().map(|(n, length)| ([*n; 32], vec![0.5; *length])).collect();
+        store.put_embeddings(tenant, model, &vectors, NOW).await
+    };
+    put(&ours, MODEL, &[(1, 3)]).await.unwrap();
+    for mixed in [&[(2, 4)][..], &[(2, 3), (3, 2)]] {
+        let refused = put(&ours, MODEL, mixed).await.unwrap_err().to_string();
+        assert!(refused.contains("those it gave before have 3"), "{refused}");
+    }
+    assert!(put(&ours, "other", &[(1, 4), (2, 3)]).await.is_err(), "among each other");
+    assert_eq!(store.embeddings(&ours, MODEL, &[[2; 32], [3; 32]]).await.unwrap(), [], "none of them");
+    put(&ours, "other", &[(1, 4)]).await.unwrap();
+    put(&tenant("other"), MODEL, &[(1, 4)]).await.unwrap();
 }
 
 async fn a_changed_document_loses_its_vectors(store: impl Memories) {

@@ -74,13 +74,17 @@ fn entry(n: usize, hit: &MemoryHit) -> String {
     if !why.words.is_empty() {
         reasons.push(format!("words: {}", why.words.join(", ")));
     }
+    if why.beside {
+        reasons.push("beside a hit".to_owned());
+    }
     if let Some(similarity) = why.similarity {
         reasons.push(format!("similarity {similarity:.2}"));
     }
     if provenance.untrusted {
         reasons.push("untrusted: its writer had read untrusted text".to_owned());
     }
-    format!("{n}. {path}:{start_line}-{end_line}{under} (score {score:.2}; {})\n{text}", reasons.join("; "))
+    let score = if why.beside { String::new() } else { format!("score {score:.2}; ") };
+    format!("{n}. {path}:{start_line}-{end_line}{under} ({score}{})\n{text}", reasons.join("; "))
 }
 
 #[cfg(test)]

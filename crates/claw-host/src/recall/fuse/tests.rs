@@ -2,7 +2,7 @@ use claw_core::port::{MemoryMode, MemoryOwner};
 use claw_core::store::{DocumentKey, FoundPassage, Passage, Shelf, SimilarPassage};
 use claw_core::{AgentId, TenantId, UserId};
 
-use super::hits;
+use super::Fused;
 
 fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> FoundPassage {
     let agent = (owner != MemoryOwner::Tenant).then(|| AgentId::new("main").unwrap());
@@ -22,6 +22,15 @@ fn found(path: &str, owner: MemoryOwner, line: u64, text: &str) -> FoundPassage 
 
 fn similar(found: FoundPassage, similarity: f32) -> SimilarPassage {
     SimilarPassage { found: FoundPassage { words: Vec::new(), ..found }, similarity }
+}
+
+fn hits(
+    by_words: Vec<FoundPassage>,
+    similar: Vec<SimilarPassage>,
+    mode: MemoryMode,
+    limit: usize,
+) -> Vec<claw_core::port::MemoryHit> {
+    Fused::new(by_words, similar, limit).hits(mode, Vec::new())
 }
 
 fn paths(hits: &[claw_core::port::MemoryHit]) -> Vec<&str> {
@@ -105,4 +114,41 @@ fn a_passage_far_below_lengthens_no_hit() {
     all.remove(6);
     let fused = hits(all, Vec::new(), MemoryMode::Words, 10);
     assert_eq!((fused[0].start_line, fused[0].end_line), (1, 2), "near enough it joins");
+}
+
+#[test]
+fn text_beside_hits_fills_up_their_number_in_their_order() {
+    let agent = MemoryOwner::Agent;
+    let at = |path: &str, line: u64| {
+        let text = format!("the note {path} {line} says {} and {}", line * 31, line * 17);
+        FoundPassage { words: Vec::new(), ..found(path, agent, line, &text) }
+    };
+    let all = |limit| {
+        let fused = Fused::new(vec![at("a.md", 10), at("b.md", 5)], Vec::new(), limit);
+        assert_eq!(fused.missing(), limit - 2);
+        let [a, b] = fused.places().try_into().unwrap();
+        assert_eq!((a.key.path.as_str(), a.first_line, a.last_line), ("a.md", 10, 10));
+        assert_eq!((b.key.path.as_str(), b.version), ("b.md", 1));
+        let near_a = [12, 8, 14, 6].map(|line| at("a.md", line)).to_vec();
+        // A hit comes up near another one as well, and so does its text elsewhere.
+        let mut near_b = [7, 9].map(|line| at("b.md", line)).to_vec();
+        near_b.extend([at("a.md", 10), at("b.md", 3)]);
+        let hits = fused.hits(MemoryMode::Words, vec![near_a, near_b]);
+        hits.iter().map(|hit| (hit.path.clone(), hit.start_line, hit.why.beside)).collect::<Vec<_>>()
+    };
+    let told = |path: &str, line: u64, beside: bool| (path.to_owned(), line, beside);
+    let whole = [
+        told("a.md", 10, false),
+        told("b.md", 5, false),
+        told("a.md", 12, true),
+        told("a.md", 8, true),
+        told("b.md", 7, true),
+        told("b.md", 3, true),
+        told("a.md", 14, true),
+        told("a.md", 6, true),
+        told("b.md", 9, true),
+    ];
+    assert_eq!(all(20), whole);
+    assert_eq!(all(5), whole[..5], "no more than were asked for");
+    assert_eq!(all(2), whole[..2]);
 }

@@ -28,6 +28,21 @@ async fn a_hit_says_where_what_and_why() {
 }
 
 #[tokio::test]
+async fn text_beside_a_hit_is_told_as_such() {
+    let (fixture, _) = fixture();
+    let said = text(fixture.run::<MemorySearch>(json!({ "query": "heron left" })).await);
+    assert_snapshot!(said, @r#"
+    1. memory/garden.md:2-2 under "Garden" (score 0.92; user's; words: heron; similarity 0.50)
+    a heron came on Monday
+
+    2. memory/garden.md:3-3 under "Garden" (user's; beside a hit)
+    and left
+
+    (searched by words alone: no embedding model is configured)
+    "#);
+}
+
+#[tokio::test]
 async fn nothing_found_says_so_and_how_it_was_searched() {
     let (fixture, _) = fixture();
     let said = text(fixture.run::<MemorySearch>(json!({ "query": "stork", "max_results": 50 })).await);
