@@ -316,7 +316,7 @@ fn start() {
     match bytes {
         Some(bytes) => told("gateway/size of the image", mebibytes(bytes), "MiB"),
         None => {
-            eprintln!("gateway: there is no image `clawsmith:latest`; `scripts/build-image.sh` builds it")
+            eprintln!("gateway: there is no image `clawsmith:latest`; `scripts/build-image.sh` builds it");
         }
     }
 }

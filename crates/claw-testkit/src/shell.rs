@@ -12,7 +12,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// The command ends.
-    Ran(Ran),
+    Ran(Box<Ran>),
     /// The command cannot be run.
     Fails(ToolError),
     /// The command runs until it is cancelled.
@@ -22,12 +22,12 @@ pub enum Reply {
 impl Reply {
     /// Returns a reply that prints this and exits with 0.
     pub fn prints(output: impl Into<String>) -> Self {
-        Self::Ran(Ran { exit: Some(0), output: output.into(), ..Ran::default() })
+        Self::Ran(Box::new(Ran { exit: Some(0), output: output.into(), ..Ran::default() }))
     }
 
     /// Returns a reply that prints this and exits with `code`.
     pub fn exits(code: i32, output: impl Into<String>) -> Self {
-        Self::Ran(Ran { exit: Some(code), output: output.into(), ..Ran::default() })
+        Self::Ran(Box::new(Ran { exit: Some(code), output: output.into(), ..Ran::default() }))
     }
 }
 
@@ -120,7 +120,7 @@ impl FakeShell {
         match reply {
             Reply::Ran(ran) => {
                 context.progress.tell(&ran.output);
-                Ok(ran)
+                Ok(*ran)
             }
             Reply::Fails(error) => Err(error),
             Reply::Hangs => {

@@ -102,12 +102,13 @@ impl Sandbox {
                     out.line(format_args!(
                         "\n`true` takes {sandbox_ms:.1} ms in the sandbox, {host_ms:.1} ms on the host"
                     ))?;
-                    Ok(match &probe.not_undoable {
+                    let _: () = match &probe.not_undoable {
                         None => out.line("changes of commands in this directory can be undone")?,
                         Some(reason) => out.line(format_args!(
                             "changes of commands in this directory cannot be undone: {reason}"
                         ))?,
-                    })
+                    };
+                    Ok(())
                 })?;
                 Ok(ExitCode::from(u8::from(!probe.held)))
             }

@@ -134,7 +134,7 @@ fn a_replay_judges_recorded_calls_by_their_effects() {
     home.run(&["tools", "call", "write_file", "--args", written]);
     home.run(&["tools", "call", "datetime"]);
     for (rule, verdict) in [("ask", "ask"), ("deny", "deny")] {
-        let other = home.write("other.toml", &format!("[approvals.effects]\nwrite = \"{rule}\"\n"));
+        let other = home.write("other.toml", format!("[approvals.effects]\nwrite = \"{rule}\"\n"));
         let found = home.run(&["policy", "replay", other.to_str().unwrap(), "--json"]).json();
         assert_eq!(
             (&found["calls"], &found["same"], &found["truncated"]),

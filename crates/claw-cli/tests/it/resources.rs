@@ -35,19 +35,19 @@ fn an_administrator_sees_and_stops_the_runs_of_the_tenant_and_others_their_own()
         gateway.chat(key, text, None).check(200, "").header("x-clawsmith-run").unwrap().to_owned()
     };
     let (of_ann, waiting) = (run(&ann, "one"), run(&ben, "write"));
-    assert_eq!(ids(&runs(&gateway, "", &ann)), [of_ann.clone()]);
-    assert_eq!(ids(&runs(&gateway, "", &ben)), [waiting.clone()]);
+    assert_eq!(ids(&runs(&gateway, "", &ann)), [of_ann.as_str()]);
+    assert_eq!(ids(&runs(&gateway, "", &ben)), [waiting.as_str()]);
     let all = runs(&gateway, "", &admin);
     assert_eq!(ids(&all), [waiting.clone(), of_ann.clone()], "the latest first");
     assert_eq!((&all["runs"][0]["userId"], &all["runs"][0]["agentId"]), (&json!("ben"), &json!("default")));
-    assert_eq!(ids(&runs(&gateway, "?state=parked", &admin)), [waiting.clone()]);
+    assert_eq!(ids(&runs(&gateway, "?state=parked", &admin)), [waiting.as_str()]);
     assert!(ids(&runs(&gateway, "?state=parked", &ann)).is_empty());
     let first = runs(&gateway, "?limit=1", &admin);
-    assert_eq!(ids(&first), [waiting.clone()]);
+    assert_eq!(ids(&first), [waiting.as_str()]);
     let next = first["next"].as_str().unwrap();
-    assert_eq!(ids(&runs(&gateway, &format!("?limit=1&cursor={next}"), &admin)), [of_ann.clone()]);
+    assert_eq!(ids(&runs(&gateway, &format!("?limit=1&cursor={next}"), &admin)), [of_ann]);
     let session = all["runs"][0]["sessionKey"].as_str().unwrap();
-    assert_eq!(ids(&runs(&gateway, &format!("?sessionKey={session}"), &admin)), [waiting.clone()]);
+    assert_eq!(ids(&runs(&gateway, &format!("?sessionKey={session}"), &admin)), [waiting.as_str()]);
     gateway.get(&format!("/v1/runs?sessionKey={session}"), &ann).check(404, "there is no session");
     gateway.get("/v1/runs?state=sleeping", &ann).check(400, "");
 

@@ -91,8 +91,8 @@ async fn follow(mut follower: Follower, session: SessionKey, (topic, events): (T
                     Told { session: Some(session.clone()), ..told("piece", Some(Payload::Piece(piece))) };
                 let notice = lags.then(|| lagged(last));
                 // No piece comes before the client knows that others are missing.
-                let passed = notice.into_iter().chain([Passed::Event(Box::new(piece))]);
-                match passed.map(|passed| events.try_send(passed)).collect::<Result<(), _>>() {
+                let mut passed = notice.into_iter().chain([Passed::Event(Box::new(piece))]);
+                match passed.try_for_each(|passed| events.try_send(passed)) {
                     Ok(()) => lags = false,
                     Err(TrySendError::Full(_)) => lags = true,
                     Err(TrySendError::Closed(_)) => return,

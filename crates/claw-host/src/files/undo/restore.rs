@@ -106,7 +106,7 @@ impl Restoring<'_> {
                     }
                 }
                 Segment::Command(change) => {
-                    found.push(self.look_at_command(*change, &touched.of_machine).await?)
+                    found.push(self.look_at_command(*change, &touched.of_machine).await?);
                 }
             }
             for step in &found {

@@ -344,7 +344,8 @@ impl Walker<'_> {
         place: &Place,
         environment: &mut Environment,
     ) {
-        if !written.contains('/') && !(self.path_is_set && self.files.contains_key(written)) {
+        let is_found_by_path = self.path_is_set && self.files.contains_key(written);
+        if !written.contains('/') && !is_found_by_path {
             return;
         }
         match self.run_file(written) {
