@@ -348,8 +348,8 @@ mod tests {
         check("http://127.0.0.1.evil.example", Err("could read the key"));
         check("http://user@127.0.0.1", Err("it contains a user name"));
         check("http://127.0.0.1/v1", Err("it has a path"));
-        check("127.0.0.1:7373", Err("no address"));
+        check("127.0.0.1:7373", Err("begins neither"));
         check("ftp://127.0.0.1", Err("begins neither"));
-        check("", Err("no address"));
+        check("", Err("is not the address of a gateway"));
     }
 }

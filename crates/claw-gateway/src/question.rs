@@ -294,7 +294,7 @@ mod tests {
         let parts = parts(&messages, false, false).unwrap();
         assert!(matches!(&parts[..], [Part::Text { .. }, Part::Image(_)]), "{parts:?}");
         for url in ["https://evil.example/x.png", "data:image/png;base64,!", "file:///etc/passwd", ""] {
-            assert!(said(image(url), false).unwrap_err().contains("nothing is fetched"), "{url}");
+            assert!(said(image(url), false).unwrap_err().contains("must be a data URL"), "{url}");
         }
         let audio = json!([{ "role": "user", "content": [{ "type": "input_audio" }] }]);
         assert!(said(audio, false).unwrap_err().contains("`input_audio` is not supported"));

@@ -20,6 +20,7 @@ const NARROWED: [&str; 8] = [
     "GET /v1/usage/days",
     "GET /v1/undo",
     "GET /v1/approvals",
+    "GET /v1/runs",
     "GET /openapi.json",
 ];
 
@@ -69,6 +70,7 @@ fn a_limited_key_of_an_owner_reads_and_changes_nothing_of_other_agents() {
     assert_eq!(gateway.get("/v1/ledger", &limited).check(200, "").json()["entries"], json!([]));
     assert_eq!(gateway.get("/v1/undo", &limited).check(200, "").json()["changes"], json!([]));
     assert_eq!(gateway.get("/v1/approvals", &limited).check(200, "").json()["approvals"], json!([]));
+    assert_eq!(gateway.get("/v1/runs", &limited).check(200, "").json()["runs"], json!([]));
     assert_eq!(gateway.get("/v1/usage", &limited).check(200, "").json()["answers"], 0);
     gateway.get("/v1/usage?agentId=default", &limited).check(403, "cannot be used with the agent");
     // It works with its own agent, and what it does there is its own to see.
