@@ -12,7 +12,7 @@ use crate::gateway::{ECHO, Gateway};
 use crate::harness::Home;
 
 /// Paths that answer such a key, with what is its own.
-const NARROWED: [&str; 8] = [
+const NARROWED: [&str; 9] = [
     "GET /v1/agents",
     "GET /v1/models",
     "GET /v1/ledger",

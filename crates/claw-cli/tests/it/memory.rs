@@ -1,7 +1,8 @@
-//! Memory at the command line: documents in, passages out, each for whom it belongs.
+//! Memory at the command line and over HTTP: documents in, passages out, each for whom it belongs.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::gateway::{ECHO, Gateway};
 use crate::harness::Home;
 
 fn notes(home: &Home) {
@@ -187,4 +188,50 @@ fn before_a_session_is_shortened_the_agent_writes_down_what_should_last() {
     }
     let ledger = home.run(&["ledger", "show", "--json"]);
     assert!(ledger.stdout.contains("write_file"), "its calls are recorded: {}", ledger.shown());
+}
+
+#[test]
+fn memory_is_ones_own_and_shared_memory_an_administrators() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let scopes = ["--scope", "memory:read,memory:write"];
+    let (ann, ben) = (gateway.key("ann", &scopes), gateway.key("ben", &scopes));
+    let boss = gateway.key("boss", &["--role", "admin", "--scope", "memory:read,memory:write"]);
+    let put = |key: &str, body: &Value| gateway.send("PUT /v1/memory/document", key, &[], &body.to_string());
+    let own = json!({ "path": "MEMORY.md", "text": "# Garden\n\nann saw a heron" });
+    put(&ann, &own).check(200, "version");
+    put(&ann, &json!({ "path": "memory/a.md", "text": "for all", "owner": "agent" }))
+        .check(403, "role `admin`");
+    put(&boss, &json!({ "path": "memory/a.md", "text": "herons for all", "owner": "tenant" }))
+        .check(200, "version");
+    put(&ann, &json!({ "path": "../etc/passwd", "text": "x" }))
+        .check(400, "is not the path of a memory document");
+    for path in
+        ["memory/a\n[memory] b.md", "memory/\u{1b}[2J.md", "memory/a\u{202e}dm.b", "memory/a\u{85}b.md"]
+    {
+        put(&ann, &json!({ "path": path, "text": "x" })).check(400, "is not the path of a memory document");
+    }
+    put(&ann, &json!({ "path": "MEMORY.md", "text": "x", "userId": "ben" })).check(422, "userId");
+
+    let found =
+        gateway.get("/v1/memory/search?q=which+herons&limit=5", &ann).check(200, "words alone").json();
+    let owners: Vec<&str> =
+        found["hits"].as_array().unwrap().iter().map(|hit| hit["why"]["owner"].as_str().unwrap()).collect();
+    assert_eq!(owners, ["user", "tenant"]);
+    let found = gateway.get("/v1/memory/search?q=heron", &ben).json();
+    assert_eq!(found["hits"].as_array().unwrap().len(), 1, "ann's is not ben's");
+    gateway.get("/v1/memory/document?path=MEMORY.md", &ben).check(404, "no memory document");
+    gateway.get("/v1/memory/document?path=MEMORY.md&from=3&lines=1", &ann).check(200, "ann saw a heron");
+    gateway.get("/v1/memory/search?q=", &ann).check(400, "`q` has 0 bytes");
+    gateway.get("/v1/memory/search?q=x&agentId=nobody", &ann).check(404, "nobody");
+    gateway.get("/v1/memory", &ann).check(200, "memory/a.md");
+    gateway.get("/v1/memory/status", &ben).check(200, "\"unindexed\":0");
+    gateway
+        .send("DELETE /v1/memory/document?path=memory/a.md&owner=tenant", &ann, &[], "")
+        .check(403, "admin");
+    gateway.send("DELETE /v1/memory/document?path=MEMORY.md", &ben, &[], "").check(404, "no memory document");
+    gateway.send("DELETE /v1/memory/document?path=MEMORY.md", &ann, &[], "").check(200, "forgotten");
+    let reader = gateway.key("ina", &["--scope", "sessions:read"]);
+    gateway.get("/v1/memory/search?q=heron", &reader).check(403, "memory:read");
+    gateway.get("/v1/memory", "claw_nothing").check(401, "key");
 }
