@@ -145,7 +145,7 @@ fn schemathesis_finds_no_fault_in_any_path() {
         return;
     }
     // A run that reaches nothing finds nothing: the gateway itself counts what came.
-    // The first key may be gone by now: some of the generated requests revoke keys.
+    // The first key may be gone by now: some of the generated requests disable users.
     let other = gateway.key("zoe", &["--role", "owner", "--scope", "admin"]);
     let metrics = gateway.get("/metrics", &other).check(200, "clawsmith_http_requests_total").body;
     let is_reached = |(method, path, _): &(String, String, Value)| {
@@ -614,7 +614,7 @@ fn metrics_count_requests_by_route_for_the_deployments_own() {
     gateway.get("/v1/runs/0190a000-0000-7000-8000-000000000000", &key).check(403, "");
     gateway.send("BREW /v1/tools", &key, &[], "").check(405, "");
     gateway.chat(&key, "one", None).check(200, "");
-    // The first key may be gone by now: some of the generated requests revoke keys.
+    // The first key may be gone by now: some of the generated requests disable users.
     let other = gateway.key("zoe", &["--role", "owner", "--scope", "admin"]);
     let metrics = gateway.get("/metrics", &other).check(200, "# EOF");
     for line in [

@@ -659,6 +659,8 @@ fn tenants_are_apart_and_the_disabled_stay_out() {
     assert_eq!(home.run(&["users", "edit", "ann", "--disabled", "true"]).code, 0);
     refused(&own);
     gateway.get("/v1/tools", &acme).check(200, "tools");
+    let own = home.run(&["tenants", "edit", "main", "--disabled", "true"]);
+    assert!(own.code == 2 && own.stderr.contains("cannot be disabled"), "{}", own.shown());
     assert_eq!(home.run(&["tenants", "edit", "acme", "--disabled", "true"]).code, 0);
     refused(&acme);
     let users = home.run(&["users", "list", "--tenant", "acme", "--json"]).json();

@@ -85,8 +85,15 @@ impl App {
         }
     }
 
-    /// Changes a tenant. All keys of a disabled tenant are rejected.
+    /// Changes a tenant. All keys of a disabled tenant are rejected. The deployment's own tenant cannot be disabled: nobody
+    /// could manage the deployment over the network any more.
     pub async fn edit_tenant(&self, id: &TenantId, change: TenantChange) -> Result<Tenant, Error> {
+        if change.disabled == Some(true) && id == self.setup().tenant() {
+            return Err(Error::invalid(format!(
+                "`{id}` is the deployment's own tenant and cannot be disabled"
+            ))
+            .hint("disable single users: clawsmith users edit NAME --disabled true"));
+        }
         let changed = self.store.change_tenant(id, change).await?;
         changed.ok_or_else(|| {
             Error::not_found(format!("there is no tenant `{id}`")).hint("clawsmith tenants list")
