@@ -70,7 +70,7 @@ pub enum Asking {
     Possible,
     /// Nobody can be asked: the call is refused.
     Impossible,
-    /// The call does not wait: it ends as [`CallError::Waiting`] until the approval is answered. Somebody
+    /// The call does not wait: it ends as [`CallError::Waiting`](crate::CallError::Waiting) until the approval is answered. Somebody
     /// watches, so the approval stays open for `approvals.wait_secs`.
     Watched,
     /// The same if nobody watches: the approval stays open for `approvals.park_hours`.
