@@ -31,6 +31,8 @@ pub(super) struct Candidate {
 /// Bytes of a literal that the search compares at once. Shorter literals are searched separately: together,
 /// the search would compare fewer bytes and stop in vain four times as often.
 const COMPARED: usize = 4;
+/// Buckets of the search: a literal goes into the one of its position in the list, counted round.
+const BUCKETS: usize = 16;
 
 /// The compiled literals, the same for every scrubber: the short ones, and the rest.
 struct Literals {
@@ -55,8 +57,28 @@ static LITERALS: LazyLock<Literals> = LazyLock::new(|| {
     let literals = rules::literals();
     let longest = literals.iter().map(|(literal, _)| literal.len()).max().unwrap_or(0);
     let (short, long) = literals.into_iter().partition(|(literal, _)| literal.len() < COMPARED);
-    Literals { groups: [Group::new(short), Group::new(long)], longest }
+    Literals { groups: [Group::new(short), Group::new(arranged(long))], longest }
 });
+
+/// Orders literals so that those whose last compared bytes are alike share a bucket.
+///
+/// A bucket stops the search at any mixture of its literals' bytes, and with like bytes in the last place
+/// fewer mixtures occur in logs and code. In the order of the rules, it stops at least twice as often.
+fn arranged(mut literals: Vec<(String, Rule)>) -> Vec<(String, Rule)> {
+    literals.sort_by(|(a, _), (b, _)| (last_compared(a), a).cmp(&(last_compared(b), b)));
+    let count = literals.len();
+    let mut rounds = vec![Vec::new(); count.div_ceil(BUCKETS)];
+    let mut literals = literals.into_iter();
+    for bucket in 0..BUCKETS {
+        let size = count / BUCKETS + usize::from(bucket < count % BUCKETS);
+        rounds.iter_mut().take(size).for_each(|round| round.extend(literals.next()));
+    }
+    rounds.concat()
+}
+
+fn last_compared(literal: &str) -> Option<&u8> {
+    literal.as_bytes().get(COMPARED - 1)
+}
 
 impl Group {
     fn new(literals: Vec<(String, Rule)>) -> Self {

@@ -134,10 +134,6 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         ("://", Rule::Url),
         ("-----begin ", Rule::PemBegin),
         ("-----end ", Rule::PemEnd),
-    ];
-    // The search sorts literals into buckets by their position in the list, and literals that share a bucket
-    // make it stop in vain more often. In this order, after all others, these cost nothing measurable.
-    const LAST: &[(&str, Rule)] = &[
         (PGPASS, Rule::Pgpass),
         ("psk=", Rule::Pair(3)),
         ("masterauth", Rule::Pair(10)),
@@ -149,7 +145,6 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         .map(|(i, form)| (form.prefix.to_ascii_lowercase(), Rule::Prefixed(i)))
         .chain(OTHERS.iter().map(|&(literal, rule)| (literal.to_owned(), rule)))
         .chain(WORDS.iter().map(|word| ((*word).to_owned(), Rule::Pair(word.trim_end_matches('=').len()))))
-        .chain(LAST.iter().map(|&(literal, rule)| (literal.to_owned(), rule)))
         .collect()
 }
 
