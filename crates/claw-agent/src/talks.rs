@@ -79,7 +79,8 @@ impl TalkHost for StoredTalks {
 
     async fn send(&self, caller: &Caller, session: &SessionKey, text: &str) -> Result<Posted, ToolError> {
         if *session == caller.session {
-            return Err(ToolError::invalid(format!("`{session}` is this session"))
+            let message = format!("`{session}` is the current session; it cannot send itself a message");
+            return Err(ToolError::invalid(message)
                 .try_instead("say it in your answer, or send it to another session of `sessions_list`"));
         }
         if caller.hops >= HOPS {

@@ -429,7 +429,7 @@ fn is_within(at: UnixMillis, from: Option<UnixMillis>, until: Option<UnixMillis>
 }
 
 /// Parses a time as people write it: `2026-05-03`, `2026-05-03T10:00` in UTC, or with an offset. A year or a
-/// month means its first day. `None` if the text is no time.
+/// month means its first day. `None` if the text is not a time.
 pub fn time(written: &str) -> Option<UnixMillis> {
     let text = written.trim();
     if let Ok(at) = text.parse::<Timestamp>() {
@@ -481,7 +481,7 @@ mod moment {
         let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
         let short: String = text.chars().take(40).collect();
         let wrong = || {
-            D::Error::custom(format!("`{short}` is no time; write `2026-05-03` or `2026-05-03T10:00:00Z`"))
+            D::Error::custom(format!("`{short}` is not a time; write `2026-05-03` or `2026-05-03T10:00:00Z`"))
         };
         super::time(&text).map(Some).ok_or_else(wrong)
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 /// A text that does not have the form of its id type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{value}` is no {what}; {rule}")]
+#[error("`{value}` is not a valid {what}; {rule}")]
 pub struct InvalidId {
     what: &'static str,
     value: String,

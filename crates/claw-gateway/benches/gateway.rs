@@ -302,8 +302,10 @@ fn start() {
     told(&format!("gateway/start to ready{of}"), times[times.len() / 2].as_secs_f64() * 1e3, "ms");
     // What a start leaves behind has settled by then.
     std::thread::sleep(IDLE);
-    let resident = served.as_ref().map(Child::resident).unwrap();
-    told(&format!("gateway/idle memory{of}"), resident / 1024.0, "MiB");
+    let served = served.unwrap();
+    told(&format!("gateway/idle memory, resident{of}"), served.memory("VmRSS"), "MiB");
+    // The rest is the program's own code, which the kernel maps from its file.
+    told(&format!("gateway/idle memory, its own{of}"), served.memory("RssAnon"), "MiB");
     if let Some(program) = &program {
         let bytes = std::fs::metadata(program).unwrap().len();
         told("gateway/size of the program", mebibytes(bytes), "MiB");
@@ -342,11 +344,11 @@ impl Child {
         Self { process, address: address(line.trim()) }
     }
 
-    /// The memory that is resident, in KiB.
-    fn resident(&self) -> f64 {
+    /// A number of the process's memory, in MiB.
+    fn memory(&self, field: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        resident.trim().trim_end_matches(" kB").parse().unwrap()
+        let memory = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        memory.trim_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
     }
 }
 

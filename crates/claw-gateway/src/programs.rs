@@ -175,7 +175,7 @@ pub(crate) async fn put(
     app.may_define_programs(visit.visitor())?;
     if let Some(binary) = wish.binary.as_deref().map(FilePath::new) {
         if !binary.is_absolute() {
-            return Err(ApiError::invalid("`binary` is no absolute path; write one, or leave it out"));
+            return Err(ApiError::invalid("`binary` is not an absolute path; write one, or leave it out"));
         }
         usable(binary).map_err(|error| ApiError::invalid(error.message()))?;
     }

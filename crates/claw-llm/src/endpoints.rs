@@ -193,7 +193,7 @@ impl EndpointHost for ConfiguredEndpoints {
         let body = body(endpoint, request)?;
         let read = request.read.as_ref().or(endpoint.read.as_ref());
         if let Some(read) = read.filter(|read| !read.is_empty() && !read.starts_with('/')) {
-            return Err(ToolError::invalid(format!("`{read}` is no JSON pointer"))
+            return Err(ToolError::invalid(format!("`{read}` is not a JSON pointer"))
                 .try_instead("write it like `/choices/0/message/content`"));
         }
         let key = self.key(endpoint, tenant).await?;
@@ -300,7 +300,7 @@ fn endpoint(
         None => None,
     };
     if let Some(read) = written.read.as_ref().filter(|read| !read.is_empty() && !read.starts_with('/')) {
-        let reason = format!("`{read}` is no JSON pointer; write it like `/choices/0/message/content`");
+        let reason = format!("`{read}` is not a JSON pointer; write it like `/choices/0/message/content`");
         return Err(refuse(".read", reason));
     }
     let mut url = base.clone();

@@ -44,7 +44,7 @@ pub(crate) fn below(base: &Url, segments: &[&str]) -> Url {
 pub(crate) fn json(data: &str) -> Result<Value, Trouble> {
     serde_json::from_str(data).map_err(|error| {
         let beginning: String = data.chars().take(80).collect();
-        Trouble::garbled(format!("an event is no JSON ({error}): {beginning}"))
+        Trouble::garbled(format!("an event is not JSON ({error}): {beginning}"))
     })
 }
 

@@ -20,6 +20,7 @@ use crate::own::leads_here;
 use crate::request::Request;
 use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};
 use crate::response::Response;
+use crate::tls;
 
 /// The settings of a client.
 #[derive(Clone)]
@@ -97,6 +98,7 @@ impl Client {
             .retry(reqwest::retry::never())
             .referer(false)
             .no_proxy()
+            .tls_backend_preconfigured(tls::config()?)
             .dns_resolver(Resolver { lookup: options.lookup.clone(), guarded: !is_named, at_own_port })
             .build()
             .map_err(|error| NetError::NoClient { reason: told(&error) })?;
@@ -126,7 +128,7 @@ impl Client {
             let next = request
                 .url
                 .join(place)
-                .map_err(|error| refuse(format!("the place it sends to is no URL: {error}")))?;
+                .map_err(|error| refuse(format!("the target is not a valid URL: {error}")))?;
             request = redirected(request, next, response.status(), &origin)?;
             from = Some(origin);
         }

@@ -20,6 +20,7 @@ mod own;
 mod request;
 mod resolve;
 mod response;
+mod tls;
 
 pub use bytes::Bytes;
 pub use reqwest::Method;

@@ -8,7 +8,6 @@
 //! waited for an answer, can be repeated.
 
 mod abandoned;
-mod bounded;
 mod judge;
 mod outside;
 mod programs;
@@ -20,13 +19,14 @@ mod shown;
 mod skills;
 pub(crate) mod summary;
 mod telling;
+mod timeout;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use claw_core::event::What;
 use claw_core::nearest::nearest;
-use claw_core::port::{ActiveSkills, Root};
+use claw_core::port::{ActiveSkills, Root, Scope};
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Ask, Caller, Cost, Effect, Effects, Need, Output, ToolError};
 use claw_core::{CallId, RuleId, ToolName};
@@ -34,11 +34,11 @@ use claw_policy::pipeline::Subject;
 use claw_schema::validate::{self, Checked};
 use serde_json::Value;
 
-pub use self::bounded::{Paused, TimeLimit};
 use self::judge::Judged;
 pub use self::rehearse::{Rehearsal, RehearsedVerdict};
 pub use self::request::{Arguments, Asking, Request};
 use self::run::Ran;
+pub use self::timeout::{Paused, TimeLimit};
 use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
@@ -138,6 +138,7 @@ impl Executor {
                     skills: skills::none(),
                     granted: Vec::new(),
                     asked: Vec::new(),
+                    scope: OnceLock::new(),
                 })
             }
             Err(refusal) => {
@@ -254,6 +255,8 @@ struct Trip<'a> {
     granted: Vec<(RuleId, Root)>,
     /// Directories outside the workspace that a person is asked about, or has granted to this call.
     asked: Vec<Root>,
+    /// The files that the call may reach; taken where the directories or the rules may have changed.
+    scope: OnceLock<Arc<Scope>>,
 }
 
 /// A tool that the caller may use now.

@@ -4,8 +4,8 @@
 //! programs that share them agree on the current one. Nothing here writes a key or a plain value into a log,
 //! an error or `Debug`, and their memory is wiped.
 
-mod file;
 mod key;
+mod key_file;
 mod keyring;
 mod ring;
 

@@ -30,7 +30,7 @@ fn image(mime: &Value, data: &Value) -> Result<Part, String> {
     let mime = mime.as_str().ok_or("an image without a type")?;
     let data = data.as_str().ok_or("an image without data")?;
     let data = base64::engine::general_purpose::STANDARD.decode(data);
-    Ok(Part::Image(Image::new(mime, data.map_err(|error| format!("an image that is no base64: {error}"))?)))
+    Ok(Part::Image(Image::new(mime, data.map_err(|error| format!("an image that is not base64: {error}"))?)))
 }
 
 /// The behaviour of a server beyond its script.

@@ -304,7 +304,7 @@ async fn refuses_a_message_into_its_own_session_and_beyond_the_hops() {
     let args = |key: &str| json!({ "session_key": key, "message": "hello" });
     let me = caller(&of("ann"), "cli:ann-1");
     let (done, told) = road.told(me.clone(), "sessions_send", args("cli:ann-1")).await;
-    assert!(!done && told.contains("`cli:ann-1` is this session"), "{told}");
+    assert!(!done && told.contains("`cli:ann-1` is the current session"), "{told}");
     let mut far = me;
     far.hops = 3;
     let (done, told) = road.told(far, "sessions_send", args("cli:ann-2")).await;

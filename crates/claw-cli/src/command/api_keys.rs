@@ -46,7 +46,7 @@ pub(crate) struct Create {
     /// Purpose of the key, for display.
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
-    /// The only agent that may be used with it; can be given several times [default: all agents].
+    /// An agent that the key may use; repeat the flag for more agents [default: all agents].
     #[arg(long, value_name = "ID")]
     agent: Vec<AgentId>,
     /// The most requests in a minute [default: no limit of its own].

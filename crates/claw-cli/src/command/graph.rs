@@ -28,7 +28,7 @@ pub(crate) enum Graph {
     Search(Search),
     /// Show an entity and its relations, of any time.
     Show(Show),
-    /// Add a thing, or how two things relate.
+    /// Add an entity, or a relation between two entities.
     #[command(subcommand)]
     Add(Add),
     /// List pairs of entities that may be the same, and decide: merge them, or keep them apart.
@@ -43,16 +43,16 @@ pub(crate) enum Graph {
     Reindex,
     /// Show the size of the graph, and the progress of extraction.
     Status,
-    /// Remove a thing with its relations.
+    /// Remove an entity and its relations.
     Forget(Forget),
 }
 
-/// Things and relations that are added.
+/// The kinds of facts that can be added.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Add {
     /// Add an entity; a known one gets the new facts.
     Entity(AddEntity),
-    /// Add how two things relate.
+    /// Add a relation between two entities.
     Relation(AddRelation),
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Search {
     /// Facts that held at this time, such as `2026-05-03` [default: now].
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     as_of: Option<UnixMillis>,
-    /// The most things that are found.
+    /// The most entities to return.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(crate) struct Search {
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The id of the thing, or its name.
+    /// The entity's id or name.
     entity: String,
     #[command(flatten)]
     reader: Reader,
@@ -131,11 +131,11 @@ pub(crate) struct AddEntity {
 
 #[derive(Debug, Args)]
 pub(crate) struct AddRelation {
-    /// The source entity: its id or its name.
+    /// The source entity: its id or name.
     from: String,
     /// The type: `works_at`, `knows`, ...
     kind: String,
-    /// The thing that it leads to: its id or its name.
+    /// The target entity: its id or name.
     to: String,
     #[command(flatten)]
     said: Said,
@@ -145,10 +145,10 @@ pub(crate) struct AddRelation {
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// The thing that stays.
+    /// The id of the entity to keep.
     #[arg(requires = "gone")]
     keep: Option<EntityId>,
-    /// The thing that becomes part of it.
+    /// The id of the entity to merge into it.
     gone: Option<EntityId>,
     /// Keep them as two entities; the pair is not shown again.
     #[arg(long, requires = "gone")]
@@ -179,7 +179,7 @@ pub(crate) struct Export {
 
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
-    /// The id of the thing.
+    /// The entity's id.
     entity: EntityId,
     #[command(flatten)]
     reader: Reader,
@@ -209,7 +209,8 @@ impl Graph {
             Self::Export(Export { format, reader }) => {
                 let reader = reader.reader(session)?;
                 let format = GraphFormat::named(&format).ok_or_else(|| {
-                    Failure::usage(format!("`{format}` is no format")).hint("use jsonl, csv or dot")
+                    Failure::usage(format!("`{format}` is not an export format"))
+                        .hint("use jsonl, csv or dot")
                 })?;
                 let text = session.app(async |app| app.export_graph(&reader, format).await)?;
                 session.out.raw(text.as_bytes())?;
@@ -331,7 +332,7 @@ impl Merge {
                     ))?;
                 }
                 if pairs.is_empty() {
-                    out.line("no pairs may be one thing")?;
+                    out.line("no possible duplicates")?;
                 }
                 Ok(())
             });
@@ -341,8 +342,8 @@ impl Merge {
             false => app.merge_entities(&reader, keep, gone).await,
         })?;
         let (done, words) = match self.apart {
-            true => ("apart", format!("`{keep}` and `{gone}` are two things")),
-            false => ("merged", format!("`{gone}` is part of `{keep}` now")),
+            true => ("apart", format!("`{keep}` and `{gone}` stay separate entities")),
+            false => ("merged", format!("merged `{gone}` into `{keep}`")),
         };
         session.told(&json!({ done: [keep.to_string(), gone.to_string()] }), words)
     }

@@ -94,7 +94,7 @@ fn says_where_the_file_cannot_be_read() {
     check("[tools", "clawsmith.toml:1:7: ");
     check("[tools]\nprofile = \"codign\"", ":2:11: `codign` is none of");
     check("[tools]\ndeny = 3", ":2:8: expected a list, got integer `3`");
-    check("tenant = \"a b\"", ":1:10: `a b` is no tenant id");
+    check("tenant = \"a b\"", ":1:10: `a b` is not a valid tenant id");
     check("[limits]\ntimeout_secs = 0", ":2:1: `limits.timeout_secs` is 0; use at least 1");
     check("[limits]\nresult_days = 40000", ":2:1: `limits.result_days` is 40000; use at most 36500");
     check("[files]\nundo_mib = 0", ":2:1: `files.undo_mib` is 0; use at least 1");
@@ -340,15 +340,15 @@ fn accepting_an_edited_file_shows_what_changed() {
 #[test]
 fn settings_that_name_nothing_are_refused_with_their_line() {
     for (text, line, said) in [
-        ("[telemetry]\nendpoint = \"nowhere\"\n", 2, "`nowhere` is no URL"),
+        ("[telemetry]\nendpoint = \"nowhere\"\n", 2, "`nowhere` is not a URL"),
         ("[telemetry]\nendpoint = \"nowhere\"\n", 2, "such as `http://127.0.0.1:4318`"),
         ("[telemetry]\nendpoint = \"grpc://a.example:4317\"\n", 2, "neither http nor https"),
         ("[telemetry]\nendpoint = \"https://a.example/v1/traces\"\n", 2, "leave it out"),
         ("[telemetry]\nendpoint = \"https://a.example?key=1\"\n", 2, "more than host, port and path"),
         ("[telemetry]\nendpoint = \"https://me:word@a.example\"\n", 2, "put a token into `token_env`"),
-        ("[telemetry]\nendpoint = \"\"\n", 2, "is no URL"),
+        ("[telemetry]\nendpoint = \"\"\n", 2, "is not a URL"),
         ("[custom_tools]\nprivate_origins = [\"localhost:80\"]\n", 2, "names no origin"),
-        ("[memory.embeddings]\nmodel = \"m\"\nbase_url = \"here\"\n", 3, "`here` is no URL"),
+        ("[memory.embeddings]\nmodel = \"m\"\nbase_url = \"here\"\n", 3, "`here` is not a URL"),
         ("[memory.embeddings]\nbase_url = \"http://127.0.0.1:1\"\n", 1, "names no model"),
         ("[memory.embeddings]\nkind = \"local\"\n", 1, "names no directory"),
         ("[memory.graph]\nprovider = \"opnai\"\n", 2, "did you mean `openai`?"),

@@ -317,7 +317,7 @@ async fn a_person_is_asked_at_a_terminal() {
         terminal.type_in("own\r");
         terminal.wait_for("Base URL");
         terminal.type_in("nowhere\r");
-        terminal.wait_for("is no URL");
+        terminal.wait_for("is not a URL");
         terminal.wait_for("Base URL");
         terminal.type_in(&format!("{base}\r"));
         terminal.wait_for("Enter for none): ");

@@ -239,7 +239,7 @@ fn hostile_directories_are_refused_and_named() {
     for (name, why) in [
         ("linked", "symbolic link"),
         ("sparse", "1073741824 bytes"),
-        ("escape", "no skill name"),
+        ("escape", "is not a valid skill name"),
         ("bomb", "YAML anchor"),
         ("binary", "is not UTF-8 text"),
     ] {
@@ -256,7 +256,7 @@ fn hostile_directories_are_refused_and_named() {
     ok(home.run(&["skills", "list"]));
     for name in ["../../../etc/passwd", "/etc/passwd", "linked/../x"] {
         let ran = call(&home, "use_skill", json!({ "name": name }));
-        assert!(ran.code == 1 && ran.stderr.contains("is no skill name"), "{}", ran.shown());
+        assert!(ran.code == 1 && ran.stderr.contains("is not a valid skill name"), "{}", ran.shown());
     }
 }
 

@@ -104,7 +104,7 @@ fn times_are_read_as_people_write_them() {
     assert_eq!(shown(UnixMillis(i64::MAX)), i64::MAX.to_string());
     let wrong =
         serde_json::from_value::<EntityFacts>(json!({ "name": "x", "type": "y", "valid_from": "soon" }));
-    assert!(wrong.unwrap_err().to_string().contains("`soon` is no time"));
+    assert!(wrong.unwrap_err().to_string().contains("`soon` is not a time"));
     assert_eq!(kind("Works At").unwrap(), "works_at");
 }
 

@@ -24,7 +24,10 @@ fn session_keys_are_never_empty() {
 #[test]
 fn errors_name_the_value_and_the_rule() {
     let error = TenantId::new("a/b").unwrap_err().to_string();
-    assert_eq!(error, "`a/b` is no tenant id; use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`");
+    assert_eq!(
+        error,
+        "`a/b` is not a valid tenant id; use 1 to 64 letters, digits, `_`, `-`, `.`, `@` or `+`"
+    );
 }
 
 #[test]

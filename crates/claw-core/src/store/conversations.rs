@@ -38,7 +38,8 @@ impl Party {
         let name = names.into_iter().flatten().find(is_odd)?;
         let shown: String = name.chars().take(40).flat_map(char::escape_default).collect();
         let most = Self::MOST_BYTES;
-        Some(format!("`{shown}` is no channel or chat; use at most {most} bytes without control characters"))
+        let rule = format!("use at most {most} bytes without control characters");
+        Some(format!("`{shown}` is not a valid name of a channel or chat; {rule}"))
     }
 
     /// The longest name of a channel or chat, in bytes.

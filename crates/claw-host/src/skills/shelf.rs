@@ -1,6 +1,6 @@
 //! The shelf: all skills of a caller, who may use which, and which one a name means.
 
-mod view;
+mod precedence;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use claw_core::{JobId, SkillName, TenantId};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use self::view::{EntryPlace, View};
+use self::precedence::{EntryPlace, View};
 use super::local::{Directories, LocalSkill, LocalSkills};
 use super::{SkillError, builtin, package, snapshot};
 

@@ -108,7 +108,8 @@ fn write(directory: &Path, package: &SkillPackage) -> io::Result<()> {
         // Paths were checked when the files were read; a package of another origin is checked here.
         let is_plain = |part: &str| !part.is_empty() && part != "." && part != "..";
         if !file.path.split('/').all(is_plain) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` is no path", file.path)));
+            let why = format!("`{}` is not a valid path", file.path);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let path = directory.join(&file.path);
         make(path.parent().unwrap_or(directory))?;

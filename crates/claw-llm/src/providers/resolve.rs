@@ -60,7 +60,7 @@ pub(super) fn providers(
     for (key, names) in own.chain([("fallback".to_owned(), &config.fallback)]) {
         for name in names {
             let Some((provider, _)) = name.split_once('/') else {
-                let reason = format!("`{name}` is no model; write it as `provider/model`");
+                let reason = format!("`{name}` is not a model name; write it as `provider/model`");
                 return Err(ConfigError { key, reason });
             };
             check(key.clone(), provider)?;
@@ -138,7 +138,7 @@ fn provider(name: &str, written: &ProviderConfig, directory: &Path) -> Result<Pr
 }
 
 pub(crate) fn base_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("`{text}` is not a URL: {error}"))?;
     if Origin::of(&url).is_none() {
         return Err(format!("`{text}` is neither http nor https"));
     }
@@ -164,8 +164,8 @@ pub(crate) fn headers(
         if matches!(lower.as_str(), "authorization" | "x-api-key" | "x-goog-api-key" | "cookie" | "host") {
             return Err(wrong("cannot be set here; put keys into `key_env` or `key_secret`"));
         }
-        let header = HeaderName::try_from(lower).map_err(|_| wrong("is no name of a header"))?;
-        let value = HeaderValue::try_from(value).map_err(|_| wrong("its value is none of a header"))?;
+        let header = HeaderName::try_from(lower).map_err(|_| wrong("is not a valid header name"))?;
+        let value = HeaderValue::try_from(value).map_err(|_| wrong("is not a valid header value"))?;
         Ok((header, value))
     });
     headers.collect()

@@ -148,7 +148,7 @@ fn refuses(text: &str, expected: &str) {
 #[test]
 fn a_wrong_configuration_is_refused_with_its_key() {
     refuses("provider = 'x'", "`provider`: there is no provider `x`");
-    refuses("fallback = ['gpt-5']", "`fallback`: `gpt-5` is no model");
+    refuses("fallback = ['gpt-5']", "`fallback`: `gpt-5` is not a model name");
     refuses("fallback = ['x/y']", "`fallback`: there is no provider `x`");
     refuses("[providers.openai.models.a]\nfallback = ['x/y']", "`providers.openai.models.a.fallback`");
     refuses("[providers.mine]", "`providers.mine.kind`: is not known by name");
@@ -165,7 +165,7 @@ fn a_wrong_configuration_is_refused_with_its_key() {
         "[providers.openai.headers]\nAuthorization = 'x'",
         "`providers.openai.headers.Authorization`: cannot",
     );
-    refuses("[providers.openai.headers]\n'a b' = 'x'", "is no name of a header");
+    refuses("[providers.openai.headers]\n'a b' = 'x'", "is not a valid header name");
     refuses("[providers.openai]\nscript = 'x.toml'", "goes with the kind `scripted` only");
     refuses(
         "[providers.s]\nkind = 'scripted'\nscript = 'x.toml'",

@@ -131,7 +131,7 @@ impl Tree {
             toml::Value::String(text) => Self::Text(Template::parse(&text, when)?),
             toml::Value::Integer(number) => Self::Plain(number.into()),
             toml::Value::Float(number) if number.is_finite() => Self::Plain(number.into()),
-            toml::Value::Float(number) => return Err(format!("`{number}` is no number of JSON")),
+            toml::Value::Float(number) => return Err(format!("`{number}` is not a JSON number")),
             toml::Value::Boolean(yes) => Self::Plain(yes.into()),
             toml::Value::Datetime(time) => Self::Plain(time.to_string().into()),
             toml::Value::Array(items) => {

@@ -185,7 +185,7 @@ fn a_broken_script_is_refused_with_line_and_reason() {
         Some(2),
         "nothing fills `{{sad}}`",
     );
-    refuses("[[turn]]\ndo = [{ call = 't', args = { a = nan } }]", Some(2), "no number of JSON");
+    refuses("[[turn]]\ndo = [{ call = 't', args = { a = nan } }]", Some(2), "is not a JSON number");
     refuses("[[turn]]\ndo = [{ fail = 'tired' }]", Some(2), "unknown variant `tired`");
     refuses("[[turn]]\ndo = [{ fail = 'garbled', retry_after_ms = 1 }]", Some(2), "only");
     refuses("[[turn]]\ndo = [{ hang = true }, { say = 'x' }]", Some(2), "nothing can follow `hang`");

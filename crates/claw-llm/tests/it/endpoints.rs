@@ -123,7 +123,7 @@ async fn says_what_was_wrong() {
     let nowhere = EndpointRequest { read: Some("/nope".to_owned()), ..full() };
     check(&ask, nowhere, ErrorKind::Failed, "has no `/nope`; it has `/choices`").await;
     let odd = EndpointRequest { read: Some("choices".to_owned()), ..full() };
-    check(&ask, odd, ErrorKind::Invalid, "`choices` is no JSON pointer").await;
+    check(&ask, odd, ErrorKind::Invalid, "`choices` is not a JSON pointer").await;
     let fail = request(json!({ "topic": "x", "question": "fail", "tags": [] }));
     check(&ask, fail, ErrorKind::Failed, "answered 503").await;
     let refused = endpoints(asking(&server), "k-refused").unwrap();

@@ -69,7 +69,7 @@ impl Worker for SseWorker {
                     } else if let Ok(message) = serde_json::from_str::<ServerJsonRpcMessage>(&data) {
                         context.send_to_handler(message).await?;
                     } else if !data.trim().is_empty() {
-                        tracing::debug!("an event that is no JSON-RPC message is ignored");
+                        tracing::debug!("ignored an event that is not a JSON-RPC message");
                     }
                 }
                 sent = context.from_handler_rx.recv(), if may_send => {

@@ -67,7 +67,7 @@ fn settle(mut verdict: Verdict, start: usize, length: usize) -> Verdict {
 
 fn refused(text: &str, name: &str) -> Verdict {
     let span = Span { start: 0, end: text.len() };
-    let reason = format!("`{}` is no name of a variable", name.escape_debug());
+    let reason = format!("`{}` is not a valid variable name", name.escape_debug());
     let findings: Vec<Finding> =
         finding("environment.injection", span, name.to_owned(), Some(reason)).into_iter().collect();
     Verdict { decision: Decision::Deny, findings, commands: Vec::new(), reads: Vec::new() }

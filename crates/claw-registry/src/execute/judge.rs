@@ -14,7 +14,7 @@ use claw_policy::approval::{
 use claw_policy::shell::Rules;
 use serde_json::Value;
 
-use super::bounded::panicked;
+use super::timeout::panicked;
 use super::{Asking, Authorised, Trip, summary};
 use crate::offer::CallPlace;
 use crate::registry::Built;
@@ -64,6 +64,7 @@ impl Trip<'_> {
             false => approval::ask(self.executor, self.offer, request, &self.request.cancel).await?,
         };
         judged.approval = Some(approval);
+        self.scope.take();
         judged.built = self.reconsider(&judged).await?;
         Ok(judged)
     }
@@ -130,8 +131,9 @@ impl Trip<'_> {
     /// Applies the current rules to the commands of a plan.
     fn analyse(&self, plan: &Plan, programs: &Registered) -> Analysis {
         let commands = self.executor.0.commands.of(self.offer.caller());
-        let (processes, owner) = (&self.executor.0.processes, guard::owner(self.offer.caller()));
-        let typed = |input: &Input, rules: &Rules| processes.judge(&owner, input, rules);
+        let processes = &self.executor.0.processes;
+        let typed =
+            |input: &Input, rules: &Rules| processes.judge(&guard::owner(self.offer.caller()), input, rules);
         Analysis::of(plan, &commands.rules, commands.network, programs, typed)
     }
 
@@ -178,8 +180,12 @@ impl Trip<'_> {
         }
     }
 
-    /// The files that the call may reach under the current rules.
-    pub(super) fn scope(&self, place: &CallPlace) -> Scope {
+    /// The files that the call may reach under the rules of now, or of when it was last asked for.
+    pub(super) fn scope(&self, place: &CallPlace) -> Arc<Scope> {
+        Arc::clone(self.scope.get_or_init(|| Arc::new(self.scope_now(place))))
+    }
+
+    fn scope_now(&self, place: &CallPlace) -> Scope {
         let rules = self.executor.0.files.load();
         let name = &self.tool.entry.meta.name;
         // A person may be asked for more than was granted.
@@ -253,7 +259,7 @@ impl Trip<'_> {
             others.into_iter().partition(|target| matches!(target, Target::Host { .. }));
         let (sessions, commands): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|target| matches!(target, Target::Session { .. }));
-        let scope = Arc::new(self.scope(place));
+        let scope = self.scope(place);
         let looking = async {
             let mut sights = guard::look_at_files(self.offer, &files, &scope).await?;
             let owner = guard::owner(self.offer.caller());

@@ -31,6 +31,7 @@ impl Trip<'_> {
             return Ok(());
         }
         self.granted = self.remembered_directories(grantable).await;
+        self.scope.take();
         let is_off = self.executor.0.approvals.load().outside == OutsideRule::Deny;
         if is_off || self.request.asking == Asking::Impossible {
             return Ok(());
@@ -47,6 +48,7 @@ impl Trip<'_> {
             })?;
             if let Some(path) = found.filter(|directory| grantable.refusal(directory).is_none()) {
                 self.asked.push(Root { path, access });
+                self.scope.take();
             }
         }
         Ok(())

@@ -22,6 +22,7 @@ impl Trip<'_> {
             return judgement;
         }
         self.granted.clear();
+        self.scope.take();
         judged.analysis = std::mem::take(&mut judged.analysis).with_all_covered(false);
         self.verdict(judged, &judged.analysis)
     }

@@ -11,8 +11,8 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::abandoned::Abandoned;
-use super::bounded::{Bounds, TimeLimit, bounded};
 use super::judge::Judged;
+use super::timeout::{Bounds, TimeLimit, bounded};
 use super::{Trip, programs, telling};
 use crate::guard::{self, Grant, Site};
 
@@ -49,7 +49,7 @@ impl Trip<'_> {
             plan: judged.plan,
             sights: judged.sights,
             effects: judged.left,
-            scope: Arc::new(self.scope(&judged.place)),
+            scope: self.scope(&judged.place),
             network: judged.analysis.network,
             cancel: cancel.clone(),
             progress: progress.clone(),

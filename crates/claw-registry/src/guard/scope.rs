@@ -145,7 +145,7 @@ pub(crate) fn scope(
         scope.roots.extend(beside.skills.iter().map(read));
     }
     let Some(of_settings) = deny_paths(&facts.settings) else {
-        tracing::error!(%tool, "the tool's setting `deny_paths` is no list of paths; no file can be reached");
+        tracing::error!(%tool, "the tool's setting `deny_paths` is not a list of paths; no file can be reached");
         return Scope::default();
     };
     let of_agent = agent.map(|agent| agent.denied.as_slice()).unwrap_or_default();

@@ -36,21 +36,25 @@ fn nothing_is_left(word: &str, workspace: &Path) {
     assert!(ours.is_empty(), "control groups: {ours:?}");
 }
 
-/// The control groups of our commands, in every hierarchy.
+/// The control groups of our commands, in every hierarchy: they are made in the group that this process is in
+/// or, in version 2, above it. Groups elsewhere are those of other programs, which may have been killed.
 fn groups() -> Vec<PathBuf> {
-    fn walk(path: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                if entry.file_name().to_string_lossy().starts_with("clawsmith-") {
-                    found.push(entry.path());
-                }
-                walk(&entry.path(), found);
-            }
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let mut parents = Vec::new();
+    for line in own.lines() {
+        let parts: Vec<_> = line.splitn(3, ':').collect();
+        let (controllers, path) = (parts[1], parts[2].trim_start_matches('/'));
+        let top = Path::new("/sys/fs/cgroup");
+        if controllers.is_empty() {
+            parents
+                .extend(top.join(path).ancestors().take_while(|it| it.starts_with(top)).map(PathBuf::from));
+        } else {
+            parents.push(top.join(controllers).join(path));
         }
     }
-    let mut found = Vec::new();
-    walk(Path::new("/sys/fs/cgroup"), &mut found);
-    found
+    let entries = parents.iter().flat_map(std::fs::read_dir).flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("clawsmith-"));
+    ours.map(|entry| entry.path()).collect()
 }
 
 /// Other tests have commands of their own at this moment; theirs have supervisors.

@@ -138,7 +138,7 @@ impl Writer {
         let values: Vec<_> = values.iter().filter(is_of_type).collect();
         self.values += values.len();
         match values.len() {
-            0 => cannot(format!("a constant that is no {name}")),
+            0 => cannot(format!("a constant that is not of type {name}")),
             _ if self.values > MAX_ENUM => cannot(format!("more than {MAX_ENUM} constants")),
             _ if name == "null" => Ok(None),
             _ => Ok(Some(json!(values))),

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use claw_core::store::{KeyUse, SealKeyId, StoreError};
 use zeroize::Zeroizing;
 
-use super::file::{self, Stamp};
 use super::key::Key;
+use super::key_file::{self, Stamp};
 use super::ring::Ring;
 
 /// The variable that holds keys.
@@ -82,13 +82,13 @@ impl KeyRing {
             }
             KeySource::File(path) => path,
         };
-        if file::stamp(path)?.is_none() {
+        if key_file::stamp(path)?.is_none() {
             match sealed {
-                [] => file::create(path, &Ring::new(Key::generate()?))?,
+                [] => key_file::create(path, &Ring::new(Key::generate()?))?,
                 sealed => return Err(lost(path, sealed)),
             }
         }
-        let (ring, stamp) = file::read(path)?.ok_or_else(|| gone(path))?;
+        let (ring, stamp) = key_file::read(path)?.ok_or_else(|| gone(path))?;
         Ok(Self { file: Some(path.clone()), held: Mutex::new((Arc::new(ring), Some(stamp))) })
     }
 
@@ -112,7 +112,7 @@ impl KeyRing {
     pub async fn sealing(self: &Arc<Self>) -> Result<Sealing, StoreError> {
         let this = Arc::clone(self);
         blocking(move || {
-            let turn = this.file.as_deref().map(file::lock).transpose()?;
+            let turn = this.file.as_deref().map(key_file::lock).transpose()?;
             Ok(Sealing { ring: this.refreshed()?, _turn: turn })
         })
         .await
@@ -144,8 +144,8 @@ impl KeyRing {
         blocking(move || {
             let Some(path) = &this.file else { return Err(fixed()) };
             // From the file and not from memory: what is written is what was there, and one change.
-            let (ring, _) = file::read(path)?.ok_or_else(|| gone(path))?;
-            file::replace(path, &change(ring))?;
+            let (ring, _) = key_file::read(path)?.ok_or_else(|| gone(path))?;
+            key_file::replace(path, &change(ring))?;
             this.refreshed()?;
             drop(turn);
             Ok(())
@@ -156,8 +156,8 @@ impl KeyRing {
     fn refreshed(&self) -> Result<Arc<Ring>, StoreError> {
         let Some(path) = &self.file else { return Ok(self.ring()) };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if file::stamp(path)? != held.1 {
-            let (ring, stamp) = file::read(path)?.ok_or_else(|| gone(path))?;
+        if key_file::stamp(path)? != held.1 {
+            let (ring, stamp) = key_file::read(path)?.ok_or_else(|| gone(path))?;
             *held = (Arc::new(ring), Some(stamp));
         }
         Ok(Arc::clone(&held.0))
@@ -176,7 +176,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 fn gone(path: &Path) -> StoreError {
-    file::unusable(path, "it is missing; restore it from a copy, or set `CLAWSMITH_KEYS`")
+    key_file::unusable(path, "it is missing; restore it from a copy, or set `CLAWSMITH_KEYS`")
 }
 
 fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
@@ -185,7 +185,7 @@ fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
         "it is missing, and values are encrypted with {}; restore it from a copy, or set `{VARIABLE}`",
         keys.join(", ")
     );
-    file::unusable(path, &why)
+    key_file::unusable(path, &why)
 }
 
 fn fixed() -> StoreError {

@@ -1,6 +1,10 @@
 //! Wakes waiters: at once for changes of this process, by polling for those of others.
+//!
+//! SQLite gives each connection a number that changes with the commits of all others. That of a connection of its own
+//! tells that somebody has committed; that of the one which writes for this process tells whether it was another program.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +13,7 @@ use claw_core::store::{Bells, Changes, SessionBells, Topic};
 use sqlx::query_scalar;
 use tokio::sync::watch::Receiver;
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::SqliteStore;
 use super::connections::Connections;
@@ -32,14 +36,16 @@ pub(super) struct Tail {
 }
 
 impl Tail {
+    /// Starts the task; `writer` writes for this process.
     pub(super) async fn follow(
         connection: Connections,
+        writer: Connections,
         bells: Arc<Bells>,
         sessions: Arc<SessionBells>,
     ) -> Result<Self, sqlx::Error> {
-        let seen = version(&connection).await?;
+        let seen = Seen { commits: version(&connection).await?, of_others: version(&writer).await? };
         let sessions = Sessions { bells: sessions, last: HashMap::new() };
-        let task = tokio::spawn(watch(connection.clone(), seen, bells, sessions)).abort_handle();
+        let task = tokio::spawn(watch(connection.clone(), writer, seen, bells, sessions)).abort_handle();
         Ok(Self { connection, task })
     }
 
@@ -56,7 +62,13 @@ impl Drop for Tail {
     }
 }
 
-async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>, mut sessions: Sessions) {
+async fn watch(
+    connection: Connections,
+    writer: Connections,
+    mut seen: Seen,
+    bells: Arc<Bells>,
+    mut sessions: Sessions,
+) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -66,18 +78,41 @@ async fn watch(connection: Connections, mut seen: i64, bells: Arc<Bells>, mut se
             sessions.last.clear();
             continue;
         }
-        let changed = match version(&connection).await {
-            Ok(now) => std::mem::replace(&mut seen, now) != now,
+        let changed = seen.changed(&connection, &writer).await.unwrap_or_else(|error| {
             // Better to wake somebody for nothing than not at all.
-            Err(error) => {
-                tracing::warn!(%error, "could not look for changes by other programs");
-                true
-            }
-        };
+            tracing::warn!(%error, "could not look for changes by other programs");
+            true
+        });
         if changed {
             bells.ring_all();
         }
         sessions.look(&connection, heard, changed).await;
+    }
+}
+
+/// The numbers of the file's state at the last look.
+struct Seen {
+    /// As seen by a connection that never writes: differs after any commit.
+    commits: i64,
+    /// As seen by the connection that writes for this process: differs after a commit of another program.
+    of_others: i64,
+}
+
+impl Seen {
+    /// Returns whether another program may have committed something since the last look.
+    async fn changed(&mut self, connection: &Connections, writer: &Connections) -> Result<bool, sqlx::Error> {
+        let commits = version(connection).await?;
+        if mem::replace(&mut self.commits, commits) == commits {
+            return Ok(false);
+        }
+        match timeout(LOOK, version(writer)).await {
+            Ok(of_others) => {
+                let of_others = of_others?;
+                Ok(mem::replace(&mut self.of_others, of_others) != of_others)
+            }
+            // It is busy for long; whoever waits for others is not to wait for that.
+            Err(_) => Ok(true),
+        }
     }
 }
 

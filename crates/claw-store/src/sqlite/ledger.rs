@@ -1,10 +1,14 @@
 //! The ledger: entries, and the head of each chain.
 
+mod together;
+
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use claw_core::store::{Entry, EntryEvent, EntryPage, Ledger, Outcome, Record, StoreError, Tally, Topic};
-use claw_core::{CallId, SessionKey, TenantId};
+use claw_core::{CallId, NodeId, SessionKey, TenantId};
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{QueryBuilder, query, query_as, query_scalar};
 
 use super::SqliteStore;
 use super::approvals::spend;
@@ -12,6 +16,8 @@ use super::error::{failed, is_taken};
 use crate::chain::{ChainReport, Columns, Head, Walk};
 use crate::ledger as shared;
 use crate::row::{self, wrong_state};
+
+pub(super) use self::together::Together;
 
 const WRITE: &str = "could not write to the ledger";
 const READ: &str = "could not read the ledger";
@@ -21,35 +27,36 @@ const PAGE: i64 = 1_000;
 #[async_trait]
 impl Ledger for SqliteStore {
     async fn refuse(&self, record: Record) -> Result<(), StoreError> {
-        self.append(record).await
+        self.append(record).await.map(|_| ())
     }
 
     async fn begin_call(&self, record: Record) -> Result<(), StoreError> {
-        let call = record.call;
-        let approval = match &record.event {
-            EntryEvent::Intent { approval: Some(id), digest, .. } => Some((*id, *digest)),
-            _ => None,
+        let (call, tenant) = (record.call, record.tenant.clone());
+        let EntryEvent::Intent { approval: Some(id), digest, .. } = record.event else {
+            return match self.append(record).await? {
+                true => Ok(()),
+                false => {
+                    let outcome = self.fate(&tenant, call).await?.unwrap_or(Outcome::Unknown);
+                    Err(StoreError::AlreadyBegun { call, outcome })
+                }
+            };
         };
         let mut transaction = self.write(WRITE).await?;
-        if !append(&mut transaction, self, &record).await? {
-            let outcome = fate(&mut transaction, &record.tenant, call).await?;
+        if !append(&mut transaction, &self.node, &record).await? {
+            let outcome = fate(&mut transaction, &tenant, call).await?;
             return Err(StoreError::AlreadyBegun { call, outcome });
         }
-        if let Some((id, digest)) = approval
-            && !spend(&mut transaction, id, digest, &record).await?
-        {
+        if !spend(&mut transaction, id, digest, &record).await? {
             transaction.rollback().await.map_err(failed(WRITE))?;
-            return Err(wrong_state(&self.lapse(&record.tenant, id, record.at).await?));
+            return Err(wrong_state(&self.lapse(&tenant, id, record.at).await?));
         }
         transaction.commit().await.map_err(failed(WRITE))?;
-        if approval.is_some() {
-            self.bells.ring(Topic::Approvals);
-        }
+        self.bells.ring(Topic::Approvals);
         Ok(())
     }
 
     async fn finish_call(&self, record: Record) -> Result<(), StoreError> {
-        self.append(record).await
+        self.append(record).await.map(|_| ())
     }
 
     async fn fate(&self, tenant: &TenantId, call: CallId) -> Result<Option<Outcome>, StoreError> {
@@ -115,11 +122,20 @@ impl SqliteStore {
         Ok(reports)
     }
 
-    /// Writes an entry, unless it is the second end of a call.
-    async fn append(&self, record: Record) -> Result<(), StoreError> {
+    /// Writes an entry, together with those of other callers if there are any; returns `false` and writes nothing
+    /// if the call already has one of this kind.
+    async fn append(&self, record: Record) -> Result<bool, StoreError> {
+        let record = Arc::new(record);
+        let turn = self.together.enter();
+        if !turn.is_alone()
+            && let Some(is_written) = self.together.append(&record).await
+        {
+            return Ok(is_written);
+        }
         let mut transaction = self.write(WRITE).await?;
-        append(&mut transaction, self, &record).await?;
-        transaction.commit().await.map_err(failed(WRITE))
+        let is_written = append(&mut transaction, &self.node, &record).await?;
+        transaction.commit().await.map_err(failed(WRITE))?;
+        Ok(is_written)
     }
 }
 
@@ -141,53 +157,83 @@ pub(crate) async fn verify_all(connection: &mut SqliteConnection) -> Result<Vec<
 /// Writes an entry; returns `false` and writes nothing if the call already has one of this kind.
 async fn append(
     connection: &mut SqliteConnection,
-    store: &SqliteStore,
+    node: &NodeId,
     record: &Record,
 ) -> Result<bool, StoreError> {
-    let (tenant, node) = (record.tenant.as_str(), store.node.as_str());
-    let head = head(connection, tenant, node).await?.unwrap_or_else(|| Ok(Head::start()))?;
-    let (line, next) = head.next(&store.node, record)?;
-    let columns = Columns::of(record);
-    let written = query(
-        "INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line, agent, user_id, tool)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-         ON CONFLICT (tenant, call, event) WHERE event <> 'refused' DO NOTHING",
-    )
-    .bind(tenant)
-    .bind(node)
-    .bind(row::number(next.count))
-    .bind(columns.at)
-    .bind(columns.session)
-    .bind(columns.call)
-    .bind(columns.event)
-    .bind(columns.outcome)
-    .bind(line)
-    .bind(columns.agent)
-    .bind(columns.user)
-    .bind(columns.tool)
-    .execute(&mut *connection)
-    .await
-    .map_err(|error| match is_taken(&error) {
+    let tenant = record.tenant.as_str();
+    let (line, next) = start(connection, tenant, node).await?.next(node, record)?;
+    let entry = NewEntry { seq: next.count, record, line };
+    if insert(connection, node, std::slice::from_ref(&entry)).await? == 0 {
+        return Ok(false);
+    }
+    set_head(connection, tenant, node, next).await?;
+    Ok(true)
+}
+
+/// An entry to be written.
+struct NewEntry<'a> {
+    seq: u64,
+    record: &'a Record,
+    line: String,
+}
+
+/// Writes entries, except those of calls that already have one of the same kind; returns how many were written.
+async fn insert(
+    connection: &mut SqliteConnection,
+    node: &NodeId,
+    entries: &[NewEntry<'_>],
+) -> Result<u64, StoreError> {
+    let mut insert = QueryBuilder::new(
+        "INSERT INTO ledger (tenant, node, seq, at, session, call, event, outcome, line, agent, user_id, tool) ",
+    );
+    insert.push_values(entries, |mut row, NewEntry { seq, record, line }| {
+        let columns = Columns::of(record);
+        row.push_bind(record.tenant.as_str())
+            .push_bind(node.as_str())
+            .push_bind(row::number(*seq))
+            .push_bind(columns.at)
+            .push_bind(columns.session)
+            .push_bind(columns.call)
+            .push_bind(columns.event)
+            .push_bind(columns.outcome)
+            .push_bind(line.as_str())
+            .push_bind(columns.agent)
+            .push_bind(columns.user)
+            .push_bind(columns.tool);
+    });
+    insert.push(" ON CONFLICT (tenant, call, event) WHERE event <> 'refused' DO NOTHING");
+    let written = insert.build().execute(connection).await.map_err(|error| match is_taken(&error) {
         true => {
             row::damaged("the ledger", "its head does not match its entries; run `clawsmith ledger verify`")
         }
         false => failed(WRITE)(error),
     })?;
-    if written.rows_affected() == 0 {
-        return Ok(false);
-    }
+    Ok(written.rows_affected())
+}
+
+async fn set_head(
+    connection: &mut SqliteConnection,
+    tenant: &str,
+    node: &NodeId,
+    head: Head,
+) -> Result<(), StoreError> {
     query(
         "INSERT INTO ledger_head (tenant, node, count, head) VALUES ($1, $2, $3, $4)
          ON CONFLICT (tenant, node) DO UPDATE SET count = excluded.count, head = excluded.head",
     )
     .bind(tenant)
-    .bind(node)
-    .bind(row::number(next.count))
-    .bind(next.hash.to_string())
+    .bind(node.as_str())
+    .bind(row::number(head.count))
+    .bind(head.hash.to_string())
     .execute(connection)
     .await
     .map_err(failed(WRITE))?;
-    Ok(true)
+    Ok(())
+}
+
+/// The head that the next entry of a chain follows.
+async fn start(connection: &mut SqliteConnection, tenant: &str, node: &NodeId) -> Result<Head, StoreError> {
+    head(connection, tenant, node.as_str()).await?.unwrap_or_else(|| Ok(Head::start()))
 }
 
 /// Returns the head of a chain, if it has one; the inner error says that it cannot be parsed.

@@ -11,6 +11,7 @@ mod agents;
 mod approvals;
 #[path = "../sql/artifacts.rs"]
 mod artifacts;
+mod batch;
 #[path = "../sql/blobs.rs"]
 mod blobs;
 mod changes;
@@ -95,6 +96,7 @@ pub struct SqliteStore {
     installation: Installation,
     blob_limits: BlobLimits,
     held: memories::Held,
+    together: ledger::Together,
 }
 
 impl SqliteStore {
@@ -116,7 +118,9 @@ impl SqliteStore {
         let writer = connections(connect(&options).in_memory(true), 1, &options);
         let (_, installation) = schema::prepare(&writer, &options).await?;
         let readers = writer.clone();
+        let together = ledger::Together::new(writer.clone(), node.clone());
         Ok(Self {
+            together,
             node,
             writer,
             readers,
@@ -140,10 +144,12 @@ impl SqliteStore {
             Connections::reading(connect.clone(), options.readers, options.acquire_timeout, &writer);
         let (bells, session_bells) = (Arc::<Bells>::default(), Arc::<SessionBells>::default());
         let tail = connections(connect, 1, options);
-        let tail = Tail::follow(tail, Arc::clone(&bells), Arc::clone(&session_bells));
+        let tail = Tail::follow(tail, writer.clone(), Arc::clone(&bells), Arc::clone(&session_bells));
         let (tail, hub) = (Some(tail.await.map_err(failed(OPEN))?), Hub::default());
         let blob_limits = options.blobs;
+        let together = ledger::Together::new(writer.clone(), node.clone());
         Ok(Self {
+            together,
             node,
             writer,
             readers,

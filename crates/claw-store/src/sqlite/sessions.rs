@@ -1,6 +1,6 @@
 //! Sessions: messages and their events.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use claw_core::port::{Owner, UnixMillis};
@@ -10,9 +10,10 @@ use claw_core::store::{
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{QueryBuilder, query, query_as, query_scalar};
 use tokio::sync::watch;
 
+use super::batch::parts;
 use super::error::failed;
 use super::{SqliteStore, conversations, queue};
 use crate::conversations::RAISE_LAST;
@@ -147,14 +148,17 @@ impl SessionLog for SqliteStore {
     }
 
     async fn log_events(&self, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        let mut sessions: HashMap<&Owner, Vec<&NewEvent>> = HashMap::new();
+        for event in &events {
+            sessions.entry(&event.owner).or_default().push(event);
+        }
         let mut transaction = self.write(WRITE).await?;
-        for NewEvent { owner, at, body } in &events {
-            tell(&mut *transaction, &owner.tenant, &owner.session, *at, body).await?;
+        for (owner, events) in &sessions {
+            tell_all(&mut transaction, owner, events).await?;
         }
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Sessions);
-        let owners: HashSet<Owner> = events.into_iter().map(|event| event.owner).collect();
-        owners.iter().for_each(|owner| self.session_bells.ring(owner));
+        sessions.keys().for_each(|owner| self.session_bells.ring(owner));
         Ok(())
     }
 
@@ -371,6 +375,38 @@ async fn announce(
         Some(accepted) => Ok(accepted),
         None => accepted(connection, message).await,
     }
+}
+
+/// Adds events of one session, in this order.
+async fn tell_all(
+    connection: &mut SqliteConnection,
+    owner: &Owner,
+    events: &[&NewEvent],
+) -> Result<(), StoreError> {
+    let last: i64 =
+        query_scalar("SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1 AND session = $2")
+            .bind(owner.tenant.as_str())
+            .bind(owner.session.as_str())
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(failed(WRITE))?;
+    let mut rows = Vec::with_capacity(events.len());
+    for (seq, event) in (last + 1..).zip(events) {
+        rows.push((seq, event.at.0, row::event_columns(&event.body)?));
+    }
+    for part in parts(&rows) {
+        let mut insert = QueryBuilder::new("INSERT INTO events (tenant, session, at, kind, body, seq) ");
+        insert.push_values(part, |mut row, (seq, at, (kind, body))| {
+            row.push_bind(owner.tenant.as_str())
+                .push_bind(owner.session.as_str())
+                .push_bind(*at)
+                .push_bind(*kind)
+                .push_bind(body.as_str())
+                .push_bind(*seq);
+        });
+        insert.build().execute(&mut *connection).await.map_err(failed(WRITE))?;
+    }
+    Ok(())
 }
 
 /// Adds an event; returns its number.

@@ -14,4 +14,5 @@ mod postgres;
 mod recall;
 mod rotation;
 mod sqlite;
+mod together;
 mod vault;

@@ -46,7 +46,7 @@ impl Wire for OpenAi {
                             .ok_or("a call without a short id")?;
                         let tool =
                             call["function"]["name"].as_str().ok_or("a call without a name")?.to_owned();
-                        let args = call["function"]["arguments"].as_str().ok_or("arguments are no text")?;
+                        let args = call["function"]["arguments"].as_str().ok_or("arguments are not text")?;
                         let args = Args::Json(serde_json::from_str(args).map_err(|e| e.to_string())?);
                         let ours = CallId::new();
                         if names.insert(id.to_owned(), (ours, tool.clone())).is_some() {
@@ -71,7 +71,7 @@ impl Wire for OpenAi {
                         .ok_or(format!("a result of no call: {id}"))?;
                     open.remove(at);
                     let (call, tool) = names[id].clone();
-                    let text = message["content"].as_str().ok_or("a result that is no text")?.to_owned();
+                    let text = message["content"].as_str().ok_or("a result that is not text")?.to_owned();
                     let content = vec![Block::Text { text }];
                     let told = ToolResult { call, model_id: id.into(), tool, content, failed: false };
                     question.turns.push(Turn { role: Role::Tool, parts: vec![Part::Result(told)] });

@@ -127,7 +127,7 @@ impl Target {
             Err(error) => return Err(unread(error)),
         };
         if !fs::metadata(&path).map_err(unread)?.is_file() {
-            return Err(Error::invalid(format!("`{}` is no file", path.display())));
+            return Err(Error::invalid(format!("`{}` is not a regular file", path.display())));
         }
         let before = fs::read_to_string(&path).map_err(unread)?;
         Ok(Self { path, before: Some(before) })

@@ -27,7 +27,7 @@ pub(super) fn wrong(config: &Config) -> Vec<Wrong> {
     }
     for host in config.gateway.hosts.iter().filter(|host| !is_host(host)) {
         let why =
-            "it is no name of a host; write it without scheme, port and path, such as `agents.example.org`";
+            "it is not a host name; write it without scheme, port and path, such as `agents.example.org`";
         found.push(entry("gateway.hosts", host, why));
     }
     for (alias, agent) in &config.gateway.aliases {
@@ -38,13 +38,13 @@ pub(super) fn wrong(config: &Config) -> Vec<Wrong> {
     let socket = &config.sandbox.docker.socket;
     if !socket.is_absolute() {
         let why = format!(
-            "`{}` is no absolute path; write the path of the engine's socket, such as `/var/run/docker.sock`",
+            "`{}` is not an absolute path; write the path of the engine's socket, such as `/var/run/docker.sock`",
             socket.display()
         );
         found.push(single("sandbox.docker.socket", &why));
     }
     for name in config.sandbox.direct.iter().filter(|name| !is_file_name(name)) {
-        let why = "it is no name of a directory; write one name, such as `target`";
+        let why = "it is not a directory name; write one name, such as `target`";
         found.push(entry("sandbox.direct", name, why));
     }
     found.extend(wrong_secrets(config));

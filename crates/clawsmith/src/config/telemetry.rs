@@ -33,8 +33,8 @@ impl TelemetryConfig {
         let endpoint = self.endpoint.as_deref()?;
         let address = || {
             let plain = endpoint.trim_end_matches('/');
-            let url =
-                Url::parse(plain).map_err(|error| format!("`{endpoint}` is no URL ({error}); {EXAMPLE}"))?;
+            let url = Url::parse(plain)
+                .map_err(|error| format!("`{endpoint}` is not a URL ({error}); {EXAMPLE}"))?;
             if Origin::of(&url).is_none() {
                 return Err(format!("`{endpoint}` is neither http nor https; {EXAMPLE}"));
             }
@@ -48,7 +48,7 @@ impl TelemetryConfig {
                 return Err(format!("`/v1/traces` is added to `{endpoint}`; leave it out"));
             }
             Url::parse(&format!("{plain}/v1/traces"))
-                .map_err(|error| format!("`{endpoint}` is no URL ({error})"))
+                .map_err(|error| format!("`{endpoint}` is not a URL ({error})"))
         };
         Some(address())
     }

@@ -92,7 +92,7 @@ async fn pasted() -> Option<String> {
         match line.trim() {
             "" => {}
             address if address.starts_with("http") => return Some(address.to_owned()),
-            _ => tell("that is no address; paste the whole address of the page that the browser shows"),
+            _ => tell("that is not an address; paste the whole address of the page that the browser shows"),
         }
     }
     std::future::pending().await

@@ -71,7 +71,7 @@ pub(crate) struct CallOptions {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "it is not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|duration| !duration.is_zero() && *duration <= Duration::from_secs(86_400))
@@ -217,7 +217,7 @@ fn arguments(given: &str) -> Result<String, Failure> {
     let bytes = read.map_err(|error| Failure::usage(format!("{what} cannot be read")).because(error))?;
     if bytes.len() as u64 > MOST_BYTES {
         let most = MOST_BYTES / (1024 * 1024);
-        return Err(Failure::usage(format!("{what} holds more than {most} MiB, which are no arguments")));
+        return Err(Failure::usage(format!("{what} is larger than {most} MiB, the limit for arguments")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

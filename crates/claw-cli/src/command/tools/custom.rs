@@ -179,7 +179,7 @@ impl Fields {
     fn apply(&self, session: &Session, document: &mut Map<String, Value>) -> Result<(), Failure> {
         let parsed = |flag: &str, text: &Option<String>| {
             let parsed = text.as_deref().map(serde_json::from_str::<Value>).transpose();
-            parsed.map_err(|error| Failure::usage(format!("`--{flag}` is no JSON")).because(error))
+            parsed.map_err(|error| Failure::usage(format!("`--{flag}` is not JSON")).because(error))
         };
         let given = [
             ("description", self.description.clone().map(Value::from)),
@@ -239,7 +239,7 @@ fn read(session: &Session, file: Option<&PathBuf>) -> Result<Map<String, Value>,
     let shown = file.display();
     let bytes = bytes.map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
     let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::usage(format!("`{shown}` is no JSON")).because(error))?;
+        .map_err(|error| Failure::usage(format!("`{shown}` is not JSON")).because(error))?;
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(Failure::usage(format!("`{shown}` holds no JSON object"))),

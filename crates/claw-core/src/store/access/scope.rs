@@ -54,7 +54,7 @@ impl schemars::JsonSchema for KeyScope {
 
 /// A word that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is no scope; use some of {}", words())]
+#[error("`{word}` is not a scope; use some of {}", words())]
 pub struct UnknownScope {
     word: String,
 }

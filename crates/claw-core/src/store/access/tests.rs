@@ -81,7 +81,7 @@ fn an_unknown_scope_is_an_error_that_names_the_known_ones() {
     for bad in ["tools", "tools:*", "tools:calls", "Tools:call", "tools:call,admin", "*"] {
         let error = format!("admin {bad}").parse::<KeyScopes>().unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("`{bad}` is no scope; use some of `admin`, `agents:read`")),
+            error.starts_with(&format!("`{bad}` is not a scope; use some of `admin`, `agents:read`")),
             "{error}"
         );
         serde_json::from_str::<KeyScopes>(&format!("[\"{bad}\"]")).unwrap_err();

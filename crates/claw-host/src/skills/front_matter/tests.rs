@@ -49,9 +49,9 @@ fn names_what_is_wrong() {
     refused("description: y", "has no `name`");
     refused("name: x", "has no `description`");
     refused("name: x\ndescription:", "has no `description`");
-    refused("name: Upper\ndescription: y", "`Upper` is no skill name");
-    refused("name: ../up\ndescription: y", "is no skill name");
-    refused("name: a--b\ndescription: y", "is no skill name");
+    refused("name: Upper\ndescription: y", "`Upper` is not a valid skill name");
+    refused("name: ../up\ndescription: y", "is not a valid skill name");
+    refused("name: a--b\ndescription: y", "is not a valid skill name");
     refused("name: x\nname: z\ndescription: y", "the field `name` twice");
     refused("name: x\ndescription: [a, b]", "`description` is not a text");
     refused("- a\n- b", "not a map of fields");

@@ -37,7 +37,7 @@ impl Matrix {
         let (header, data) = rest.split_at(length);
         let header: Value =
             serde_json::from_slice(header).map_err(|error| format!("its header is not JSON: {error}"))?;
-        let tensors = header.as_object().ok_or("its header is no object")?;
+        let tensors = header.as_object().ok_or("its header is not a JSON object")?;
         let is_matrix = |tensor: &&Value| {
             tensor.get("shape").and_then(Value::as_array).is_some_and(|shape| shape.len() == 2)
         };

@@ -290,7 +290,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         opened => File::from(opened?),
     };
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other(format!("`{}` is no file", path.display())));
+        return Err(io::Error::other(format!("`{}` is not a regular file", path.display())));
     }
     let mut bytes = Vec::new();
     file.take(CONFIG + 1).read_to_end(&mut bytes)?;

@@ -27,7 +27,7 @@ async fn refuses_names_that_are_paths() {
     for name in ["../../etc", "/etc/passwd", "a/b", "", "UPPER", "a\0b"] {
         let told =
             failure(OneSkill::fixture().run::<UseSkill>(json!({ "name": name })).await, ErrorKind::Invalid);
-        assert!(told.contains("is no skill name"), "{told}");
+        assert!(told.contains("is not a valid skill name"), "{told}");
     }
     failure(OneSkill::fixture().run::<UseSkill>(json!({ "name": "other" })).await, ErrorKind::NotFound);
 }

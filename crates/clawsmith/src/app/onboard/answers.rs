@@ -128,11 +128,10 @@ pub fn variable_name(text: &str) -> Result<String, String> {
     if begins && text.len() <= 128 && text.chars().all(plain) {
         return Ok(text.to_owned());
     }
-    Err("this is no name of a variable, such as `OPENAI_API_KEY`; the key itself is not written here"
-        .to_owned())
+    Err("this is not a variable name such as `OPENAI_API_KEY`; do not write the key itself here".to_owned())
 }
 
-/// Checks a key that a person typed, where a word that is no key must be told apart from one.
+/// Checks a key that a person typed, and rejects words that are not a key.
 pub fn typed_key(text: &str) -> Result<SecretString, String> {
     if text.len() < SHORTEST_KEY || has_blanks(text) {
         let what = "this is not an API key: a key is one line of at least 8 characters, without spaces";
@@ -145,7 +144,7 @@ pub fn typed_key(text: &str) -> Result<SecretString, String> {
 pub fn given_key(text: &str) -> Result<SecretString, String> {
     let text = text.trim();
     if text.is_empty() || has_blanks(text) {
-        return Err("what was given is no key: one has no spaces and is one line".to_owned());
+        return Err("this is not an API key: a key is one line without spaces".to_owned());
     }
     Ok(SecretString::from(text))
 }

@@ -1,4 +1,5 @@
-//! All skills of a tenant and a workspace, with an index to search them by.
+//! All skills of a tenant and a workspace: the one that a name means where several tiers have it, and an index to search
+//! them by.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,0 +1,136 @@
+//! The settings of approvals: when a person is asked, and for how long.
+
+use std::collections::BTreeMap;
+
+use claw_core::tool::Effect;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use super::{Security, WebApprovals};
+
+/// Settings that decide whether a person is asked before a call runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalConfig {
+    /// When approval is requested. With `off`, calls that would need approval are refused.
+    pub ask: AskMode,
+    /// Commands that run if no rule of `shell` denies them: none, those that somebody allowed for good, or
+    /// all.
+    pub security: Security,
+    /// Rules for calls with an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
+    pub effects: BTreeMap<Effect, EffectRule>,
+    /// Rules for fetching addresses that may carry data out.
+    pub web: WebApprovals,
+    /// Rule for agents that publish a skill: `allow`, `ask` or `deny`.
+    pub publish: EffectRule,
+    /// Handling of a path outside the workspace that no setting grants: `ask` the person at the terminal, or `deny`.
+    pub outside: OutsideRule,
+    /// Time to wait for an answer, in seconds.
+    pub wait_secs: u32,
+    /// Hours that an approval stays open if nobody watches; its run is parked meanwhile and blocks nobody.
+    #[schemars(range(min = 1, max = 8760))]
+    pub park_hours: u32,
+    /// Modes of the process and of a run; no file has them.
+    #[serde(skip)]
+    pub narrowing: Vec<Narrowing>,
+}
+
+/// Stricter rules of a mode that a person chose. The strictest of all modes' rules and the configured one holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Narrowing {
+    /// The mode's name.
+    pub mode: SmolStr,
+    /// The mode's rules.
+    pub effects: BTreeMap<Effect, EffectRule>,
+}
+
+impl ApprovalConfig {
+    /// The rule of an effect, and where it comes from; `None` if there is none.
+    pub fn of_effect(&self, effect: Effect) -> Option<(EffectRule, String)> {
+        let configured = self.effects.get(&effect).map(|rule| (*rule, None));
+        let narrowed = self.narrowing.iter().filter_map(|narrowing| {
+            narrowing.effects.get(&effect).map(|rule| (*rule, Some(narrowing.mode.as_str())))
+        });
+        // Of two that are as strict, the configured one is named.
+        let (rule, mode) = narrowed.chain(configured).max_by_key(|(rule, _)| *rule)?;
+        Some((
+            rule,
+            match mode {
+                Some(mode) => format!("the mode `{mode}`"),
+                None => format!("`approvals.effects.{effect}`"),
+            },
+        ))
+    }
+
+    /// Whether a mode asks before commands, and no configured rule does. A remembered answer of the person who chose the
+    /// mode settles that question.
+    pub fn is_asked_by_mode(&self) -> bool {
+        let of_commands = self.of_effect(Effect::Execute);
+        of_commands.is_some_and(|(rule, by)| rule == EffectRule::Ask && by.starts_with("the mode"))
+    }
+
+    /// The same, narrowed by one mode more.
+    #[must_use]
+    pub fn narrowed(mut self, narrowing: Narrowing) -> Self {
+        self.narrowing.push(narrowing);
+        self
+    }
+
+    /// Whether a rule denies that anything is written.
+    pub fn denies_writing(&self) -> bool {
+        self.of_effect(Effect::Write).is_some_and(|(rule, _)| rule == EffectRule::Deny)
+    }
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        Self {
+            ask: AskMode::default(),
+            security: Security::default(),
+            effects: BTreeMap::new(),
+            web: WebApprovals::default(),
+            publish: EffectRule::Ask,
+            outside: OutsideRule::default(),
+            wait_secs: 120,
+            park_hours: 24,
+            narrowing: Vec::new(),
+        }
+    }
+}
+
+/// The setting for asking people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AskMode {
+    /// Never: calls that would need approval are refused.
+    Off,
+    /// If a rule says so, or nothing shows that the call is harmless.
+    #[default]
+    OnMiss,
+    /// Before every call that does more than read.
+    Always,
+}
+
+/// Handling of a path outside the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutsideRule {
+    /// Ask the person at the terminal, where there is one.
+    #[default]
+    Ask,
+    /// Refuse it.
+    Deny,
+}
+
+/// The rule for calls with an effect, in the order of strictness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectRule {
+    /// Let them run.
+    Allow,
+    /// Ask a person.
+    Ask,
+    /// Refuse them.
+    Deny,
+}
