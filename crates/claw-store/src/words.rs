@@ -72,12 +72,17 @@ pub(crate) fn asked(question: &str) -> Vec<String> {
 /// Returns the words of a query that are in a text, as the query spells them.
 pub(crate) fn matched(asked: &[(String, String)], text: &str) -> Vec<String> {
     let mut there = vec![false; asked.len()];
-    each(text, |word| {
-        for (is_there, _) in there.iter_mut().zip(asked).filter(|(_, (known, _))| known == word) {
-            *is_there = true;
-        }
-        Continue(())
-    });
+    let mut missing = asked.len();
+    // A text is read until all are found.
+    if missing > 0 {
+        each(text, |word| {
+            let found = asked.iter().position(|(known, _)| known == word);
+            if let Some(is_there) = found.and_then(|at| there.get_mut(at)) {
+                missing -= usize::from(!std::mem::replace(is_there, true));
+            }
+            if missing == 0 { Break(()) } else { Continue(()) }
+        });
+    }
     let matched = asked.iter().zip(there).filter(|(_, is_there)| *is_there);
     matched.map(|((_, written), _)| written.clone()).collect()
 }

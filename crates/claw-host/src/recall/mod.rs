@@ -139,9 +139,12 @@ impl MemoryHost for StoredMemory {
         }
         let MemoryReader { tenant, agent, user } = reader.clone();
         let asked = PassageQuery { tenant, agent, user, text: query.text.clone(), limit: depth };
-        let mut by_words = self.store.search_passages(&asked).await.map_err(down)?;
+        // At the same time: one waits for the database, the other for the model first.
+        let (by_words, similar) =
+            tokio::join!(self.store.search_passages(&asked), self.similar(reader, &query.text, depth));
+        let mut by_words = by_words.map_err(down)?;
         by_words.retain(|found| self.shows(&found.provenance));
-        let (similar, note) = match self.similar(reader, &query.text, depth).await {
+        let (similar, note) = match similar {
             Ok(similar) => (similar, None),
             Err(note) => (Vec::new(), Some(note)),
         };

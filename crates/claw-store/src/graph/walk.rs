@@ -9,11 +9,12 @@ macro_rules! graph_reading {
         list: ($open:literal, $close:literal),
         relations: ($out:literal, $into:literal)
     ) => {
+        // `CROSS JOIN` makes SQLite begin with the list. With `JOIN` it reads all entities of the owner, and the list for each.
         const VALID: &str = concat!(
             "SELECT e.id, e.body FROM ", $open, "$2", $close,
-            " JOIN graph_entities AS e ON e.owner = $1 AND e.id = w.value
-             WHERE $3 IS NULL OR (e.valid_from IS NULL OR e.valid_from <= $3)
-                 AND (e.valid_until IS NULL OR e.valid_until > $3)"
+            " CROSS JOIN graph_entities AS e WHERE e.owner = $1 AND e.id = w.value
+             AND ($3 IS NULL OR (e.valid_from IS NULL OR e.valid_from <= $3)
+                 AND (e.valid_until IS NULL OR e.valid_until > $3))"
         );
         const COUNT_WORDS: &str = concat!(
             "SELECT w.value, (SELECT count(*) FROM (
@@ -23,9 +24,9 @@ macro_rules! graph_reading {
         );
         const POSTINGS: &str = concat!(
             "SELECT g.owner, g.entity, g.word, g.times, e.words FROM ", $open, "$4", $close,
-            " JOIN graph_words AS g ON g.owner IN ($1, $2, $3) AND g.word = w.value
-             JOIN graph_entities AS e ON e.owner = g.owner AND e.id = g.entity
-             WHERE ($5 IS NULL OR e.kind = $5)
+            " CROSS JOIN graph_words AS g CROSS JOIN graph_entities AS e
+             WHERE g.owner IN ($1, $2, $3) AND g.word = w.value AND e.owner = g.owner AND e.id = g.entity
+                 AND ($5 IS NULL OR e.kind = $5)
                  AND ($6 IS NULL OR (e.valid_from IS NULL OR e.valid_from <= $6)
                      AND (e.valid_until IS NULL OR e.valid_until > $6))
              LIMIT $7"

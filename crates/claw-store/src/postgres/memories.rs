@@ -206,7 +206,6 @@ impl Memories for PostgresStore {
         }
         let mut transaction = self.begin(SEARCH).await?;
         let owners = owners(&mut transaction, &query.tenant, &query.agent, query.user.as_ref()).await?;
-        let owners: Vec<i64> = owners.into_iter().map(|(owner, _)| owner).collect();
         let candidates = match self.pgvector.nearest(&mut transaction, &owners, query).await? {
             Some(nearest) => nearest,
             None => candidates(&mut transaction, &owners, query).await?,
@@ -274,9 +273,10 @@ impl Memories for PostgresStore {
 /// The passages of the nearest vectors, without pgvector. All of the owners' vectors are read and compared.
 async fn candidates(
     connection: &mut Link<'_>,
-    owners: &[i64],
+    owners: &[(i64, u64)],
     asked: &SimilarQuery,
 ) -> Result<Vec<i64>, StoreError> {
+    let owners: Vec<i64> = owners.iter().map(|(owner, _)| *owner).collect();
     let rows: Vec<(i64, Vec<u8>)> = query_as(
         "SELECT v.passage, e.vector FROM passage_vectors AS v JOIN embeddings AS e ON e.id = v.embedding
          WHERE v.owner = ANY($1) AND v.model = $2",

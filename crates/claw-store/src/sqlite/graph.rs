@@ -46,3 +46,6 @@ graph_reading!(
     )
 );
 graph_store!(SqliteStore, look: look, write: write, failed: super::error::failed, skip: "");
+
+#[cfg(test)]
+mod tests;

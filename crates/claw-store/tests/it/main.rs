@@ -10,6 +10,7 @@ mod kill;
 mod kill_memory;
 mod ledger_pages;
 mod operator;
+mod pgvector;
 mod postgres;
 mod recall;
 mod rotation;

@@ -23,6 +23,7 @@ pub async fn memories<S: Memories + 'static>(make: impl AsyncFn() -> S) {
     a_changed_model_is_work_again(make().await).await;
     finds_the_nearest_for_the_asker_alone(make().await).await;
     finds_the_nearest_of_many(make().await).await;
+    changed_documents_that_wait_do_not_hide_others(make().await).await;
     failures_wait_and_are_told(make().await).await;
     many_indexers_store_each_vector_once(make().await).await;
 }
@@ -229,6 +230,27 @@ async fn finds_the_nearest_of_many(store: impl Memories) {
     let found = near(&store, SimilarQuery { limit: 3, ..question("heron") }).await;
     assert_eq!(found.len(), 3);
     assert_eq!(found[0].0, "heron heron");
+}
+
+async fn changed_documents_that_wait_do_not_hide_others(store: impl Memories) {
+    // Both numbers of changed documents: most of all, and a few of them.
+    for (changed, others) in [(60, 0..5), (30, 5..300)] {
+        for n in 0..changed {
+            put(&store, &key(&format!("memory/near-{n}.md")), &format!("heron, {others:?}, {n}")).await;
+        }
+        for n in others.clone() {
+            put(&store, &key(&format!("memory/far-{n}.md")), &format!("stork {n}")).await;
+        }
+        while !embed(&store, MODEL, NOW).await.is_empty() {}
+        let asked = || SimilarQuery { limit: 3, ..question("heron") };
+        let found = near(&store, asked()).await;
+        assert!(found.len() == 3 && found.iter().all(|(text, _)| text.starts_with("heron")), "{found:?}");
+        for n in 0..changed {
+            put(&store, &key(&format!("memory/near-{n}.md")), &format!("stork, {others:?}, {n}")).await;
+        }
+        let found = near(&store, asked()).await;
+        assert!(found.len() == 3 && found.iter().all(|(text, _)| text.starts_with("stork")), "{found:?}");
+    }
 }
 
 async fn failures_wait_and_are_told(store: impl Memories) {
