@@ -105,10 +105,10 @@ async fn sqlite_syncs_the_commits_of_a_lone_caller_alone() {
 
 #[tokio::test]
 async fn many_callers_at_once_share_their_syncs() {
-    // A call on the road is two commits, so one sync for eight commits is one for four calls.
+    // A call on the road is two entries, so one sync for eight entries is one for four calls.
     let (commits, syncs) = write(64, 8).await;
-    assert_eq!(commits, 512);
-    assert!(syncs * 8 < commits, "{syncs} syncs for {commits} commits");
+    assert!((1..=512).contains(&commits), "{commits} commits for 512 entries");
+    assert!(syncs * 8 < 512, "{syncs} syncs for 512 entries");
 }
 
 #[tokio::test]
