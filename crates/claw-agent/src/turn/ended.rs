@@ -55,19 +55,19 @@ fn notice(process: &Process, end: ProcessEnd) -> String {
     }
     let how = match end {
         ProcessEnd::Exited { code: Some(code), .. } => {
-            format!("ended with exit code {code}; `process` shows what it printed")
+            format!("ended with exit code {code}; `process` shows its output")
         }
         ProcessEnd::Exited { signal: Some(signal), .. } => {
-            format!("ended by signal {signal}; `process` shows what it printed")
+            format!("ended by signal {signal}; `process` shows its output")
         }
-        ProcessEnd::Exited { .. } => "ended; `process` shows what it printed".to_owned(),
-        ProcessEnd::Killed => "was ended".to_owned(),
+        ProcessEnd::Exited { .. } => "ended; `process` shows its output".to_owned(),
+        ProcessEnd::Killed => "was killed".to_owned(),
         ProcessEnd::Lost => {
-            "was lost: the program that ran it ended, and nobody knows how far it came".to_owned()
+            "was lost: the program that ran it ended; the command may not have finished".to_owned()
         }
     };
     format!(
-        "[told by the system, not by the user: the background command `{}` {how}: {command}]",
+        "[told by the system, not by the user: the background command `{}` {how}. Command: {command}]",
         process.new.id.name()
     )
 }

@@ -46,10 +46,10 @@ pub(crate) struct Chat {
     /// The message, as an option.
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// Go on with the latest session of the directory.
+    /// Resume the latest session of the directory.
     #[arg(long = "continue", conflicts_with_all = ["resume", "new", "session"])]
     go_on: bool,
-    /// Go on with this session, by its id, title or key [default: chosen from a list].
+    /// Resume this session, by its id, title or key [default: chosen from a list].
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["new", "session"])]
     resume: Option<String>,
     /// Begin a new session.
@@ -61,8 +61,8 @@ pub(crate) struct Chat {
     /// A picture to send with the message; may be given several times.
     #[arg(long, value_name = "PATH")]
     image: Vec<PathBuf>,
-    /// The actions allowed without asking: `plan` (read only), `ask` (before each write), `edits` (commands
-    /// only), `configured`.
+    /// The mode: `plan` only reads, `ask` asks before each change, `edits` asks before commands only,
+    /// `configured` follows the configuration.
     #[arg(long, value_name = "MODE", default_value_t = Mode::Configured)]
     mode: Mode,
     /// The directory that the agent works in; not `/` and not the home directory itself [default: the current
@@ -75,8 +75,7 @@ pub(crate) struct Chat {
     /// Play this script instead of asking a model.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// If an approval is needed and nobody sits at this terminal, wait for one from another (`clawsmith
-    /// approvals`).
+    /// Without a terminal, wait for approvals given with `clawsmith approvals`.
     #[arg(long)]
     wait: bool,
     /// Talk with a gateway (`clawsmith serve`): the session lives there, and its agents answer.

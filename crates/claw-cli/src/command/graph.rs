@@ -26,7 +26,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) enum Graph {
     /// Search entities by name or words, and follow their relations.
     Search(Search),
-    /// Show an entity and its relations, of any time.
+    /// Show an entity and all its relations, including past ones.
     Show(Show),
     /// Add an entity, or a relation between two entities.
     #[command(subcommand)]
@@ -35,11 +35,11 @@ pub(crate) enum Graph {
     Merge(Merge),
     /// Add the facts of a file: JSON lines or CSV.
     Import(Import),
-    /// Print all that can be read: JSON lines, CSV or DOT.
+    /// Print all facts that you can read, as JSON lines, CSV or DOT.
     Export(Export),
-    /// Have a model extract the facts of documents that wait for it, now.
+    /// Extract the facts of waiting documents now, with a model.
     Extract,
-    /// Have a model extract the facts of all documents again, as after a change of the model.
+    /// Extract the facts of all documents again, for example after a change of the model.
     Reindex,
     /// Show the size of the graph, and the progress of extraction.
     Status,
@@ -50,7 +50,7 @@ pub(crate) enum Graph {
 /// The kinds of facts that can be added.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Add {
-    /// Add an entity; a known one gets the new facts.
+    /// Add an entity, or add facts to a known entity.
     Entity(AddEntity),
     /// Add a relation between two entities.
     Relation(AddRelation),

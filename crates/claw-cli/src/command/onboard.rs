@@ -40,7 +40,7 @@ pub(crate) struct Onboard {
     /// The environment variable with the key.
     #[arg(long, value_name = "NAME", conflicts_with = "key_stdin")]
     key_env: Option<String>,
-    /// Read the key from standard input, and keep it sealed.
+    /// Read the key from standard input, and store it encrypted.
     #[arg(long)]
     key_stdin: bool,
     /// The file to write [default: the user's].
@@ -114,7 +114,7 @@ impl Onboard {
             _ if self.yes => true,
             _ if !ask.terminal => works,
             _ if works => ask.confirm("Write it?", true)?,
-            _ => ask.confirm("Write it all the same?", false)?,
+            _ => ask.confirm("Write it anyway?", false)?,
         };
         let is_new = matches!(plan.change, TargetChange::Add | TargetChange::Replace);
         if agreed {
@@ -156,8 +156,8 @@ impl Onboard {
         }
         let value = json!({ "written": false, "provider": DEMO_PROVIDER, "toolchains": toolchains });
         session.shown(&value, |out| {
-            out.prose("no model is written: without a key a demo answers, offline")?;
-            Ok(out.line("next: clawsmith chat; and clawsmith onboard once there is a key")?)
+            out.prose("no model is written; without a key, an offline demo answers")?;
+            Ok(out.line("next: clawsmith chat; run clawsmith onboard again once you have a key")?)
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -202,7 +202,7 @@ fn tell_unwritten(
 ) -> io::Result<()> {
     if plan.change == TargetChange::Clash {
         out.line(format_args!("`{shown}` already configures other models; left unchanged"))?;
-        out.prose("to have what was answered, write there instead:\n")?;
+        out.prose("to use the new model, write this into the file instead:\n")?;
         out.foreign(&plan.text)?;
         if matches!(answers.key, NewKey::Given(_)) {
             out.line(format_args!("\nand: clawsmith secrets set {}", answers.provider))?;
@@ -211,7 +211,7 @@ fn tell_unwritten(
     }
     out.line(match works {
         true => "nothing was written",
-        false => "nothing was written; to write it untested: --no-test",
+        false => "nothing was written; --no-test writes it untested",
     })
 }
 
@@ -226,7 +226,7 @@ fn tell_written(
         TargetChange::Replace => {
             out.line(format_args!("changed provider, model and key in `{shown}`"))?;
         }
-        _ => out.line(format_args!("`{shown}` says so already"))?,
+        _ => out.line(format_args!("`{shown}` already has these settings"))?,
     }
     if matches!(answers.key, NewKey::Given(_)) {
         out.prose(format_args!("the key is stored encrypted as secret `{}`", answers.provider))?;

@@ -57,7 +57,7 @@ fn chat_ends_what_runs(home: &Home, word: &str) {
     assert!(undone.stdout.contains("not covered"), "{}", undone.shown());
     // The agent hears of it when it is spoken to again.
     let ran = home.run(&["chat", "--continue", "-m", "hello", "--script", &script]);
-    assert!(ran.stdout.contains("was ended: sleep 999]"), "{}", ran.shown());
+    assert!(ran.stdout.contains("was killed. Command: sleep 999]"), "{}", ran.shown());
     assert!(!ran.stderr.contains("lost"), "{}", ran.shown());
 }
 

@@ -314,7 +314,7 @@ fn what_a_command_leaves_running_is_ended_and_counted() {
     let home = Home::new();
     let word = mark("7002");
     let ran = sh(&home, &format!("sleep {word} & echo done"));
-    assert!(ran.stdout.contains("[1 process that it left running ended with it]"), "{}", ran.shown());
+    assert!(ran.stdout.contains("[killed 1 process that it left running]"), "{}", ran.shown());
     assert!(!runs(&word));
 }
 

@@ -118,7 +118,7 @@ fn works_in_a_system_that_has_only_a_shell_and_claims_nothing_untrue() {
                 "hello\nthere\nmore\n"
             );
             let left = call("exec", r#"{"command":"sleep 60 & echo left"}"#);
-            assert!(left.stdout.contains("1 process that it left running ended"), "{}", left.shown());
+            assert!(left.stdout.contains("killed 1 process that it left running"), "{}", left.shown());
             let probe = run(&home, &["sandbox", "probe"]).unwrap();
             assert_eq!(probe.code, 0, "{}", probe.shown());
             // A program that is missing proves nothing.

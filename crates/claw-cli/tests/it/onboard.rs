@@ -145,10 +145,10 @@ async fn what_the_file_says_stays_to_the_last_comment() {
     assert!(text.starts_with(&format!("{mine}\n\n[models]\n")), "{text}");
     assert_eq!(fs::metadata(file(&home)).unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Once more: the key is taken, and the file says so already.
+    // Once more: the key is taken, and the file already has the settings.
     let again = piped(&home, "another-key-that-opens-it", &flags);
     assert_eq!(again.code, 0, "{}", again.shown());
-    assert!(again.stdout.contains("says so already"), "{}", again.stdout);
+    assert!(again.stdout.contains("already has these settings"), "{}", again.stdout);
     // Another provider: it is replaced, and everything else stays.
     let other = piped(&home, KEY, &[&flags[..], &["--provider", "near", "--ask-deletes"]].concat());
     assert_eq!(other.code, 0, "{}", other.shown());
@@ -356,7 +356,7 @@ async fn a_person_can_say_no_and_give_up() {
         terminal.wait_for("has no model `large`");
         terminal.wait_for("deleted? [y/N] ");
         terminal.type_in("\r");
-        terminal.wait_for("Write it all the same? [y/N] ");
+        terminal.wait_for("Write it anyway? [y/N] ");
         terminal.type_in("\r");
         let (code, seen) = terminal.ended();
         assert_eq!(code, Some(1), "{seen}");
@@ -366,7 +366,7 @@ async fn a_person_can_say_no_and_give_up() {
         terminal.type_in("\r");
         terminal.wait_for("deleted? [y/N] ");
         terminal.type_in("\r");
-        terminal.wait_for("Write it all the same? [y/N] ");
+        terminal.wait_for("Write it anyway? [y/N] ");
         put(&home, "# theirs\n");
         terminal.type_in("y\r");
         terminal.wait_for("was changed meanwhile");
@@ -377,7 +377,7 @@ async fn a_person_can_say_no_and_give_up() {
         terminal.type_in("\r");
         terminal.wait_for("deleted? [y/N] ");
         terminal.type_in("\r");
-        terminal.wait_for("Write it all the same? [y/N] ");
+        terminal.wait_for("Write it anyway? [y/N] ");
         put(&home, "# theirs, once more\n");
         terminal.type_in("y\r");
         terminal.wait_for("was changed meanwhile");

@@ -453,7 +453,7 @@ fn in_a_project_the_prompt_shows_what_the_file_tools_write() {
     };
     let ran = chat(&[]);
     assert!(!ran.shown().contains("has not read it"), "the shown file needs no reading: {}", ran.shown());
-    assert!(ran.stdout.contains("is not your document of that name"), "the model is told: {}", ran.shown());
+    assert!(ran.stdout.contains("file tools use your document"), "the model is told: {}", ran.shown());
     assert_eq!(fs::read_to_string(home.path().join("project/MEMORY.md")).unwrap(), "other\n");
     let ran = chat(&[]);
     assert!(ran.stdout.contains("seen: "), "it remembers what it wrote: {}", ran.shown());

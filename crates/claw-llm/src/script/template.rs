@@ -89,7 +89,7 @@ fn blank(inner: &str, when: &When) -> Result<Chunk, String> {
         }
         Some(("result_of", tool)) => Ok(Chunk::ResultOf(tool.to_owned())),
         _ => Err(format!(
-            "nothing fills `{{{{{inner}}}}}`; there are `said`, `said.GROUP`, `result`, `result.GROUP` and \
+            "`{{{{{inner}}}}}` is not a placeholder; use `said`, `said.GROUP`, `result`, `result.GROUP` or \
              `result_of.TOOL`"
         )),
     }

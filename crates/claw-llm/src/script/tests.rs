@@ -183,7 +183,7 @@ fn a_broken_script_is_refused_with_line_and_reason() {
     refuses(
         "[[turn]]\ndo = [{ call = 't', args = { a = ['{{sad}}'] } }]",
         Some(2),
-        "nothing fills `{{sad}}`",
+        "`{{sad}}` is not a placeholder",
     );
     refuses("[[turn]]\ndo = [{ call = 't', args = { a = nan } }]", Some(2), "is not a JSON number");
     refuses("[[turn]]\ndo = [{ fail = 'tired' }]", Some(2), "unknown variant `tired`");

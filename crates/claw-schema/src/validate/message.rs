@@ -33,7 +33,7 @@ pub(super) fn explain(schema: &Value, compiled: &Validator, args: &Value, shown:
 /// The same if a full explanation would take too long.
 pub(super) fn refuse(schema: &Value, args: &Value, shown: Shown<'_>) -> ArgsError {
     let mut explainer = Explainer::new(schema, shown);
-    let message = "the arguments do not fit, and finding out where would take too long".into();
+    let message = "the arguments do not match the schema; finding out where would take too long".into();
     explainer.problems.push(Problem { message, ..Problem::default() });
     explainer.list_fields(&Location::new());
     explainer.finish(args)
@@ -237,14 +237,14 @@ fn limit(kind: &Kind) -> Option<String> {
         Kind::Pattern { pattern } => format!("text that matches `{}`", clipped(pattern)),
         Kind::Format { format } => format!("text of the format `{format}`"),
         Kind::FalseSchema => "nothing here".into(),
-        Kind::OneOfMultipleValid { .. } => "what fits only one of the alternatives".into(),
+        Kind::OneOfMultipleValid { .. } => "a value that matches only one of the alternatives".into(),
         _ => return None,
     })
 }
 
 /// The violated rule, in the words of the validator.
 fn rule(error: &ValidationError<'_>) -> String {
-    format!("what satisfies `{}`", error.kind().keyword())
+    format!("a value that satisfies `{}`", error.kind().keyword())
 }
 
 impl Shape<'_> {

@@ -213,7 +213,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     lines.extend(ran.missing.iter().map(ToString::to_string));
     if ran.stragglers > 0 {
         let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
-        lines.push(format!("{count} running ended with it"));
+        lines.push(format!("killed {count} running"));
     }
     if lacks_network(ran) && !args.network {
         lines.push("a command in the sandbox has no network unless `network` is true".to_owned());
@@ -248,8 +248,7 @@ pub(crate) fn changed(ran: &Ran, dry_run: bool) -> Vec<String> {
     for path in &changes.beside_documents {
         let path = shown_path(path);
         lines.push(format!(
-            "note: the file {path} is not your document of that name, which the file tools use; change the \
-             document with write_file"
+            "note: file tools use your document {path}, not this file; change the document with write_file"
         ));
     }
     for held in &changes.held {

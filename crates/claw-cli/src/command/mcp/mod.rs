@@ -22,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) enum Mcp {
     /// Add a server: connect to it, accept the tools that it lists, and grant it to the default agent.
     Add(add::Add),
-    /// Add the servers of an `mcpServers` file, as other clients keep them.
+    /// Add the servers of an `mcpServers` file, the format of other MCP clients.
     Import(add::Import),
     /// List the servers, with their tools and grants.
     List,
@@ -52,7 +52,7 @@ pub(crate) enum Mcp {
     Enable(Named),
     /// Disable a server: nobody can use it, and all its data is kept.
     Disable(Named),
-    /// Remove a server with its grants, tools, requests and sealed values.
+    /// Remove a server with its grants, tools, requests and secrets.
     Remove(Named),
     /// Offer our tools to an MCP client on standard input and output.
     Serve(serve::Serve),
@@ -69,7 +69,7 @@ pub(crate) struct Named {
 pub(crate) struct Pin {
     #[command(flatten)]
     server: Named,
-    /// The only tool [default: all].
+    /// The tool to show or accept [default: all].
     tool: Option<String>,
     /// Accept the definitions that are shown.
     #[arg(long)]
@@ -91,10 +91,10 @@ pub(crate) struct Grant {
     /// The timeout of one call, in seconds, instead of the server's.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
-    /// A variable that this agent's program has of its own: `NAME=VALUE`, or `NAME` to take it from this environment.
+    /// A variable only for this agent's program: `NAME=VALUE`, or `NAME` to take it from this environment.
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// A header that this agent's requests have of their own: `NAME=VALUE`, or `NAME` to take it from this environment.
+    /// A header only for this agent's requests: `NAME=VALUE`, or `NAME` to take it from this environment.
     #[arg(long, value_name = "NAME[=VALUE]")]
     header: Vec<String>,
     /// Refuse access, regardless of other grants.

@@ -84,19 +84,19 @@ pub(crate) struct GrantSkill {
     /// Grant it to this user, with any agent.
     #[arg(long, value_name = "ID")]
     to_user: Option<UserId>,
-    /// Grant this version alone [default: the newest].
+    /// Grant only this version [default: the pinned one, or the newest].
     #[arg(long, value_name = "N")]
     version: Option<u64>,
     /// Take the grant back.
     #[arg(long, conflicts_with = "version")]
     revoke: bool,
-    /// The others who may use it.
+    /// The visibility of the skill.
     #[arg(long, value_parser = one_of(VISIBILITIES))]
     visibility: Option<SkillVisibility>,
-    /// The version for everyone without one of their own.
+    /// Pin this version, for everyone without a version in their grant.
     #[arg(long, value_name = "N", conflicts_with = "unpin")]
     pin: Option<u64>,
-    /// Everyone without a version of their own gets the newest.
+    /// Unpin: everyone without a version in their grant gets the newest.
     #[arg(long)]
     unpin: bool,
     #[command(flatten)]

@@ -62,8 +62,7 @@ pub(crate) struct CallTool {
 /// Options of every call.
 #[derive(Debug, Args)]
 pub(crate) struct CallOptions {
-    /// If an approval is needed and nobody sits at this terminal, wait for one from another (`clawsmith
-    /// approvals`).
+    /// Without a terminal, wait for approvals given with `clawsmith approvals`.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

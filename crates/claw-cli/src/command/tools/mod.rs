@@ -34,7 +34,7 @@ pub(crate) enum Tools {
     Disable(custom::Named),
     /// Offer a custom tool again.
     Enable(custom::Named),
-    /// Remove a custom tool and its sealed values.
+    /// Remove a custom tool and its secrets.
     Remove(custom::Named),
 }
 

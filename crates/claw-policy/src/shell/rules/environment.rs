@@ -189,7 +189,7 @@ pub(crate) fn judge_filled(walker: &mut Walker<'_>, name: &str) {
 
 pub(crate) fn judge_assignment(walker: &mut Walker<'_>, name: &str, value: &Argument) {
     if name.contains(UNKNOWN) {
-        walker.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+        walker.hit("unknown.shell-state", Some("the variable's name is only known at run time"));
     }
     match name {
         "BASH_CMDS" | "BASH_ALIASES" | "BASH_COMPAT" | "FUNCNEST" => {

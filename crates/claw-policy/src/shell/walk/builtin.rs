@@ -406,7 +406,7 @@ impl Walker<'_> {
         if matches!(name, "read" | "mapfile" | "readarray" | "getopts")
             && arguments.iter().enumerate().any(names_one)
         {
-            self.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+            self.hit("unknown.shell-state", Some("the variable's name is only known at run time"));
         }
         if name == "unset" && arguments.iter().any(Argument::may_be_option) {
             environment.functions.values_mut().for_each(|function| function.certain = false);
@@ -456,7 +456,7 @@ impl Walker<'_> {
         };
         self.arithmetic.used = true;
         if variable.contains(UNKNOWN) {
-            self.hit("unknown.shell-state", Some("which variable is set is only known at run time"));
+            self.hit("unknown.shell-state", Some("the variable's name is only known at run time"));
             environment.forget_all();
         }
         let variable = variable_of(&variable);

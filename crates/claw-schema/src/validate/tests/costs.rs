@@ -18,7 +18,7 @@ fn check(schema: &Value, args: Value, expected: &str) {
 }
 
 const TOO_LONG: &str = "checking these arguments against the tool's schema would take too long";
-const UNEXPLAINED: &str = "the arguments do not fit, and finding out where would take too long";
+const UNEXPLAINED: &str = "the arguments do not match the schema; finding out where would take too long";
 
 #[test]
 fn ordinary_recursion_is_taken_to_the_deepest_level() {

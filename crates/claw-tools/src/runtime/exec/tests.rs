@@ -48,8 +48,8 @@ fn the_end_is_always_told() {
     );
     check(
         Ran { stopped: Some(Stopped::Memory), stragglers: 2, dropped: 7, ..ran("") },
-        "[stopped: it reached its memory limit]\n[exit code 0]\n[2 processes that it left running ended \
-         with it]\n[7 bytes are left out of the middle]",
+        "[stopped: it reached its memory limit]\n[exit code 0]\n[killed 2 processes that it left \
+         running]\n[7 bytes are left out of the middle]",
     );
 }
 

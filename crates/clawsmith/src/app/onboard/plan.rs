@@ -35,7 +35,7 @@ impl ModelPlan {
     pub fn announced(&self, answers: &NewModel, file: &str) -> String {
         let mut words = match self.change {
             TargetChange::Add => format!("\nTo be added to `{file}`:\n\n"),
-            TargetChange::Same => format!("\n`{file}` says so already:\n\n"),
+            TargetChange::Same => format!("\n`{file}` already has these settings:\n\n"),
             TargetChange::Replace => format!("\nTo replace provider, model and key in `{file}`:\n\n"),
             TargetChange::Clash => {
                 format!("\n`{file}` already configures other models; this would be:\n\n")
