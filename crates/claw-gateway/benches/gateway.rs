@@ -15,11 +15,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::post;
 use axum::{Json, Router};
 use claw_gateway::GatewayOptions;
-use clawsmith::UserId;
+use clawsmith::{MemoryStore, UserId};
 use clawsmith::app::Setup;
 use clawsmith::app::access::KeyRequest;
 use clawsmith::config::Surroundings;
-use clawsmith::store::{AccessRole, KeyLimits};
+use clawsmith::store::{AccessRole, CallStore, KeyLimits};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -76,6 +76,16 @@ struct Served {
 }
 
 async fn serve(home: &Path, store: &str, users: usize) -> Served {
+    serve_with(home, store, users, None).await
+}
+
+/// With `calls`, calls are recorded there and not in the store.
+async fn serve_with(
+    home: &Path,
+    store: &str,
+    users: usize,
+    calls: Option<Arc<dyn CallStore>>,
+) -> Served {
     let config = home.join("clawsmith.toml");
     let text =
         format!("[store]\nurl = \"{store}\"\n\n[limits.rate]\ntotal = 0\nlight = 0\nnormal = 0\nheavy = 0\n");
@@ -83,7 +93,10 @@ async fn serve(home: &Path, store: &str, users: usize) -> Served {
     let script = home.join("script.toml");
     std::fs::write(&script, SCRIPT).unwrap();
     let around = Surroundings { directory: home.to_owned(), variables: vec![("HOME".into(), home.into())] };
-    let app = Setup::load(Some(&config), &around).unwrap().open().await.unwrap();
+    let mut app = Setup::load(Some(&config), &around).unwrap().open().await.unwrap();
+    if let Some(calls) = calls {
+        app = app.recording_calls_in(calls);
+    }
     let mut keys = Vec::new();
     for user in 0..users {
         let request = KeyRequest {
@@ -203,13 +216,16 @@ async fn invoke() {
     let bare = rate(&address, CONNECTIONS, &plain).await;
     serving.abort();
     told("gateway/bare axum handler, 64 connections", bare, "requests/s");
-    for (name, store) in [("in memory", "sqlite::memory:"), ("durable", "sqlite:clawsmith.db")] {
+    for (name, store) in
+        [("in memory", "sqlite::memory:"), ("in SQLite in memory", "sqlite::memory:"), ("durable", "sqlite:clawsmith.db")]
+    {
         let home = tempfile::tempdir().unwrap();
         let store = match store.strip_prefix("sqlite:clawsmith") {
             Some(_) => format!("sqlite:{}", home.path().join("bench.db").display()),
             None => store.to_owned(),
         };
-        let served = serve(home.path(), &store, 1).await;
+        let calls = (name == "in memory").then(|| Arc::new(MemoryStore::new()) as Arc<dyn CallStore>);
+        let served = serve_with(home.path(), &store, 1, calls).await;
         let called = request(&served.address, "/v1/tools/invoke", &served.keys[0], &body);
         let many = rate(&served.address, CONNECTIONS, &called).await;
         let one = rate(&served.address, 1, &called).await;

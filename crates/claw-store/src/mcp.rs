@@ -30,14 +30,15 @@ pub(crate) fn reviewed_before(id: AccessRequestId, approved: bool) -> StoreError
 }
 
 /// Implements [`McpStore`](claw_core::store::McpStore) for a backend. `$lock` is the SQL suffix that locks a
-/// row.
+/// row. The backend has `access`, which returns what `read_access` reads, and `mcp_changed`, which announces a
+/// change.
 macro_rules! mcp_store {
-    ($store:ty, read: $read:ident, write: $write:ident, bells: $($bells:ident).+, failed: $failed:path, lock: $lock:literal) => {
+    ($store:ty, read: $read:ident, write: $write:ident, failed: $failed:path, lock: $lock:literal) => {
         use std::collections::BTreeMap;
 
         use claw_core::port::UnixMillis;
         use claw_core::store::{
-            McpAccess, McpGrant, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpTool, StoreError, Topic, compare_tools,
+            McpAccess, McpGrant, McpRequest, McpReview, McpServer, McpStore, McpSubject, McpTool, StoreError, compare_tools,
         };
         use claw_core::{AccessRequestId, AgentId, ServerName, TenantId, UserId};
         use serde_json::Value;
@@ -99,6 +100,28 @@ macro_rules! mcp_store {
                     .map_err($failed(READ))?;
                 rows.iter().map(|body| row::json(what, body)).collect()
             }
+
+            /// Reads a server with its grants of these subjects.
+            async fn read_access(
+                &self,
+                tenant: &TenantId,
+                server: &ServerName,
+                subjects: &[McpSubject; 2],
+            ) -> Result<Option<McpAccess>, StoreError> {
+                let rows: Vec<(String, Option<String>)> = query_as(ACCESS)
+                    .bind(tenant.as_str())
+                    .bind(server.as_str())
+                    .bind(subjects[0].to_string())
+                    .bind(subjects[1].to_string())
+                    .fetch_all(&self.$read)
+                    .await
+                    .map_err($failed(READ))?;
+                let Some((server, _)) = rows.first() else { return Ok(None) };
+                let server = row::json("an MCP server", server)?;
+                let grants = rows.iter().filter_map(|(_, grant)| grant.as_ref());
+                let grants = grants.map(|body| row::json("an MCP grant", body)).collect::<Result<_, _>>()?;
+                Ok(Some(McpAccess { server, grants }))
+            }
         }
 
         #[async_trait::async_trait]
@@ -127,7 +150,7 @@ macro_rules! mcp_store {
                 .await
                 .map_err($failed(WRITE))?;
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(())
             }
 
@@ -153,7 +176,7 @@ macro_rules! mcp_store {
                     removed = deleted.rows_affected();
                 }
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(removed > 0)
             }
 
@@ -169,21 +192,9 @@ macro_rules! mcp_store {
                 agent: &AgentId,
                 user: Option<&UserId>,
             ) -> Result<Option<McpAccess>, StoreError> {
-                let agent = McpSubject::Agent(agent.clone()).to_string();
-                let user = user.map_or_else(|| agent.clone(), |user| McpSubject::User(user.clone()).to_string());
-                let rows: Vec<(String, Option<String>)> = query_as(ACCESS)
-                    .bind(tenant.as_str())
-                    .bind(server.as_str())
-                    .bind(agent)
-                    .bind(user)
-                    .fetch_all(&self.$read)
-                    .await
-                    .map_err($failed(READ))?;
-                let Some((server, _)) = rows.first() else { return Ok(None) };
-                let server = row::json("an MCP server", server)?;
-                let grants = rows.iter().filter_map(|(_, grant)| grant.as_ref());
-                let grants = grants.map(|body| row::json("an MCP grant", body)).collect::<Result<_, _>>()?;
-                Ok(Some(McpAccess { server, grants }))
+                let agent = McpSubject::Agent(agent.clone());
+                let user = user.map_or_else(|| agent.clone(), |user| McpSubject::User(user.clone()));
+                self.access(tenant, server, [agent, user]).await
             }
 
             async fn put_mcp_grant(
@@ -196,7 +207,7 @@ macro_rules! mcp_store {
                 held!(transaction, tenant, &grant.server);
                 put!(PUT_GRANT, transaction, tenant, (grant.server, grant.subject.to_string()), grant, at);
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(())
             }
 
@@ -215,7 +226,7 @@ macro_rules! mcp_store {
                     .await
                     .map_err($failed(WRITE))?;
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(removed.rows_affected() > 0)
             }
 
@@ -247,7 +258,7 @@ macro_rules! mcp_store {
                 }
                 transaction.commit().await.map_err($failed(WRITE))?;
                 if !changed.is_empty() {
-                    self.$($bells).+.ring(Topic::Mcp);
+                    self.mcp_changed()?;
                 }
                 Ok(changed)
             }
@@ -275,7 +286,7 @@ macro_rules! mcp_store {
                 }
                 put!(PUT_TOOL, transaction, tenant, (tool.server, tool.name.as_str()), &now, at);
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(true)
             }
 
@@ -301,7 +312,7 @@ macro_rules! mcp_store {
                     .await
                     .map_err($failed(WRITE))?;
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(())
             }
 
@@ -347,7 +358,7 @@ macro_rules! mcp_store {
                     put!(PUT_GRANT, transaction, tenant, (grant.server, subject), &grant, review.at);
                 }
                 transaction.commit().await.map_err($failed(WRITE))?;
-                self.$($bells).+.ring(Topic::Mcp);
+                self.mcp_changed()?;
                 Ok(request)
             }
         }

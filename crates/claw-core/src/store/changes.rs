@@ -106,6 +106,11 @@ impl Bells {
         self.of(topic).subscribe()
     }
 
+    /// Returns the number of this topic, which rises with each change.
+    pub fn count(&self, topic: Topic) -> u64 {
+        *self.of(topic).borrow()
+    }
+
     /// Returns whether any topic has a listener.
     pub fn is_heard(&self) -> bool {
         self.0.iter().any(|bell| bell.receiver_count() > 0)

@@ -59,6 +59,7 @@ impl FileRules {
         "clawsmith.db-wal",
         "clawsmith.db-shm",
         "clawsmith.db-journal",
+        "clawsmith.db-mark",
         "keys",
         "artifacts",
         "undo",

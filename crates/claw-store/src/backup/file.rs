@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use claw_core::store::StoreError;
 use uuid::Uuid;
 
-/// The suffixes of the files that SQLite may put beside a database.
-const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// The suffixes of the files that SQLite and an open store may put beside a database.
+const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", "-mark"];
 
 /// A file being written, beside its final name. Removed if dropped before it takes that name.
 pub(super) struct Partial {

@@ -25,6 +25,7 @@ pub(crate) mod error;
 mod graph;
 pub(crate) mod ledger;
 mod log;
+mod mark;
 mod mcp;
 mod memories;
 #[path = "../sql/offers.rs"]
@@ -72,6 +73,7 @@ use self::connections::{Begun, Connections};
 use self::error::{at, failed, is_busy};
 use self::log::Log;
 pub use self::log::SyncCounts;
+use self::mark::Mark;
 pub(crate) use self::schema::{bring_up_to_date, status};
 use crate::backend::Backend;
 use crate::chain::ChainReport;
@@ -97,6 +99,7 @@ pub struct SqliteStore {
     blob_limits: BlobLimits,
     held: memories::Held,
     together: ledger::Together,
+    grants: mcp::KeptGrants,
 }
 
 impl SqliteStore {
@@ -131,6 +134,7 @@ impl SqliteStore {
             installation,
             blob_limits: options.blobs,
             held: memories::Held::default(),
+            grants: mcp::KeptGrants::new(Mark::Alone),
         })
     }
 
@@ -160,6 +164,7 @@ impl SqliteStore {
             installation,
             blob_limits,
             held: memories::Held::default(),
+            grants: mcp::KeptGrants::new(Mark::beside(path)),
         })
     }
 

@@ -6,6 +6,7 @@ mod backup;
 mod copy;
 mod faults;
 mod filled;
+mod grants;
 mod kill;
 mod kill_memory;
 mod ledger_pages;

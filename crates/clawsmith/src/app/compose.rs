@@ -149,6 +149,9 @@ impl App {
             .scrubbers(setup.scrubbers()?)
             .caller_tools(custom::source(self)?)
             .caller_tools(Arc::new(self.shown_hub()?.tools()));
+        if let Some(calls) = &self.calls {
+            builder = builder.store(Arc::clone(calls));
+        }
         if let Some(listener) = hooks.listener {
             builder = builder.listener(listener);
         }

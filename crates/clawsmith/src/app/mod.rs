@@ -72,7 +72,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use claw_core::TenantId;
 use claw_core::port::Embedder;
-use claw_core::store::StoreError;
+use claw_core::store::{CallStore, StoreError};
 use claw_host::transaction::Transactions;
 use claw_mcp::WeakHub;
 use claw_store::{Backend, StoreLocation, StoreOptions};
@@ -108,6 +108,8 @@ pub fn enter_if_asked() {
 pub struct App {
     setup: Arc<Setup>,
     store: Arc<dyn Backend>,
+    /// Records calls and approvals instead of the store.
+    calls: Option<Arc<dyn CallStore>>,
     tenant: TenantId,
     /// The embedding model, once it was requested.
     embedder: Arc<OnceLock<Option<Arc<dyn Embedder>>>>,
@@ -132,6 +134,7 @@ impl Setup {
         Ok(App {
             setup: Arc::new(self.clone()),
             store,
+            calls: None,
             tenant: self.tenant().clone(),
             embedder: Arc::default(),
             collector: Arc::default(),
@@ -194,6 +197,13 @@ impl App {
     /// The configuration and its environment.
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// Records calls and approvals of toolboxes that are built from now on in `calls` instead of the store: what the
+    /// ledger and approvals of the application show stays empty.
+    #[must_use]
+    pub fn recording_calls_in(self, calls: Arc<dyn CallStore>) -> Self {
+        Self { calls: Some(calls), ..self }
     }
 
     /// The store.

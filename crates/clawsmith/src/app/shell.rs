@@ -132,8 +132,8 @@ impl Setup {
 }
 
 /// Returns the file of a SQLite store and those beside it.
-pub(super) fn store_files(file: &Path) -> [PathBuf; 4] {
-    ["", "-wal", "-shm", "-journal"].map(|suffix| {
+pub(super) fn store_files(file: &Path) -> [PathBuf; 5] {
+    ["", "-wal", "-shm", "-journal", "-mark"].map(|suffix| {
         let mut name = file.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
