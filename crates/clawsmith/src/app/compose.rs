@@ -16,7 +16,7 @@ use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, ProcessKeeping,
 use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
-use claw_registry::limit::Limiter;
+use claw_registry::rate_limiter::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry};
 use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_store::StoreLocation;
