@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::admit::Who;
 use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 use crate::listing::ListQuery;
 use crate::{Gateway, Inner};
 
