@@ -10,8 +10,8 @@ use clawsmith::app::{App, Followed, Follower};
 use clawsmith::message::{self, Args, Part, Turn};
 use clawsmith::port::Owner;
 use clawsmith::store::{
-    ApprovalState, Circle, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source, Tokens,
-    UsageFilter, Voice,
+    ApprovalState, Circle, JobFilter, JobState, MessagePage, Role, RunEnd, RunEvent, SessionEventBody,
+    Source, Tokens, UsageFilter, Voice,
 };
 use clawsmith::{ApprovalId, Block, CallId, CallScrubber, Caller, JobId};
 use tokio::time::timeout;
@@ -289,8 +289,8 @@ impl Answering {
         let job = self.app.store().job(tenant, self.run).await.ok()??;
         if job.state.is_over() {
             let circle = Circle::Session(session.clone());
-            let last =
-                self.app.store().said_in((tenant, &circle), session, u64::MAX >> 1, LAST).await.ok()??;
+            let page = MessagePage::last(LAST);
+            let last = self.app.store().said_in(tenant, &circle, session, page).await.ok()??;
             let last = last.iter().rev().find(|message| message.new.role == Role::Assistant)?.seq;
             let words = words_of(&self.turn(last).await?);
             self.is_parked = true;
