@@ -116,12 +116,7 @@ pub(crate) enum Ended {
 }
 
 impl Answering {
-    pub(crate) fn new(
-        visit: &Visit,
-        (caller, run): (&Caller, JobId),
-        follower: Follower,
-        model: &str,
-    ) -> Self {
+    pub(crate) fn new(visit: &Visit, caller: &Caller, run: JobId, follower: Follower, model: &str) -> Self {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let app = visit.gateway.app().of_tenant(&caller.tenant);
         let by = caller.user.as_ref().map_or_else(|| "the client".to_owned(), ToString::to_string);
@@ -274,7 +269,7 @@ impl Answering {
         let handed: Vec<AnswerItem> = self.waiting.extract_if(.., is_handed).collect();
         for told in handed.into_iter().rev() {
             if let AnswerItem::Call { id, tool, args } = told {
-                self.handed.push(AnswerItem::Handed(ToolCall::new((self.run, id), tool, args)));
+                self.handed.push(AnswerItem::Handed(ToolCall::new(self.run, id, tool, args)));
             }
         }
     }

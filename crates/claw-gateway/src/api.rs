@@ -53,6 +53,13 @@ pub(crate) struct Route {
     pub(crate) describe: fn(&mut Operation, &mut Schemas),
 }
 
+/// The place of a service with a protocol of its own.
+pub(crate) struct Mounted<'a> {
+    pub(crate) path: &'static str,
+    /// The methods that it answers.
+    pub(crate) methods: &'a [Method],
+}
+
 /// The routes, as a router and as a list.
 pub(crate) struct Api {
     pub(crate) open: Router<Gateway>,
@@ -111,7 +118,7 @@ impl Api {
     /// Adds a service with a protocol of its own at one path.
     pub(crate) fn mount(
         &mut self,
-        (path, methods): (&'static str, &[Method]),
+        Mounted { path, methods }: Mounted<'_>,
         access: Access,
         summary: &'static str,
         service: MethodRouter<Gateway>,

@@ -209,7 +209,7 @@ pub async fn serve(
     if let Some(reload) = options.reload {
         tokio::spawn(reload::watch(gateway.clone(), reload));
     }
-    let open = entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
+    let open = entrance.accept(router(gateway.clone()), ending, connections, stop).await;
     let (requests, runs) = tokio::join!(timeout(drain, open.wait()), gateway.sessions().end(Some(drain)));
     if requests.is_err() {
         tracing::warn!("unfinished requests are cut off; their runs are resumed at the next start");
@@ -229,7 +229,8 @@ impl Entrance {
     async fn accept(
         self,
         router: Router,
-        (ending, connections): (CancellationToken, Gauge),
+        ending: CancellationToken,
+        connections: Gauge,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> TaskTracker {
         let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));

@@ -5,7 +5,7 @@ use axum::routing::MethodRouter;
 use clawsmith::app::access::Permission as May;
 
 use crate::api::Access::{Connect, Key, Needs, Open};
-use crate::api::Api;
+use crate::api::{Api, Mounted};
 use crate::{
     Gateway, agents, approvals, completions, custom, events, graph, health, keys_and_users, mcp, memory,
     metrics, openapi, policy, programs, records, reload, responses, sessions, settings, skills, tools, undo,
@@ -291,7 +291,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         )
         .on("POST /v1/mcp/requests/{request}/review", Needs(May::ManageMcp), "Answer a request", mcp::review)
         .mount(
-            ("/mcp", &[Method::GET, Method::POST, Method::DELETE]),
+            Mounted { path: "/mcp", methods: &[Method::GET, Method::POST, Method::DELETE] },
             Key,
             "Clawsmith's tools, for MCP clients",
             served,

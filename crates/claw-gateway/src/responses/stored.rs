@@ -57,7 +57,7 @@ async fn output(visit: &Visit, job: &Job) -> Result<Vec<OutputItem>, ApiError> {
         for told in turn.parts.iter().filter_map(call_of) {
             match told {
                 AnswerItem::Call { id, tool, args } if is_client_tool(job, &tool) => {
-                    output.push(OutputItem::handed(ToolCall::new((job.new.id, id), tool, args)));
+                    output.push(OutputItem::handed(ToolCall::new(job.new.id, id, tool, args)));
                 }
                 AnswerItem::Call { id, tool, args } => output.push(OutputItem::begun(id, tool, args)),
                 AnswerItem::Result { id, text, failed } => {
