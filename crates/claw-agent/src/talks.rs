@@ -15,7 +15,7 @@ use claw_core::port::{
     Clock, Owner, Posted, Talk, TalkFigures, TalkHost, TalkLine, TalkLines, TalkPage, Words,
 };
 use claw_core::store::{
-    Circle, Conversation, ConversationPage, Message, Store, StoreError, Usage, UsageFilter,
+    Circle, Conversation, ConversationPage, Message, MessagePage, Store, StoreError, Usage, UsageFilter,
 };
 use claw_core::tool::{Block, Caller, ErrorKind, ToolError};
 use claw_core::{SessionKey, TenantId};
@@ -62,11 +62,8 @@ impl TalkHost for StoredTalks {
         session: &SessionKey,
         TalkLines { before, limit }: TalkLines,
     ) -> Result<Option<Vec<TalkLine>>, ToolError> {
-        let said = self
-            .store
-            .said_in((tenant, circle), session, before.unwrap_or(u64::MAX), limit)
-            .await
-            .map_err(down)?;
+        let page = MessagePage { before: before.unwrap_or(u64::MAX), limit };
+        let said = self.store.said_in(tenant, circle, session, page).await.map_err(down)?;
         Ok(said.map(|said| said.iter().map(line).collect()))
     }
 

@@ -10,8 +10,8 @@ use clawsmith::app::{App, Followed, Follower};
 use clawsmith::message::{self, Args, Part, Turn};
 use clawsmith::port::Owner;
 use clawsmith::store::{
-    ApprovalState, Circle, JobFilter, JobState, Role, RunEnd, RunEvent, SessionEventBody, Source, Tokens,
-    UsageFilter, Voice,
+    ApprovalState, Circle, JobFilter, JobState, MessagePage, Role, RunEnd, RunEvent, SessionEventBody,
+    Source, Tokens, UsageFilter, Voice,
 };
 use clawsmith::{ApprovalId, Block, CallId, CallScrubber, Caller, JobId};
 use tokio::time::timeout;
@@ -116,12 +116,7 @@ pub(crate) enum Ended {
 }
 
 impl Answering {
-    pub(crate) fn new(
-        visit: &Visit,
-        (caller, run): (&Caller, JobId),
-        follower: Follower,
-        model: &str,
-    ) -> Self {
+    pub(crate) fn new(visit: &Visit, caller: &Caller, run: JobId, follower: Follower, model: &str) -> Self {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let app = visit.gateway.app().of_tenant(&caller.tenant);
         let by = caller.user.as_ref().map_or_else(|| "the client".to_owned(), ToString::to_string);
@@ -274,7 +269,7 @@ impl Answering {
         let handed: Vec<AnswerItem> = self.waiting.extract_if(.., is_handed).collect();
         for told in handed.into_iter().rev() {
             if let AnswerItem::Call { id, tool, args } = told {
-                self.handed.push(AnswerItem::Handed(ToolCall::new((self.run, id), tool, args)));
+                self.handed.push(AnswerItem::Handed(ToolCall::new(self.run, id, tool, args)));
             }
         }
     }
@@ -289,8 +284,8 @@ impl Answering {
         let job = self.app.store().job(tenant, self.run).await.ok()??;
         if job.state.is_over() {
             let circle = Circle::Session(session.clone());
-            let last =
-                self.app.store().said_in((tenant, &circle), session, u64::MAX >> 1, LAST).await.ok()??;
+            let page = MessagePage::last(LAST);
+            let last = self.app.store().said_in(tenant, &circle, session, page).await.ok()??;
             let last = last.iter().rev().find(|message| message.new.role == Role::Assistant)?.seq;
             let words = words_of(&self.turn(last).await?);
             self.is_parked = true;

@@ -23,8 +23,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Gateway;
+use crate::admit::Who;
 use crate::error::ApiError;
-use crate::guard::Who;
 use crate::openapi::{Operation, Schemas};
 
 /// Requirement of a route.
@@ -47,10 +47,17 @@ pub(crate) struct Route {
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
-    /// Module and name of the handler.
+    /// Id of the operation: module and name of the handler, unless the group says otherwise.
     pub(crate) id: String,
     /// Adds the handler's arguments and results.
     pub(crate) describe: fn(&mut Operation, &mut Schemas),
+}
+
+/// The place of a service with a protocol of its own.
+pub(crate) struct Mounted<'a> {
+    pub(crate) path: &'static str,
+    /// The methods that it answers.
+    pub(crate) methods: &'a [Method],
 }
 
 /// The routes, as a router and as a list.
@@ -61,17 +68,25 @@ pub(crate) struct Api {
     pub(crate) connecting: Router<Gateway>,
     pub(crate) routes: Vec<Route>,
     tag: &'static str,
+    /// The first part of the ids of operations; `None` for the handler's module.
+    ids: Option<&'static str>,
 }
 
 impl Api {
     pub(crate) fn new() -> Self {
         let (open, guarded, connecting) = (Router::new(), Router::new(), Router::new());
-        Self { open, guarded, connecting, routes: Vec::new(), tag: "" }
+        Self { open, guarded, connecting, routes: Vec::new(), tag: "", ids: None }
     }
 
     /// Names the group of the routes that follow.
     pub(crate) fn group(&mut self, tag: &'static str) -> &mut Self {
-        self.tag = tag;
+        (self.tag, self.ids) = (tag, None);
+        self
+    }
+
+    /// Sets the first part of the ids of the group's operations, for a handler's module with another name.
+    pub(crate) fn ids(&mut self, ids: &'static str) -> &mut Self {
+        self.ids = Some(ids);
         self
     }
 
@@ -92,7 +107,7 @@ impl Api {
         let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
         let id = std::any::type_name::<H>().rsplitn(3, "::").collect::<Vec<_>>();
         let id = match &id[..] {
-            [name, module, ..] => format!("{module}.{name}"),
+            [name, module, ..] => format!("{}.{name}", self.ids.unwrap_or(module)),
             _ => path.to_owned(),
         };
         self.add(path, access, on(filter, handler));
@@ -103,7 +118,7 @@ impl Api {
     /// Adds a service with a protocol of its own at one path.
     pub(crate) fn mount(
         &mut self,
-        (path, methods): (&'static str, &[Method]),
+        Mounted { path, methods }: Mounted<'_>,
         access: Access,
         summary: &'static str,
         service: MethodRouter<Gateway>,

@@ -69,7 +69,7 @@ fn function() -> String {
 
 impl ToolCall {
     /// A call of this run.
-    pub(crate) fn new((run, call): (JobId, CallId), name: String, arguments: String) -> Self {
+    pub(crate) fn new(run: JobId, call: CallId, name: String, arguments: String) -> Self {
         Self::with_id(id(run, call), name, arguments)
     }
 

@@ -69,8 +69,8 @@ pub(crate) async fn update(
              parameter",
         ));
     };
-    let tool = (name.as_str(), place.agent_id.as_deref());
-    Ok(Json(CustomToolView::from(&app.edit_custom_tool(tool, Value::Object(change), Some(seen)).await?)))
+    let (agent, change) = (place.agent_id.as_deref(), Value::Object(change));
+    Ok(Json(CustomToolView::from(&app.edit_custom_tool(&name, agent, change, Some(seen)).await?)))
 }
 
 pub(crate) async fn remove(

@@ -23,10 +23,10 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::Gateway;
+use crate::admit::bearer;
 use crate::api::{Output, Path, Query, Replied, Visit};
 use crate::error::ApiError;
 use crate::feed::{Feed, FeedTopic};
-use crate::guard::bearer;
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::there;
 

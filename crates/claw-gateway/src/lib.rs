@@ -1,14 +1,14 @@
 //! Clawsmith over HTTP: agents and tools for programs, with the same checks on every call.
 //!
 //! ```text
-//!  request ──▶ guard: host, origin, key ──▶ route: one permission ──▶ handler ──▶ application ──▶ JSON or events
+//!  request ──▶ admit: host, origin, key ──▶ route: one permission ──▶ handler ──▶ application ──▶ JSON or events
 //! ```
 //!
 //! A front end like the command line: it holds transport and rendering. The application below,
 //! [`clawsmith::app`], decides as whom a request acts, what it may do and what happens then. `routes.rs` is
 //! the table of all paths; the OpenAPI document is generated from it.
 
-mod access;
+mod admit;
 mod agents;
 mod answering;
 mod api;
@@ -22,8 +22,8 @@ mod error;
 mod events;
 mod feed;
 mod graph;
-mod guard;
 mod health;
+mod keys_and_users;
 mod listing;
 mod mcp;
 mod memory;
@@ -209,7 +209,7 @@ pub async fn serve(
     if let Some(reload) = options.reload {
         tokio::spawn(reload::watch(gateway.clone(), reload));
     }
-    let open = entrance.accept(router(gateway.clone()), (ending, connections), stop).await;
+    let open = entrance.accept(router(gateway.clone()), ending, connections, stop).await;
     let (requests, runs) = tokio::join!(timeout(drain, open.wait()), gateway.sessions().end(Some(drain)));
     if requests.is_err() {
         tracing::warn!("unfinished requests are cut off; their runs are resumed at the next start");
@@ -229,7 +229,8 @@ impl Entrance {
     async fn accept(
         self,
         router: Router,
-        (ending, connections): (CancellationToken, Gauge),
+        ending: CancellationToken,
+        connections: Gauge,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> TaskTracker {
         let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
@@ -311,15 +312,15 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 
 fn router(gateway: Gateway) -> Router {
     let api = routes::table(mcp::server(&gateway));
-    let guarded = api.guarded.route_layer(from_fn_with_state(gateway.clone(), guard::admit));
-    let asked = from_fn_with_state(gateway.clone(), guard::admit_or_ask);
+    let guarded = api.guarded.route_layer(from_fn_with_state(gateway.clone(), admit::admit));
+    let asked = from_fn_with_state(gateway.clone(), admit::admit_or_ask);
     Router::new()
         .merge(guarded)
         .merge(api.connecting.route_layer(asked))
         .merge(api.open)
         .fallback(error::no_such_path)
         .method_not_allowed_fallback(error::no_such_method)
-        .layer(from_fn_with_state(gateway.clone(), guard::check_origin))
+        .layer(from_fn_with_state(gateway.clone(), admit::check_origin))
         .layer(from_fn(error::shape))
         .layer(from_fn_with_state(gateway.clone(), metrics::observe))
         .layer(from_fn(body::limit_time))

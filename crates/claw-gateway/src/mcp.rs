@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::admit::Who;
 use crate::api::{Body, Json, Path, Query, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 use crate::listing::ListQuery;
 use crate::{Gateway, Inner};
 
@@ -475,7 +475,7 @@ pub(crate) async fn review(
 ) -> Result<Json<AccessRequestShown>, ApiError> {
     let Reviewed { approve, note } = reviewed;
     let by = UserId::new(visit.visitor().name()).map_err(|error| ApiError::invalid(error.to_string()))?;
-    Ok(Json(AccessRequestShown { request: visit.app().review_mcp_request(id, (approve, by), note).await? }))
+    Ok(Json(AccessRequestShown { request: visit.app().review_mcp_request(id, approve, by, note).await? }))
 }
 
 #[cfg(test)]

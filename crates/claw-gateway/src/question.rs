@@ -59,7 +59,7 @@ pub(crate) async fn ask(visit: &Visit, question: Question<'_>) -> Result<Answeri
     let names = question.tools.tools.iter().map(|tool| tool.name.to_string()).collect();
     let message = ClientMessage { parts, tools: question.tools, results };
     let run = visit.sessions().send_from_client(&caller, message).await?;
-    Ok(Answering::new(visit, (&caller, run), follower, question.model).with_client_tools(names))
+    Ok(Answering::new(visit, &caller, run, follower, question.model).with_client_tools(names))
 }
 
 /// The session of the run whose calls the client made; `named` is the one that the request names.

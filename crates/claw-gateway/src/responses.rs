@@ -198,24 +198,24 @@ impl Responding {
             AnswerItem::End(ended) => {
                 self.message_done();
                 self.view.usage = Some(self.answering.usage().await.into());
-                let kind = match ended {
+                let (status, kind) = match ended {
                     Ended::Stop | Ended::Called => ("completed", "response.completed"),
                     Ended::Limit => {
                         self.view.incomplete_details = Some(Incomplete { reason: "max_output_tokens" });
                         ("incomplete", "response.incomplete")
                     }
                 };
-                self.end(kind);
+                self.end(status, kind);
             }
             AnswerItem::Failed(message) => {
                 self.message_done();
                 self.view.error = Some(ResponseFault { code: "server_error", message });
-                self.end(("failed", "response.failed"));
+                self.end("failed", "response.failed");
             }
         }
     }
 
-    fn end(&mut self, (status, kind): (&'static str, &str)) {
+    fn end(&mut self, status: &'static str, kind: &str) {
         self.view.status = status;
         self.is_over = true;
         self.tell(kind, json!({ "response": self.view }));

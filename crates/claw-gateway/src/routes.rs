@@ -5,10 +5,11 @@ use axum::routing::MethodRouter;
 use clawsmith::app::access::Permission as May;
 
 use crate::api::Access::{Connect, Key, Needs, Open};
-use crate::api::Api;
+use crate::api::{Api, Mounted};
 use crate::{
-    Gateway, access, agents, approvals, completions, custom, events, graph, health, mcp, memory, metrics,
-    openapi, policy, programs, records, reload, responses, sessions, settings, skills, tools, undo, ws,
+    Gateway, agents, approvals, completions, custom, events, graph, health, keys_and_users, mcp, memory,
+    metrics, openapi, policy, programs, records, reload, responses, sessions, settings, skills, tools, undo,
+    ws,
 };
 
 /// The routes, with the service that answers at `/mcp`.
@@ -119,34 +120,45 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             agents::remove_file,
         );
     api.group("access")
-        .on("GET /v1/api-keys", Needs(May::ManageAccess), "List API keys", access::keys)
-        .on("POST /v1/api-keys", Needs(May::ManageAccess), "Create an API key", access::create_key)
-        .on("GET /v1/api-keys/{key}", Needs(May::ManageAccess), "Show an API key", access::key)
-        .on("DELETE /v1/api-keys/{key}", Needs(May::ManageAccess), "Revoke an API key", access::revoke_key)
-        .on("GET /v1/users", Needs(May::ManageAccess), "List users", access::users)
-        .on("POST /v1/users", Needs(May::ManageAccess), "Add a user", access::add_user)
-        .on("GET /v1/users/{user}", Needs(May::ManageAccess), "Show a user", access::user)
-        .on("PATCH /v1/users/{user}", Needs(May::ManageAccess), "Change or disable a user", access::edit_user)
-        .on("GET /v1/tenants", Needs(May::ManageAccess), "List tenants", access::tenants)
-        .on("POST /v1/tenants", Needs(May::ManageAccess), "Add a tenant", access::add_tenant)
-        .on("GET /v1/tenants/{tenant}", Needs(May::ManageAccess), "Show a tenant", access::tenant)
+        .ids("access")
+        .on("GET /v1/api-keys", Needs(May::ManageAccess), "List API keys", keys_and_users::keys)
+        .on("POST /v1/api-keys", Needs(May::ManageAccess), "Create an API key", keys_and_users::create_key)
+        .on("GET /v1/api-keys/{key}", Needs(May::ManageAccess), "Show an API key", keys_and_users::key)
+        .on(
+            "DELETE /v1/api-keys/{key}",
+            Needs(May::ManageAccess),
+            "Revoke an API key",
+            keys_and_users::revoke_key,
+        )
+        .on("GET /v1/users", Needs(May::ManageAccess), "List users", keys_and_users::users)
+        .on("POST /v1/users", Needs(May::ManageAccess), "Add a user", keys_and_users::add_user)
+        .on("GET /v1/users/{user}", Needs(May::ManageAccess), "Show a user", keys_and_users::user)
+        .on(
+            "PATCH /v1/users/{user}",
+            Needs(May::ManageAccess),
+            "Change or disable a user",
+            keys_and_users::edit_user,
+        )
+        .on("GET /v1/tenants", Needs(May::ManageAccess), "List tenants", keys_and_users::tenants)
+        .on("POST /v1/tenants", Needs(May::ManageAccess), "Add a tenant", keys_and_users::add_tenant)
+        .on("GET /v1/tenants/{tenant}", Needs(May::ManageAccess), "Show a tenant", keys_and_users::tenant)
         .on(
             "PATCH /v1/tenants/{tenant}",
             Needs(May::ManageAccess),
             "Change or disable a tenant",
-            access::edit_tenant,
+            keys_and_users::edit_tenant,
         )
         .on(
             "GET /v1/tenant/rules",
             Needs(May::ReadSettings),
             "Show your tenant's tool rules",
-            access::tenant_rules,
+            keys_and_users::tenant_rules,
         )
         .on(
             "PUT /v1/tenant/rules",
             Needs(May::WriteSettings),
             "Write your tenant's tool rules",
-            access::set_tenant_rules,
+            keys_and_users::set_tenant_rules,
         );
     api.group("settings")
         .on(
@@ -279,7 +291,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
         )
         .on("POST /v1/mcp/requests/{request}/review", Needs(May::ManageMcp), "Answer a request", mcp::review)
         .mount(
-            ("/mcp", &[Method::GET, Method::POST, Method::DELETE]),
+            Mounted { path: "/mcp", methods: &[Method::GET, Method::POST, Method::DELETE] },
             Key,
             "Clawsmith's tools, for MCP clients",
             served,

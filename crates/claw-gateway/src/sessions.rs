@@ -4,7 +4,8 @@ use claw_core::MessageId;
 use clawsmith::app::CancelledRuns;
 use clawsmith::app::access::{CHANNEL, Permission, Visitor};
 use clawsmith::store::{
-    CancelRequest, Circle, Conversation, ConversationPage, Job, JobFilter, JobState, Message, Role,
+    CancelRequest, Circle, Conversation, ConversationPage, Job, JobFilter, JobState, Message, MessagePage,
+    Role,
 };
 use clawsmith::{AgentId, JobId, SessionKey, UnixMillis};
 use schemars::JsonSchema;
@@ -190,7 +191,8 @@ pub(crate) async fn said(
     };
     let app = visit.gateway.app();
     let store = app.store();
-    let said = store.said_in((&visit.visitor().tenant, &circle), &session, before, page(limit)).await;
+    let page = MessagePage { before, limit: page(limit) };
+    let said = store.said_in(&visit.visitor().tenant, &circle, &session, page).await;
     let said = said.map_err(clawsmith::app::Error::from)?.ok_or_else(|| no_session(&session))?;
     let next = said.first().map(|first| first.seq).filter(|seq| *seq > 1).map(|seq| seq.to_string());
     // What a model wants to call is kept as it is said, since it is run so.

@@ -27,9 +27,9 @@ use self::frames::{
     Answer, Approvals, Command, Connect, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open,
     OpenedSession, Res, Send, Subscribe, Told, Topic, UsageOf,
 };
+use crate::admit::Who;
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
-use crate::guard::Who;
 use crate::openapi::{Operation, Schemas};
 use crate::sessions::{own, there};
 use crate::{approvals, sessions};
@@ -160,7 +160,7 @@ impl Connection {
             }
         }
         if let Err(wait) = self.visit.gateway.0.door.count(self.visit.visitor()) {
-            return Err(crate::guard::too_many(wait));
+            return Err(crate::admit::too_many(wait));
         }
         if !METHODS.contains(&frame.method.as_str()) {
             return Err(ApiError::not_found(format!("there is no method `{}`", shown(&frame.method))));

@@ -27,15 +27,14 @@ use self::wire::Format;
 use crate::fault::{self, Trouble};
 use crate::keys::{KeyPlace, Keys};
 use crate::providers::{ConfigError, resolve};
+use crate::retry::Retry;
 
 /// Longest response, in bytes.
 const MOST_BYTES: u64 = 128 * 1024 * 1024;
-/// Number of retries for passages after a transient error; a query is sent once.
-const RETRIES: u32 = 3;
-/// The first wait before a retry; each is twice the one before.
-const WAIT: Duration = Duration::from_millis(500);
-/// The longest wait. Past it, the indexer tries again later.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+/// Retries for passages; past them, the indexer tries again later.
+const RETRY: Retry = Retry { retries: 3, wait: Duration::from_millis(500), longest: Duration::from_secs(20) };
+/// A query is sent once: its caller does not wait.
+const NO_RETRY: Retry = Retry { retries: 0, ..RETRY };
 
 /// The embedding model for memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -291,6 +290,18 @@ impl RemoteEmbedder {
         }
         Ok(checked)
     }
+
+    fn error(&self, trouble: Trouble) -> EmbedError {
+        let retry_after = match trouble.fault {
+            Fault::RateLimited { retry_after } => retry_after,
+            _ => None,
+        };
+        EmbedError {
+            message: format!("the embedding model `{}`: {}", self.sent, trouble.message),
+            transient: trouble.fault.is_transient(),
+            retry_after,
+        }
+    }
 }
 
 #[async_trait]
@@ -312,35 +323,20 @@ impl Embedder for RemoteEmbedder {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let retries = if purpose == EmbedPurpose::Passage { RETRIES } else { 0 };
+        let retry = if purpose == EmbedPurpose::Passage { RETRY } else { NO_RETRY };
         let mut again = 0;
         loop {
             let trouble = match self.once(tenant, texts, purpose).await {
                 Ok(vectors) => return Ok(vectors),
                 Err(trouble) => trouble,
             };
-            let asked = match trouble.fault {
-                Fault::RateLimited { retry_after } => retry_after,
-                _ => None,
+            let Some(wait) = retry.wait(trouble.fault, again) else {
+                return Err(self.error(trouble));
             };
-            let wait = asked.unwrap_or(WAIT * 2_u32.pow(again));
-            let transient = is_transient(trouble.fault);
-            if !transient || again >= retries || wait > LONGEST_WAIT {
-                let message = format!("the embedding model `{}`: {}", self.sent, trouble.message);
-                return Err(EmbedError { message, transient, retry_after: asked });
-            }
             tokio::time::sleep(wait).await;
             again += 1;
         }
     }
-}
-
-/// Returns whether a retry may help.
-fn is_transient(fault: Fault) -> bool {
-    matches!(
-        fault,
-        Fault::RateLimited { .. } | Fault::Unavailable | Fault::Connection | Fault::TimedOut | Fault::Garbled
-    )
 }
 
 impl std::fmt::Debug for RemoteEmbedder {

@@ -5,10 +5,10 @@
 //! is one like the others.
 
 mod anthropic;
-mod chain;
 mod config;
 mod embeddings;
 mod endpoints;
+mod fallback;
 mod fault;
 mod gather;
 mod gemini;
@@ -18,6 +18,7 @@ mod known;
 mod openai;
 mod providers;
 mod remote;
+mod retry;
 mod script;
 mod scripted;
 mod sse;

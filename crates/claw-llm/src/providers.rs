@@ -16,13 +16,14 @@ use claw_net::{Client, Options, Origin, Times};
 use smol_str::SmolStr;
 
 use crate::anthropic::Anthropic;
-use crate::chain::Chain;
 use crate::config::{ModelsConfig, ProviderKind};
+use crate::fallback::WithFallbacks;
 use crate::gemini::Gemini;
 use crate::keys::Keys;
 use crate::known::{self, DEMO};
 use crate::openai::OpenAi;
-use crate::remote::{Patience, Remote};
+use crate::remote::Remote;
+use crate::retry::Retry;
 use crate::script::Script;
 use crate::scripted::Scripted;
 use crate::wire::Wire;
@@ -190,7 +191,8 @@ impl Providers {
             headers: found.headers.clone(),
             keys,
             turn: self.turn(tenant, &found.name),
-            patience: self.patience(),
+            retry: self.retry(),
+            times: self.times(),
         }))
     }
 
@@ -229,18 +231,18 @@ impl Providers {
         turns.entry((tenant.clone(), provider.clone())).or_default().clone()
     }
 
-    fn patience(&self) -> Patience {
-        let secs = |secs: u32| Duration::from_secs(u64::from(secs));
-        Patience {
+    fn retry(&self) -> Retry {
+        Retry {
             retries: self.config.retries,
             wait: Duration::from_millis(u64::from(self.config.retry_wait_ms)),
-            longest: secs(self.config.longest_wait_secs),
-            times: Times {
-                first_byte: secs(self.config.first_byte_secs.max(1)),
-                idle: secs(self.config.idle_secs.max(1)),
-                whole: None,
-            },
+            longest: Duration::from_secs(u64::from(self.config.longest_wait_secs)),
         }
+    }
+
+    fn times(&self) -> Times {
+        let secs = |secs: u32| Duration::from_secs(u64::from(secs.max(1)));
+        let ModelsConfig { first_byte_secs, idle_secs, .. } = self.config;
+        Times { first_byte: secs(first_byte_secs), idle: secs(idle_secs), whole: None }
     }
 
     /// The fallbacks of a model.
@@ -294,7 +296,7 @@ impl Models for Providers {
                 Err(error) => tracing::warn!(%error, "a fallback is not set up"),
             }
         }
-        Ok(Chain::of(first, others))
+        Ok(WithFallbacks::of(first, others))
     }
 }
 

@@ -1,6 +1,5 @@
-//! A model behind HTTP: rotates its keys and retries transient failures.
+//! A model behind HTTP: rotates its keys and retries transient failures; [`retry`](crate::retry) says when.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::fault::{self, Trouble};
 use crate::gather::Gather;
+use crate::retry::Retry;
 use crate::sse::Events;
 use crate::wire::Wire;
 
@@ -22,18 +22,6 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 const TAIL: Duration = Duration::from_secs(1);
 /// Longest part of an error response that is read.
 const MOST_REFUSAL: usize = 64 * 1024;
-
-/// Retries and timeouts of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Patience {
-    /// Number of retries.
-    pub(crate) retries: u32,
-    /// Approximate first wait; each is about twice the one before.
-    pub(crate) wait: Duration,
-    /// The longest wait. If a provider asks for a longer one, there is no retry.
-    pub(crate) longest: Duration,
-    pub(crate) times: Times,
-}
 
 /// A model behind a wire format.
 pub(crate) struct Remote {
@@ -46,7 +34,8 @@ pub(crate) struct Remote {
     pub(crate) keys: Vec<SecretString>,
     /// Index of the key that worked last. Shared by all models of a provider.
     pub(crate) turn: Arc<AtomicUsize>,
-    pub(crate) patience: Patience,
+    pub(crate) retry: Retry,
+    pub(crate) times: Times,
 }
 
 #[async_trait]
@@ -85,7 +74,7 @@ impl Model for Remote {
                 Some(limited) if trouble.fault == Fault::Unauthorised => limited,
                 _ => trouble,
             };
-            let Some(wait) = self.patience.wait(trouble.fault, again) else {
+            let Some(wait) = self.retry.wait(trouble.fault, again) else {
                 return Err(self.error(trouble));
             };
             listening.again(&trouble.message);
@@ -154,7 +143,7 @@ impl Remote {
             .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
             .body(body.to_owned())
             .most_bytes(MOST_BYTES)
-            .times(self.patience.times);
+            .times(self.times);
         for (name, value) in self.wire.headers() {
             request = request.header(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
@@ -188,30 +177,6 @@ impl Remote {
         let Trouble { fault, message } = trouble;
         ModelError { provider: self.card.provider.clone(), model: self.card.model.clone(), fault, message }
     }
-}
-
-impl Patience {
-    /// Returns the wait before the next retry; `None` if there is none.
-    fn wait(self, fault: Fault, again: u32) -> Option<Duration> {
-        if !fault.is_transient() || again >= self.retries {
-            return None;
-        }
-        // Half of it is random, so that clients that failed together do not retry together.
-        let backoff = self.wait.saturating_mul(1 << again.min(16)).min(self.longest);
-        let jitter = (backoff / 2).mul_f64(chance());
-        match fault {
-            Fault::RateLimited { retry_after: Some(after) } if after > self.longest => None,
-            Fault::RateLimited { retry_after: Some(after) } => Some(after + self.wait.mul_f64(chance())),
-            _ => Some(backoff / 2 + jitter),
-        }
-    }
-}
-
-/// A random number from 0 to 1.
-fn chance() -> f64 {
-    // Every state is seeded anew by the system.
-    let random = RandomState::new().build_hasher().finish() >> 32;
-    f64::from(u32::try_from(random).unwrap_or(0)) / f64::from(u32::MAX)
 }
 
 async fn refusal(response: &mut Response) -> Trouble {
@@ -274,6 +239,3 @@ impl Ear for Listening<'_> {
         self.ear.hear(piece);
     }
 }
-
-#[cfg(test)]
-mod tests;

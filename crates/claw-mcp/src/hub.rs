@@ -13,9 +13,9 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::access::{Access, access};
 use crate::connection::{Connection, ConnectionView, ServerReport, Target};
 use crate::error::McpError;
+use crate::grants::{Access, access};
 use crate::oauth::{LoginPlace, LoginView, LoginWish, endpoint_of};
 use crate::secrets::{McpSecrets, Opener};
 use crate::servers::{McpTools, Rows, Servers};

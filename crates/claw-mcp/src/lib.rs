@@ -9,12 +9,12 @@
 //! bounded. It starts programs only through a [`ShellHost`](claw_core::port::ShellHost) and reaches addresses
 //! only through `claw-net`.
 
-mod access;
 mod connection;
 mod content;
 mod definition;
 mod elicit;
 mod error;
+mod grants;
 mod handler;
 mod hub;
 mod name;
@@ -26,9 +26,9 @@ mod servers;
 mod tool;
 mod transport;
 
-pub use access::{Access, access};
 pub use connection::{ConnectionStatus, ConnectionView, ServerReport};
 pub use error::McpError;
+pub use grants::{Access, access};
 pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, WeakHub};
 pub use name::{OWN_TOOLS, tool_name, tool_prefix};

@@ -9,8 +9,8 @@ use claw_core::tool::{AnyTool, Caller, Digest, Unavailable};
 use claw_core::{AgentId, ServerName, ToolName, UserId};
 use claw_registry::{CallerTools, ToolLayer};
 
-use crate::access::{Access, access};
 use crate::definition;
+use crate::grants::{Access, access};
 use crate::hub::{Hub, MOST_CALLERS, WeakHub};
 use crate::name::tool_name;
 use crate::offers::{OfferKind, OfferTool};

@@ -13,10 +13,10 @@ use reqwest::header::{self, HeaderMap, HeaderName};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-use crate::address::why_not_public;
 use crate::error::NetError;
 use crate::origin::Origin;
 use crate::own::leads_here;
+use crate::public_address::why_not_public;
 use crate::request::Request;
 use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};
 use crate::response::Response;

@@ -11,12 +11,12 @@
 //! - The address on which this very process listens is never reached, even where an origin names it.
 //! - No proxies, no cookies, no referrers. Every request has limits of time and size.
 
-mod address;
 mod client;
 mod decode;
 mod error;
 mod origin;
 mod own;
+mod public_address;
 mod request;
 mod resolve;
 mod response;
@@ -27,10 +27,10 @@ pub use reqwest::Method;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use url::Url;
 
-pub use address::{is_public, why_not_public};
 pub use client::{Client, Options};
 pub use error::NetError;
 pub use origin::{NotAnOrigin, Origin};
+pub use public_address::{is_public, why_not_public};
 pub use request::{Gate, Request, Times};
 pub use resolve::{Lookup, system_lookup};
 pub use response::Response;

@@ -69,12 +69,13 @@ pub fn harmless_settings(config: &[u8]) -> String {
         if line.starts_with('[') {
             section = header(line).unwrap_or_default().to_owned();
         } else if let Some((key, value)) = line.split_once('=').filter(|_| !section.is_empty())
-            && let setting = (section.clone(), key.trim().to_ascii_lowercase(), value.trim().to_owned())
-            && is_word(&setting.1)
-            && is_plain(&setting.2)
+            && let setting = Setting::new(&section, key, value)
+            && is_word(&setting.key)
+            && is_plain(&setting.value)
             && is_harmless(&setting)
         {
-            kept.push_str(&format!("{}\n\t{} = {}\n", setting.0, setting.1, setting.2));
+            let Setting { header, key, value } = setting;
+            kept.push_str(&format!("{header}\n\t{key} = {value}\n"));
         }
     }
     kept
@@ -99,8 +100,21 @@ fn header(line: &str) -> Option<&str> {
     (!name.contains([']', '[', '#', ';', '\\', '='])).then_some(line)
 }
 
-/// A setting: the header of its section, its key and its value.
-type Setting = (String, String, String);
+/// A setting of a git configuration.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    /// The header of its section.
+    header: String,
+    key: String,
+    value: String,
+}
+
+impl Setting {
+    fn new(header: &str, key: &str, value: &str) -> Self {
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim().to_owned());
+        Self { header: header.to_owned(), key, value }
+    }
+}
 
 fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
     let text = std::str::from_utf8(bytes).ok()?;
@@ -118,12 +132,12 @@ fn settings(bytes: &[u8]) -> Option<Vec<Setting>> {
             return None;
         }
         let (key, value) = line.split_once('=').unwrap_or((line, "true"));
-        found.push((section.clone(), key.trim().to_ascii_lowercase(), value.trim().to_owned()));
+        found.push(Setting::new(&section, key, value));
     }
     Some(found)
 }
 
-fn is_harmless((header, key, value): &Setting) -> bool {
+fn is_harmless(Setting { header, key, value }: &Setting) -> bool {
     let section = header.trim_matches(['[', ']']).split([' ', '"']).next().unwrap_or("").to_ascii_lowercase();
     const CORE: &[&str] = &[
         "repositoryformatversion",

@@ -4,7 +4,7 @@
 //!   into words.
 //! - [`approval`] decides whether a planned call may run, must be asked about or is denied.
 //! - [`control`] finds files of a workspace that make other programs run something.
-//! - [`rate`] limits the calls of a session.
+//! - [`rate_window`] limits the calls of a session by the figures of [`rate_config`].
 //! - [`scrub`] removes secrets from text.
 //! - [`shell`] judges shell commands.
 //! - [`skill`] finds lines of a skill that look like an attack.
@@ -22,7 +22,8 @@ pub mod lint;
 pub mod pipeline;
 pub mod profile;
 pub mod program;
-pub mod rate;
+pub mod rate_config;
+pub mod rate_window;
 pub mod sandbox;
 pub mod scrub;
 pub mod shell;

@@ -18,20 +18,20 @@ use claw_core::{CallId, ToolName};
 use claw_policy::approval::{ApprovalConfig, Narrowing};
 use claw_policy::pipeline::{Policy, Subject};
 use claw_policy::profile;
-use claw_policy::rate::RateConfig;
+use claw_policy::rate_config::RateConfig;
 
 use crate::approver::Approver;
 use crate::bound::BoundTool;
 use crate::commands::CommandRules;
 use crate::guard::{FileRules, SeenTable};
-use crate::layer::{CallerTools, Layers};
-use crate::limit::Limiter;
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
-use crate::overlay::{OverlayScope, Overlays};
 use crate::processes::BackgroundCommands;
+use crate::rate_limiter::Limiter;
 use crate::registry::{Context, Registry};
 use crate::scrub::Scrubbers;
 use crate::settings::StoredLayers;
+use crate::tool_layer::{CallerTools, Layers};
+use crate::tool_overlay::{OverlayScope, Overlays};
 
 /// Number of sessions that the rate limiter tracks at a time.
 const SESSIONS: usize = 100_000;

@@ -15,18 +15,18 @@ mod commands;
 mod execute;
 mod executor;
 mod guard;
-mod layer;
-pub mod limit;
 mod offer;
 mod operation;
 mod output;
-mod overlay;
 mod processes;
+pub mod rate_limiter;
 mod registry;
 mod reply;
 mod scrub;
 mod settings;
 pub mod skills;
+mod tool_layer;
+mod tool_overlay;
 mod traced;
 
 pub use approver::{ApprovalAnswer, Approver};
@@ -35,13 +35,13 @@ pub use commands::{AgentCommands, CommandRules};
 pub use execute::{Arguments, Asking, Paused, Rehearsal, RehearsedVerdict, Request, TimeLimit};
 pub use executor::{Executor, ExecutorBuilder, Limits, WeakExecutor};
 pub use guard::{AgentFiles, FileRules, unified_diff};
-pub use layer::{CallerTools, ToolLayer};
 pub use offer::{Offer, OfferOptions};
 pub use operation::{Operation, Recorder};
-pub use overlay::OverlayScope;
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };
 pub use reply::{CallError, Refusal, Reply, Step, Waiting};
 pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};
+pub use tool_layer::{CallerTools, ToolLayer};
+pub use tool_overlay::OverlayScope;
 pub use traced::CallSpan;

@@ -1,7 +1,7 @@
 //! Sessions and their owners: the SQL that both dialects share.
 
 use claw_core::port::UnixMillis;
-use claw_core::store::{Circle, Conversation, ConversationPage, Party, StoreError};
+use claw_core::store::{Circle, Conversation, ConversationPage, MessagePage, Party, StoreError};
 use claw_core::tool::PeerKind;
 use claw_core::{JobId, SessionKey, TenantId};
 use serde_json::Value;
@@ -241,8 +241,7 @@ pub(crate) fn said<DB: Database>(
     tenant: &TenantId,
     circle: &Circle,
     session: &SessionKey,
-    before: u64,
-    limit: usize,
+    MessagePage { before, limit }: MessagePage,
 ) -> QueryBuilder<DB>
 where
     for<'t> &'t str: Encode<'t, DB> + Type<DB>,

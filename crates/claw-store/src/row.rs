@@ -200,7 +200,9 @@ pub(crate) fn end_columns(end: ProcessEnd) -> (&'static str, Option<i32>, Option
 
 /// Reads the end of a process from its columns, with the time; `None` if it runs.
 pub(crate) fn ended(
-    (state, code, signal): (&str, Option<i32>, Option<i32>),
+    state: &str,
+    code: Option<i32>,
+    signal: Option<i32>,
     at: Option<i64>,
 ) -> Result<Option<(ProcessEnd, UnixMillis)>, StoreError> {
     let end = match (state, at) {
@@ -284,11 +286,19 @@ pub(crate) fn stale_agent(id: &AgentId, now: Option<i64>) -> Result<StoreError, 
     Ok(StoreError::Stale { path: id.to_string(), now: now.map(count).transpose()? })
 }
 
-/// An agent from its row: version, setup, and when it was added and written.
+/// The columns of an agent beside its tenant and id.
+pub(crate) struct AgentColumns<'a> {
+    pub(crate) version: i64,
+    pub(crate) setup: &'a str,
+    pub(crate) created: i64,
+    pub(crate) updated: i64,
+}
+
+/// Reads an agent from its row.
 pub(crate) fn agent(
     tenant: &TenantId,
     id: AgentId,
-    (version, setup, created, updated): (i64, &str, i64, i64),
+    AgentColumns { version, setup, created, updated }: AgentColumns<'_>,
 ) -> Result<Agent, StoreError> {
     let (setup, version) = (json("an agent", setup)?, count(version)?);
     let (created, updated) = (UnixMillis(created), UnixMillis(updated));

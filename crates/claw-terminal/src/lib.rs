@@ -30,7 +30,7 @@ pub use completion::{Completion, Names, complete};
 pub use editor::{Entry, Heard, LineEditor};
 pub use live::Live;
 pub use out::{Out, complain, fit_to, tell, tell_styled, told_columns, visible};
-pub use progress::Progress;
+pub use progress::{Progress, StepCount};
 pub use quiet::Quiet;
 pub use run::{CallResult, RunDisplay, tell_change, took};
 pub use speech::Speech;

@@ -6,6 +6,22 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::tell;
 
+/// The part of a step that is done, in units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepCount {
+    /// The name of the units, such as `rows`.
+    pub unit: &'static str,
+    /// The units that are done.
+    pub done: u64,
+    /// The units of the whole step.
+    pub of: u64,
+}
+
+impl StepCount {
+    /// The count of a step that has no units.
+    pub const NONE: Self = Self { unit: "", done: 0, of: 0 };
+}
+
 /// Shows the steps of a long operation on standard error.
 #[derive(Debug)]
 pub struct Progress {
@@ -23,9 +39,9 @@ impl Progress {
         Self { bar, lines: !terminal && !json, at: String::new() }
     }
 
-    /// Shows how far a step is, in units; a step without a unit is not counted. Lines are printed only for the
-    /// beginning and the end of a step, and none for an empty one.
-    pub fn show(&mut self, step: String, unit: &str, (done, of): (u64, u64)) {
+    /// Shows how far a step is. Lines are printed only for the beginning and the end of a step, and none for an
+    /// empty one.
+    pub fn show(&mut self, step: String, StepCount { unit, done, of }: StepCount) {
         if let Some(bar) = &self.bar {
             bar.set_length(of);
             bar.set_position(done);

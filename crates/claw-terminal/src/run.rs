@@ -189,7 +189,7 @@ impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
     }
 
     /// Shows a piece of a message, if nothing is missing before it.
-    pub fn say(&mut self, out: &mut Out, message: M, (offset, text): (u64, &str)) -> io::Result<()> {
+    pub fn say(&mut self, out: &mut Out, message: M, offset: u64, text: &str) -> io::Result<()> {
         let shown = match self.saying {
             Some((saying, shown)) if saying == message => shown,
             // An answer that failed half-way begins anew.

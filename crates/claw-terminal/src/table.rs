@@ -139,10 +139,10 @@ impl Table {
         let mut text = String::new();
         if self.header.iter().any(|name| !name.is_empty()) {
             let header: Vec<Cell> = self.header.iter().map(|name| Cell::quiet(name.to_uppercase())).collect();
-            lines.iter().enumerate().for_each(|(at, line)| put(&mut text, (at, line), &header, colour));
+            lines.iter().enumerate().for_each(|(at, line)| put(&mut text, at, line, &header, colour));
         }
         for row in &self.rows {
-            lines.iter().enumerate().for_each(|(at, line)| put(&mut text, (at, line), row, colour));
+            lines.iter().enumerate().for_each(|(at, line)| put(&mut text, at, line, row, colour));
         }
         text
     }
@@ -219,7 +219,7 @@ impl Table {
 }
 
 /// Writes the cells of a row that belong to one of its lines; nothing if all of them are empty.
-fn put(text: &mut String, (at, line): (usize, &[Place]), row: &[Cell], colour: bool) {
+fn put(text: &mut String, at: usize, line: &[Place], row: &[Cell], colour: bool) {
     let cells: Vec<_> = line.iter().map(|place| (place, &row[place.column])).collect();
     if at > 0 && cells.iter().all(|(_, cell)| cell.text.is_empty()) {
         return;

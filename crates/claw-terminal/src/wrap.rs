@@ -27,7 +27,7 @@ pub fn prose(text: &str, columns: usize) -> String {
         }
         let indent = indent(line);
         let blanks = " ".repeat(indent);
-        let mut rows = wrapped(line.trim_start(), columns, (line.len() - line.trim_start().len(), indent));
+        let mut rows = wrapped(line.trim_start(), columns, line.len() - line.trim_start().len(), indent);
         for (at, row) in rows.drain(..).enumerate() {
             let before = if at == 0 { &line[..line.len() - line.trim_start().len()] } else { &blanks };
             lines.push(Cow::Owned(format!("{before}{row}")));
@@ -40,7 +40,7 @@ pub fn prose(text: &str, columns: usize) -> String {
 pub fn beside(label: &str, text: &str, columns: Option<usize>) -> String {
     let start = width(label);
     let rows = match columns {
-        Some(columns) => wrapped(text, columns, (start, start)),
+        Some(columns) => wrapped(text, columns, start, start),
         None => vec![text.to_owned()],
     };
     format!("{label}{}", rows.join(&format!("\n{}", " ".repeat(start))))
@@ -67,7 +67,7 @@ fn is_command(line: &str) -> bool {
 
 /// Wraps a line into rows, the first beginning at one column and the others at another. A word too long for a
 /// row gets one of its own.
-fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<String> {
+fn wrapped(line: &str, columns: usize, first: usize, others: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let (mut row, mut taken) = (String::new(), first);
     for (blanks, word) in words(line, columns.saturating_sub(others)) {
@@ -90,7 +90,7 @@ fn wrapped(line: &str, columns: usize, (first, others): (usize, usize)) -> Vec<S
 pub(crate) fn cell(text: &str, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in text.split('\n').map(|line| line.replace('\t', " ")) {
-        for row in wrapped(&line, columns, (0, 0)) {
+        for row in wrapped(&line, columns, 0, 0) {
             let mut rest = row.as_str();
             while width(rest) > columns {
                 let (here, after) = rest.split_at(joint(rest, columns));

@@ -102,9 +102,9 @@ pub use claw_policy::approval::ApprovalConfig;
 pub use claw_policy::config::{self as policy_config, PolicyConfig};
 pub use claw_policy::explain::{Explanation, explain};
 pub use claw_policy::pipeline::{Policy, PolicyError, Subject, ToolSet, Verdict};
-pub use claw_policy::rate::RateConfig;
+pub use claw_policy::rate_config::RateConfig;
 pub use claw_policy::scrub::Scrubber;
-pub use claw_registry::limit::Limiter;
+pub use claw_registry::rate_limiter::Limiter;
 pub use claw_registry::{
     AgentCommands, AgentFiles, ApprovalAnswer, Approver, Arguments, Asking, BoundTool, CallError,
     CallScrubber, CallerTools, CommandRules, Context, Discovery, Executor, Factory, FileRules, Limits,

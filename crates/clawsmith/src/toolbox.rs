@@ -17,7 +17,7 @@ use claw_host::{
 use claw_policy::approval::ApprovalConfig;
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::{Policy, PolicyError};
-use claw_registry::limit::Limiter;
+use claw_registry::rate_limiter::Limiter;
 use claw_registry::{
     Approver, CallerTools, CommandRules, Discovered, Discovery, Executor, FileRules, Limits, RegisterError,
     Registry, Scrubbers,
@@ -154,7 +154,7 @@ impl ToolboxBuilder {
         self
     }
 
-    /// Sets the rate limits of sessions; by default those of [`RateConfig`](claw_policy::rate::RateConfig).
+    /// Sets the rate limits of sessions; by default those of [`RateConfig`](claw_policy::rate_config::RateConfig).
     #[must_use]
     pub fn limiter(mut self, limiter: Limiter) -> Self {
         self.limiter = Some(limiter);

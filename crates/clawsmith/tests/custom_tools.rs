@@ -104,13 +104,13 @@ async fn a_change_holds_within_an_offer_and_a_removed_tool_is_refused() {
     let offer = toolbox.offer(caller(&app, &TenantId::main(), "a")).await;
     assert_eq!(planned(&toolbox, &offer).await.unwrap(), "echo old 'x'");
     let change = json!({ "command": "echo new {{.a}}" });
-    app.edit_custom_tool(("say", None), change, Some(1)).await.unwrap();
+    app.edit_custom_tool("say", None, change, Some(1)).await.unwrap();
     assert_eq!(
         planned(&toolbox, &offer).await.unwrap(),
         "echo new 'x'",
         "the tool of now is the one that runs"
     );
-    let stale = app.edit_custom_tool(("say", None), json!({ "timeout_seconds": 5 }), Some(1)).await;
+    let stale = app.edit_custom_tool("say", None, json!({ "timeout_seconds": 5 }), Some(1)).await;
     assert!(stale.unwrap_err().message().contains("version 2"));
     app.remove_custom_tool("say", None, None).await.unwrap();
     let refused = planned(&toolbox, &offer).await.unwrap_err();
@@ -133,7 +133,7 @@ async fn a_sealed_header_is_not_sent_to_another_server_by_an_edit() {
             Value::Null => json!({ "url": url }),
             headers => json!({ "url": url, "headers": headers }),
         };
-        app.edit_custom_tool(("ask", None), json!({ "http": http }), None)
+        app.edit_custom_tool("ask", None, json!({ "http": http }), None)
     };
     for url in
         ["https://evil.example/{{.a}}", "http://api.example/v1/{{.a}}", "https://api.example:8443/{{.a}}"]

@@ -103,7 +103,7 @@ impl Approvals {
                     Ok(Some((found, preview)))
                 })?;
                 let (found, preview) = found.flatten().ok_or_else(|| question.unknown())?;
-                show(session, (&found, preview.as_ref()), &scrubber)
+                show(session, &found, preview.as_ref(), &scrubber)
             }
             Self::Approve(Yes { question, kind }) => {
                 question.answer(session, &setup, kind.verdict(), &scrubber)
@@ -189,7 +189,8 @@ fn in_short(approval: &Approval, scrubber: &CallScrubber) -> String {
 
 fn show(
     session: &mut Session,
-    (approval, preview): (&Approval, Option<&RulePreview>),
+    approval: &Approval,
+    preview: Option<&RulePreview>,
     scrubber: &CallScrubber,
 ) -> Outcome {
     let (now, request) = (SystemClock.now(), &approval.request);

@@ -123,8 +123,8 @@ impl Chat {
             }
             let talk = Talk::start(&self, app, caller, session.out.json).await?;
             match message {
-                Some(message) => self.ask(session, app, (talk, message)).await,
-                None => interactive::run(&self, session, app, (talk, chosen)).await,
+                Some(message) => self.ask(session, app, talk, message).await,
+                None => interactive::run(&self, session, app, talk, chosen).await,
             }
         })
     }
@@ -144,7 +144,7 @@ impl Chat {
             None if self.new => SessionChoice::New,
             // A word that sees to a session means the latest one.
             None => match message {
-                Some(message) if interactive::word_in(&message.text).is_none() => SessionChoice::New,
+                Some(message) if interactive::command_in(&message.text).is_none() => SessionChoice::New,
                 _ => SessionChoice::Latest,
             },
         })
@@ -166,9 +166,9 @@ impl Chat {
     }
 
     /// Sends one message and shows its answer.
-    async fn ask(&self, session: &mut Session, app: &App, (mut talk, message): (Talk, Message)) -> Outcome {
-        if let Some(words) = interactive::word_in(&message.text) {
-            let done = interactive::by_itself(words, session, app, &talk).await;
+    async fn ask(&self, session: &mut Session, app: &App, mut talk: Talk, message: Message) -> Outcome {
+        if let Some(command) = interactive::command_in(&message.text) {
+            let done = interactive::by_itself(command, session, app, &talk).await;
             talk.end().await?;
             return done.map(|()| ExitCode::SUCCESS);
         }

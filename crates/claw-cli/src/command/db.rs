@@ -12,7 +12,7 @@ use claw_store::chain::ChainReport;
 use claw_store::copy::{self, Options};
 use claw_store::progress::Progress;
 use claw_store::{StoreLocation, backup};
-use claw_terminal::{Progress as Bar, tell};
+use claw_terminal::{Progress as Bar, StepCount, tell};
 use serde::Serialize;
 use serde_json::json;
 
@@ -85,7 +85,7 @@ impl Copy {
         );
         let note = (report.replaced > 0)
             .then(|| format!("PostgreSQL keeps no NUL: {} texts have U+FFFD in its place", report.replaced));
-        told(session, &report, &report.chains, (words, note))
+        told(session, &report, &report.chains, words, note)
     }
 }
 
@@ -112,7 +112,7 @@ impl Backup {
         drop(bar);
         let (from, file, bytes) = (&report.from, report.file.display(), report.bytes);
         let words = format!("backed up `{from}` to `{file}`: {bytes} bytes, checked");
-        told(session, &report, &report.chains, (words, None))
+        told(session, &report, &report.chains, words, None)
     }
 }
 
@@ -141,7 +141,7 @@ impl Restore {
         let words = format!("restored `{file}` to `{to}`; chains of the ledger: {chains}, all sound");
         let note = report.aside.as_ref().map(|aside| format!("what was there is now `{}`", aside.display()));
         // A restoration fails on a chain that is not sound.
-        told(session, &report, &[], (words, note))
+        told(session, &report, &[], words, note)
     }
 }
 
@@ -188,11 +188,17 @@ fn meant(session: &Session, url: Option<&str>) -> Result<StoreLocation, Failure>
 /// Shows a step of copying or checking.
 fn show(bar: &mut Bar, progress: Progress<'_>) {
     match progress {
-        Progress::Copied { table, rows, of } => bar.show(format!("copying {table}"), "rows", (rows, of)),
-        Progress::Compared { table, rows, of } => bar.show(format!("comparing {table}"), "rows", (rows, of)),
-        Progress::Written { bytes, of } => bar.show("writing".to_owned(), "bytes", (bytes, of)),
-        Progress::Checking => bar.show("checking the file".to_owned(), "", (0, 0)),
-        Progress::Chains => bar.show("verifying the ledger".to_owned(), "", (0, 0)),
+        Progress::Copied { table, rows, of } => {
+            bar.show(format!("copying {table}"), StepCount { unit: "rows", done: rows, of });
+        }
+        Progress::Compared { table, rows, of } => {
+            bar.show(format!("comparing {table}"), StepCount { unit: "rows", done: rows, of });
+        }
+        Progress::Written { bytes, of } => {
+            bar.show("writing".to_owned(), StepCount { unit: "bytes", done: bytes, of });
+        }
+        Progress::Checking => bar.show("checking the file".to_owned(), StepCount::NONE),
+        Progress::Chains => bar.show("verifying the ledger".to_owned(), StepCount::NONE),
     }
 }
 
@@ -211,7 +217,8 @@ fn told(
     session: &mut Session,
     report: &impl Serialize,
     chains: &[ChainReport],
-    (words, note): (String, Option<String>),
+    words: String,
+    note: Option<String>,
 ) -> Outcome {
     let faulty: Vec<_> = chains.iter().filter(|chain| chain.fault.is_some()).collect();
     let mut value = serde_json::to_value(report)?;

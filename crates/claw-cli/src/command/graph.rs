@@ -237,7 +237,7 @@ impl Graph {
                         ),
                     ])?;
                     for ExtractionFailure { key, tries, next, error, .. } in &state.failures {
-                        failure(out, &key.path, (*tries, *next), error)?;
+                        failure(out, &key.path, *tries, *next, error)?;
                     }
                     Ok(())
                 })

@@ -248,7 +248,7 @@ fn status(session: &mut Session) -> Outcome {
             ("vectors", status.model.as_ref().map(|_| vectors)),
         ])?;
         for EmbeddingFailure { key, tries, next, error, .. } in &state.failures {
-            failure(out, &key.path, (*tries, *next), error)?;
+            failure(out, &key.path, *tries, *next, error)?;
         }
         Ok(())
     })
@@ -258,7 +258,8 @@ fn status(session: &mut Session) -> Outcome {
 pub(super) fn failure(
     out: &mut Out,
     path: &str,
-    (tries, next): (u64, UnixMillis),
+    tries: u64,
+    next: UnixMillis,
     error: &str,
 ) -> std::io::Result<()> {
     out.line(format_args!("{path} failed {tries} times, next try {}: {error}", time(next)))

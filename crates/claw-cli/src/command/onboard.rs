@@ -89,7 +89,7 @@ impl Onboard {
             tell(format_args!("note: {note}"));
         }
         let answers = match ask.ask() {
-            Err(Stop::Demo) => return self.demo(session, &ask, (&target, &before)),
+            Err(Stop::Demo) => return self.demo(session, &ask, &target, &before),
             answers => answers?,
         };
         let plan = target.plan(&answers, before)?;
@@ -137,8 +137,8 @@ impl Onboard {
             "test": verdict,
         });
         session.shown(&value, |out| match agreed {
-            true => Ok(tell_written(out, &answers, (plan.change, &shown), is_of_project)?),
-            false => Ok(tell_unwritten(out, &answers, (&plan, &shown), works)?),
+            true => Ok(tell_written(out, &answers, plan.change, &shown, is_of_project)?),
+            false => Ok(tell_unwritten(out, &answers, &plan, &shown, works)?),
         })?;
         Ok(ExitCode::from(u8::from(!agreed)))
     }
@@ -148,7 +148,8 @@ impl Onboard {
         &self,
         session: &mut Session,
         ask: &Questions<'_>,
-        (target, before): (&Target, &Setup),
+        target: &Target,
+        before: &Setup,
     ) -> Result<ExitCode, Stop> {
         let toolchains = self.toolchains(ask, target.toolchains(before))?;
         if let Some(table) = &toolchains {
@@ -197,7 +198,8 @@ impl Onboard {
 fn tell_unwritten(
     out: &mut Out,
     answers: &NewModel,
-    (plan, shown): (&ModelPlan, &str),
+    plan: &ModelPlan,
+    shown: &str,
     works: bool,
 ) -> io::Result<()> {
     if plan.change == TargetChange::Clash {
@@ -218,7 +220,8 @@ fn tell_unwritten(
 fn tell_written(
     out: &mut Out,
     answers: &NewModel,
-    (change, shown): (TargetChange, &str),
+    change: TargetChange,
+    shown: &str,
     is_of_project: bool,
 ) -> io::Result<()> {
     match change {

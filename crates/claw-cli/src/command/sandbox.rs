@@ -11,6 +11,7 @@ use claw_sandbox::{Grant, Network};
 use claw_terminal::{Cell, Column, Out, Table, tell, visible};
 use clawsmith::app::sandbox::{
     CommandReach, CommandSandbox, PartState, ReachedPath, SandboxCost, SandboxPart, SandboxStatus,
+    SandboxedCommand,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -215,7 +216,8 @@ impl Run {
         });
         let progress = if session.out.json { Progress::silent() } else { Progress::to(print) };
         let timeout = Duration::from_secs(self.timeout);
-        let ran = sandbox.run(&self.command, timeout, self.discard, (progress, cancel)).await?;
+        let command = SandboxedCommand { argv: &self.command, timeout, discard: self.discard };
+        let ran = sandbox.run(command, progress, cancel).await?;
         session.shown(&ran, |_| {
             if let Some(why) = ran.stopped {
                 tell(format_args!("stopped: {why}"));

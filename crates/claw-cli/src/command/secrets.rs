@@ -12,7 +12,7 @@ use claw_core::{AgentId, SecretName};
 use claw_host::SystemClock;
 use claw_policy::scrub::Weakness;
 use claw_store::vault::{Progress, Retired, Rotated};
-use claw_terminal::{Cell, Progress as Bar, complain, tell};
+use claw_terminal::{Cell, Progress as Bar, StepCount, complain, tell};
 use clawsmith::app::Setup;
 use clawsmith::app::words::time;
 use secrecy::ExposeSecret as _;
@@ -120,7 +120,7 @@ impl Rotate {
     fn run(&self, session: &mut Session) -> Outcome {
         let bar = RefCell::new(Bar::new(session.out.json || !io::stderr().is_terminal()));
         let show = |Progress { done, all }| {
-            bar.borrow_mut().show("sealing anew".to_owned(), "values", (done, all));
+            bar.borrow_mut().show("sealing anew".to_owned(), StepCount { unit: "values", done, of: all });
         };
         let (retired, rotated) = session.app(async |app| {
             let vault = app.vault().await?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Circle, Role};
+use claw_core::store::{Circle, MessagePage, Role};
 use claw_core::tool::Caller;
 use claw_host::SystemClock;
 use claw_terminal::{Cell, Table, tell, visible};
@@ -161,7 +161,7 @@ fn changed(session: &mut Session, view: &SessionView, how: &str) -> Outcome {
 async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
     let view = app.session_named(caller, name).await?;
     let circle = Circle::of(caller);
-    let said = app.store().said_in((&caller.tenant, &circle), &view.session, u64::MAX >> 1, PAGE).await;
+    let said = app.store().said_in(&caller.tenant, &circle, &view.session, MessagePage::last(PAGE)).await;
     let said = said.map_err(|error| Failure::failed("the session cannot be read").because(error))?;
     let said = said.unwrap_or_default();
     if session.out.json {

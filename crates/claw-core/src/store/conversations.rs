@@ -120,6 +120,22 @@ pub struct ConversationPage {
     pub limit: usize,
 }
 
+/// A page of the messages of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessagePage {
+    /// Only messages before the one with this number.
+    pub before: u64,
+    /// The most messages: the last ones.
+    pub limit: usize,
+}
+
+impl MessagePage {
+    /// The last messages of a session.
+    pub const fn last(limit: usize) -> Self {
+        Self { before: u64::MAX, limit }
+    }
+}
+
 /// The copy of a session that is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Fork<'a> {
@@ -165,14 +181,14 @@ pub trait Conversations: SessionLog {
         circle: &Circle,
         session: &SessionKey,
     ) -> Result<Option<Conversation>, StoreError>;
-    /// Returns the last `limit` messages of a session before message `before`, oldest first; `None` if the
-    /// circle has no session with that key.
+    /// Returns a page of the messages of a session, oldest first; `None` if the circle has no session with that
+    /// key.
     async fn said_in(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
-        before: u64,
-        limit: usize,
+        page: MessagePage,
     ) -> Result<Option<Vec<Message>>, StoreError>;
     /// Sets the title of a session; `None` removes it. Returns `false` if the circle has no session with that
     /// key.

@@ -47,7 +47,7 @@ pub use approvals::{
 pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
 pub use changes::{Bells, Changes, SessionBells, Topic};
-pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Fork, Party};
+pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Fork, MessagePage, Party};
 pub use custom_tools::{
     CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolGrants, CustomToolHttp,
     CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,

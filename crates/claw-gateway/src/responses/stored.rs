@@ -2,7 +2,7 @@
 
 use clawsmith::app::{Error, is_client_tool};
 use clawsmith::message::{Part, Turn};
-use clawsmith::store::{Circle, Job, JobState, Message, Role, UsageFilter};
+use clawsmith::store::{Circle, Job, JobState, Message, MessagePage, Role, UsageFilter};
 
 use super::view::{OutputItem, OutputText, ResponseFault, ResponseView, message_item};
 use super::{PREFIX, unknown};
@@ -57,7 +57,7 @@ async fn output(visit: &Visit, job: &Job) -> Result<Vec<OutputItem>, ApiError> {
         for told in turn.parts.iter().filter_map(call_of) {
             match told {
                 AnswerItem::Call { id, tool, args } if is_client_tool(job, &tool) => {
-                    output.push(OutputItem::handed(ToolCall::new((job.new.id, id), tool, args)));
+                    output.push(OutputItem::handed(ToolCall::new(job.new.id, id, tool, args)));
                 }
                 AnswerItem::Call { id, tool, args } => output.push(OutputItem::begun(id, tool, args)),
                 AnswerItem::Result { id, text, failed } => {
@@ -80,8 +80,8 @@ async fn messages(visit: &Visit, job: &Job) -> Result<Vec<Message>, ApiError> {
     let circle = Circle::Session(session.clone());
     let (mut found, mut before, mut looked_at) = (Vec::new(), u64::MAX >> 1, 0);
     while looked_at < MOST_LOOKED_AT {
-        let page =
-            app.store().said_in((tenant, &circle), session, before, READ).await.map_err(Error::from)?;
+        let page = MessagePage { before, limit: READ };
+        let page = app.store().said_in(tenant, &circle, session, page).await.map_err(Error::from)?;
         let page = page.unwrap_or_default();
         let Some(first) = page.first() else { break };
         // Nothing of a run is older than its question.

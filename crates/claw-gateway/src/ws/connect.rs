@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use super::frames::{Connect, Frame};
 use super::{SLOWEST, answered, send};
 use crate::Gateway;
+use crate::admit::{Who, bad_key, bearer, enter, no_key, refused_key, too_many};
 use crate::api::{Input, Visit};
 use crate::error::ApiError;
-use crate::guard::{Who, bad_key, bearer, enter, no_key, refused_key, too_many};
 use crate::peer::{Peer, address};
 
 /// The most connections at a time that have not shown a key.

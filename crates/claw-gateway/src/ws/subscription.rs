@@ -32,7 +32,7 @@ pub(super) async fn begin(
         let after = wanted.after.map(|after| UnixMillis(i64::try_from(after).unwrap_or(i64::MAX)));
         let follower = visit.gateway.app().follow_mcp_requests(visit.visitor(), after).await?;
         let payload = json!({ "accessRequests": true });
-        return Ok((tokio::spawn(follow_requests(follower, (topic, events))).abort_handle(), payload));
+        return Ok((tokio::spawn(follow_requests(follower, topic, events)).abort_handle(), payload));
     }
     visit.may(Permission::ReadSessions)?;
     let tenant = visit.visitor().tenant.clone();
@@ -43,19 +43,19 @@ pub(super) async fn begin(
             let owner = Owner { tenant, session: session.clone() };
             let follower = visit.sessions().follow(owner, wanted.after).await?;
             let payload = json!({ "sessionKey": session });
-            Ok((tokio::spawn(follow(follower, session, (topic, events))).abort_handle(), payload))
+            Ok((tokio::spawn(follow(follower, session, topic, events)).abort_handle(), payload))
         }
         (None, Some(agent), false) => {
             let agent =
                 AgentId::new(agent).map_err(|error| ApiError::invalid(format!("`agentId`: {error}")))?;
             let feed = Feed::begin(visit, FeedTopic::Agent(agent.clone()), wanted.after).await?;
             let payload = json!({ "agentId": agent, "feed": feed.seen() });
-            Ok((tokio::spawn(follow_feed(feed, (topic, events))).abort_handle(), payload))
+            Ok((tokio::spawn(follow_feed(feed, topic, events)).abort_handle(), payload))
         }
         (None, None, true) => {
             let feed = Feed::begin(visit, FeedTopic::Tenant, wanted.after).await?;
             let payload = json!({ "tenant": tenant, "feed": feed.seen() });
-            Ok((tokio::spawn(follow_feed(feed, (topic, events))).abort_handle(), payload))
+            Ok((tokio::spawn(follow_feed(feed, topic, events)).abort_handle(), payload))
         }
         _ => Err(ApiError::invalid(GIVE_ONE)),
     }
@@ -78,7 +78,7 @@ fn of_event(session: SessionKey, event: SessionEvent, feed: Option<u64>) -> Told
 }
 
 /// Passes one session on. Events wait for the client; pieces that it does not read in time are left out, and it is told.
-async fn follow(mut follower: Follower, session: SessionKey, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+async fn follow(mut follower: Follower, session: SessionKey, topic: Topic, events: mpsc::Sender<Passed>) {
     let (mut last, mut lags) = (None, false);
     let lagged = |seq| {
         let lagged = Told { session: Some(session.clone()), seq, ..told("lagged", None) };
@@ -118,7 +118,7 @@ async fn follow(mut follower: Follower, session: SessionKey, (topic, events): (T
 }
 
 /// Passes the events of many sessions on, as fast as the client reads.
-async fn follow_feed(mut followed: Feed, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+async fn follow_feed(mut followed: Feed, topic: Topic, events: mpsc::Sender<Passed>) {
     while let Ok(FeedEvent { feed, session, event }) = followed.next().await {
         let event = of_event(session, event, Some(feed));
         if events.send(Passed::Event(Box::new(event))).await.is_err() {
@@ -129,7 +129,7 @@ async fn follow_feed(mut followed: Feed, (topic, events): (Topic, mpsc::Sender<P
 }
 
 /// Passes requests for access on, as fast as the client reads.
-async fn follow_requests(mut follower: AccessFollower, (topic, events): (Topic, mpsc::Sender<Passed>)) {
+async fn follow_requests(mut follower: AccessFollower, topic: Topic, events: mpsc::Sender<Passed>) {
     while let Ok(event) = follower.next().await {
         let at = Some(event.at);
         let event = Told { at, ..told("access_request", Some(Payload::AccessRequest(event))) };

@@ -13,7 +13,7 @@ use super::changes::changes;
 use super::entry::{Entry, Kind, Stamp};
 use super::manifest::{self, Directory, Manifest, State};
 use super::pin::{JudgedProgram, Pinned};
-use super::scan::{Scan, ScannedChanges, Within};
+use super::scan::{Scan, ScannedChanges, Sides, Within};
 use super::swap::Roots;
 use super::{Conflict, entry, pin, remove_whole, scan, tree};
 
@@ -134,7 +134,8 @@ impl Transaction {
             pinned: &self.pinned,
             found: ScannedChanges::default(),
         };
-        scan.directory((upper.as_fd(), lower.as_fd()), Path::new(""), Within::default())?;
+        let sides = Sides { upper: upper.as_fd(), lower: lower.as_fd() };
+        scan.directory(sides, Path::new(""), Within::default())?;
         self.found = scan.found;
         self.changes = changes(&self.found.operations, &self.found.directories);
         Ok(())

@@ -33,7 +33,13 @@ pub(super) struct ScannedChanges {
 }
 
 /// The two sides of a directory.
-type Sides<'a> = (BorrowedFd<'a>, BorrowedFd<'a>);
+#[derive(Clone, Copy)]
+pub(super) struct Sides<'a> {
+    /// The side that the command wrote.
+    pub(super) upper: BorrowedFd<'a>,
+    /// The workspace.
+    pub(super) lower: BorrowedFd<'a>,
+}
 
 /// The directory that is being read.
 #[derive(Clone, Copy, Default)]
@@ -47,16 +53,12 @@ pub(super) struct Within {
 
 impl Scan<'_> {
     /// Reads a directory that both sides have.
-    pub(super) fn directory(
-        &mut self,
-        (upper, lower): Sides<'_>,
-        path: &Path,
-        within: Within,
-    ) -> io::Result<()> {
+    pub(super) fn directory(&mut self, sides: Sides<'_>, path: &Path, within: Within) -> io::Result<()> {
+        let Sides { upper, lower } = sides;
         entry::within_depth(within.depth)?;
         let names = entry::names(upper)?;
         for name in &names {
-            self.entry((upper, lower), name, &path.join(name), within)?;
+            self.entry(sides, name, &path.join(name), within)?;
         }
         if within.opaque {
             for name in entry::names(lower)?.iter().filter(|name| names.binary_search(name).is_err()) {
@@ -73,13 +75,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        (upper, lower): Sides<'_>,
-        name: &OsStr,
-        path: &Path,
-        within: Within,
-    ) -> io::Result<()> {
+    fn entry(&mut self, sides: Sides<'_>, name: &OsStr, path: &Path, within: Within) -> io::Result<()> {
+        let Sides { upper, lower } = sides;
         let Some(raw) = entry::find(upper, name)? else { return Ok(()) };
         let below = entry::find(lower, name)?;
         if self.pinned.iter().any(|pinned| pinned.is(path, &raw)) {
@@ -104,7 +101,8 @@ impl Scan<'_> {
                 let lower = entry::open_directory(lower, name)?;
                 let opaque = within.opaque || is_opaque(upper.as_fd());
                 let within = Within { opaque, moved, depth: within.depth + 1 };
-                self.directory((upper.as_fd(), lower.as_fd()), path, within)
+                let sides = Sides { upper: upper.as_fd(), lower: lower.as_fd() };
+                self.directory(sides, path, within)
             }
             (kind, Some(old)) if kind == old.kind && kind != Kind::Directory => {
                 let new = Entry::of(&raw);
@@ -116,9 +114,9 @@ impl Scan<'_> {
                 if alike && kind != Kind::Other && entry::same_bytes(upper, lower, name, kind)? {
                     return Ok(());
                 }
-                self.written((upper, lower), name, path, within.moved)
+                self.written(sides, name, path, within.moved)
             }
-            _ => self.written((upper, lower), name, path, within.moved),
+            _ => self.written(sides, name, path, within.moved),
         }
     }
 
@@ -137,7 +135,7 @@ impl Scan<'_> {
     /// The command created or replaced an entry.
     fn written(
         &mut self,
-        (upper, lower): Sides<'_>,
+        Sides { upper, lower }: Sides<'_>,
         name: &OsStr,
         path: &Path,
         moved: bool,

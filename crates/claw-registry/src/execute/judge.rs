@@ -39,6 +39,15 @@ pub(super) struct Judged {
     pub(super) approval: Option<ApprovalId>,
 }
 
+/// The rights of a call's commands.
+#[derive(Clone, Copy)]
+struct CommandRights {
+    /// The effects that they may have.
+    effects: Effects,
+    /// Their access to the workspace.
+    access: WorkspaceAccess,
+}
+
 impl Trip<'_> {
     /// Step 5: plans the call and decides on it.
     pub(super) async fn judge(
@@ -86,7 +95,7 @@ impl Trip<'_> {
         let of_commands = analysis.command_effects(place.facts.sandboxed, left);
         let effects = plan.all_effects(meta.effects).and(of_commands);
         let access = self.access(&analysis, effects);
-        let mut sights = self.look(&plan, &analysis, (left, access), &place).await?;
+        let mut sights = self.look(&plan, &analysis, CommandRights { effects: left, access }, &place).await?;
         sights.extend(self.asked.iter().map(|root| Sight::outside(root.path.display().to_string())));
         let digest = Digest::of(&Identity {
             definition: self.built.definition(),
@@ -241,7 +250,7 @@ impl Trip<'_> {
         &self,
         plan: &Plan,
         analysis: &Analysis,
-        (effects, access): (Effects, WorkspaceAccess),
+        CommandRights { effects, access }: CommandRights,
         place: &CallPlace,
     ) -> Result<Vec<Sight>, Refusal> {
         let targets = policy::targets(analysis);

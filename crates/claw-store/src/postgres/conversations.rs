@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Circle, Conversation, ConversationPage, Conversations, Fork, Message, NewJob, NewMessage,
-    Party, StoreError, Topic,
+    Accepted, Circle, Conversation, ConversationPage, Conversations, Fork, Message, MessagePage, NewJob,
+    NewMessage, Party, StoreError, Topic,
 };
 use claw_core::{JobId, SessionKey, TenantId};
 use sqlx::{query, query_scalar};
@@ -97,12 +97,12 @@ impl Conversations for PostgresStore {
 
     async fn said_in(
         &self,
-        (tenant, circle): (&TenantId, &Circle),
+        tenant: &TenantId,
+        circle: &Circle,
         session: &SessionKey,
-        before: u64,
-        limit: usize,
+        page: MessagePage,
     ) -> Result<Option<Vec<Message>>, StoreError> {
-        let mut asked = shared::said(tenant, circle, session, before, limit);
+        let mut asked = shared::said(tenant, circle, session, page);
         let rows: Vec<sessions::Row> =
             asked.build_query_as().fetch_all(&self.pool).await.map_err(failed(READ))?;
         if rows.is_empty() && self.conversation(tenant, circle, session).await?.is_none() {

@@ -33,7 +33,8 @@ pub(crate) fn secret(
     tenant: &TenantId,
     of: &str,
     name: &str,
-    (made, at): (i64, i64),
+    made: i64,
+    at: i64,
 ) -> Result<SecretCard, StoreError> {
     let (agent, name) = (agent_of("a secret's agent", of)?, word("a secret's name", name)?);
     let place = SecretPlace { tenant: tenant.clone(), agent, name };

@@ -7,7 +7,7 @@ use claw_core::{AgentId, TenantId};
 use sqlx::{query_as, query_scalar};
 
 use super::dialect::{Connection, Store, failed};
-use crate::row;
+use crate::row::{self, AgentColumns};
 
 const WRITE: &str = "could not write the agent";
 const READ: &str = "could not read agents";
@@ -26,7 +26,8 @@ impl AgentStore for Store {
         .map_err(failed(READ))?;
         found
             .map(|(version, setup, created, updated)| {
-                row::agent(tenant, id.clone(), (version, &setup, created, updated))
+                let columns = AgentColumns { version, setup: &setup, created, updated };
+                row::agent(tenant, id.clone(), columns)
             })
             .transpose()
     }
@@ -41,7 +42,8 @@ impl AgentStore for Store {
         .await
         .map_err(failed(READ))?;
         let agent = |(id, version, setup, created, updated): &(String, i64, String, i64, i64)| {
-            row::agent(tenant, row::word("an agent's id", id)?, (*version, setup, *created, *updated))
+            let columns = AgentColumns { version: *version, setup, created: *created, updated: *updated };
+            row::agent(tenant, row::word("an agent's id", id)?, columns)
         };
         rows.iter().map(agent).collect()
     }

@@ -110,6 +110,6 @@ impl Processes for Store {
 }
 
 fn process((begun, state, code, signal, ended): Row) -> Result<Process, StoreError> {
-    let ended = row::ended((&state, code, signal), ended)?;
+    let ended = row::ended(&state, code, signal, ended)?;
     Ok(Process { new: row::json("a process", &begun)?, ended })
 }

@@ -71,6 +71,6 @@ impl Secrets for Store {
                 .fetch_all(self.reading())
                 .await
                 .map_err(failed(READ))?;
-        rows.iter().map(|(agent, name, made, at)| row::secret(tenant, agent, name, (*made, *at))).collect()
+        rows.iter().map(|(agent, name, made, at)| row::secret(tenant, agent, name, *made, *at)).collect()
     }
 }

@@ -311,7 +311,7 @@ impl SqliteStore {
         for (owner, most) in owners {
             let held = self.held.of(*owner, &query.model);
             let mut loaded = held.lock().await;
-            candidates.extend(loaded.candidates(connection, (*owner, *most), query).await?);
+            candidates.extend(loaded.candidates(connection, *owner, *most, query).await?);
         }
         Ok(candidates)
     }
@@ -323,7 +323,8 @@ impl Loaded {
     async fn candidates(
         &mut self,
         connection: &mut SqliteConnection,
-        (owner, most): (i64, u64),
+        owner: i64,
+        most: u64,
         query: &SimilarQuery,
     ) -> Result<Vec<i64>, StoreError> {
         self.read_on(connection, owner, &query.model).await?;

@@ -2,8 +2,8 @@
 
 use claw_core::port::UnixMillis;
 use claw_core::store::{
-    Accepted, Circle, Claim, Conversation, ConversationPage, Conversations, Finish, Fork, Message, NewJob,
-    NewMessage, Party, Queue, StoreError,
+    Accepted, Circle, Claim, Conversation, ConversationPage, Conversations, Finish, Fork, Message,
+    MessagePage, NewJob, NewMessage, Party, Queue, StoreError,
 };
 use claw_core::tool::PeerKind;
 use claw_core::{AgentId, JobId, SessionKey, TenantId, UserId};
@@ -156,7 +156,7 @@ async fn one(store: &impl Conversations, circle: &Circle, key: &str) -> Option<C
 }
 
 async fn said(store: &impl Conversations, circle: &Circle, key: &str) -> Option<Vec<Message>> {
-    store.said_in((&TenantId::main(), circle), &session(key), u64::MAX, usize::MAX).await.unwrap()
+    store.said_in(&TenantId::main(), circle, &session(key), MessagePage::last(usize::MAX)).await.unwrap()
 }
 
 #[track_caller]
@@ -323,9 +323,9 @@ async fn keeps_tenants_apart(store: impl Conversations + Queue) {
     let (ours, ben) = (circle_of("ann"), circle_of("ben"));
     assert_eq!(store.conversations(&other, &ours, &ALL).await.unwrap(), []);
     assert_eq!(store.conversation(&other, &ours, &session("cli:a")).await.unwrap(), None);
-    assert_eq!(store.said_in((&other, &ours), &session("cli:a"), u64::MAX, 10).await.unwrap(), None);
+    assert_eq!(store.said_in(&other, &ours, &session("cli:a"), MessagePage::last(10)).await.unwrap(), None);
     assert_eq!(listed(&store, &ben).await, [] as [&str; 0]);
-    let found = store.said_in((&other, &ben), &session("cli:a"), u64::MAX, 10).await.unwrap().unwrap();
+    let found = store.said_in(&other, &ben, &session("cli:a"), MessagePage::last(10)).await.unwrap().unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!((&found[0].new.tenant, found[0].seq), (&other, 1));
     let found = store.conversation(&other, &ben, &session("cli:a")).await.unwrap().unwrap();
@@ -401,8 +401,8 @@ async fn pages_what_was_said_backwards(store: impl Conversations + Queue) {
         say(&store, &ann(), "cli:a").await.unwrap();
     }
     let seqs = async |before: u64, limit: usize| {
-        let main = TenantId::main();
-        let part = store.said_in((&main, &circle_of("ann")), &session("cli:a"), before, limit).await;
+        let (main, page) = (TenantId::main(), MessagePage { before, limit });
+        let part = store.said_in(&main, &circle_of("ann"), &session("cli:a"), page).await;
         part.unwrap().unwrap().iter().map(|message| message.seq).collect::<Vec<_>>()
     };
     assert_eq!(seqs(u64::MAX, 3).await, [5, 6, 7]);

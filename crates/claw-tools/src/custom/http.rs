@@ -4,9 +4,9 @@ use claw_core::store::CustomToolHttp;
 use claw_core::tool::Origin;
 use serde_json::{Map, Value};
 
+use super::fill::{self, FillError};
 use super::lexer::{self, Piece};
 use super::parameters::Parameters;
-use super::render::{self, FillError};
 use super::template::TemplateError;
 
 /// Methods that a request may have.
@@ -69,7 +69,7 @@ impl HttpTemplate {
                 Piece::Slot(slot) => {
                     let missing = || FillError::Missing { key: slot.key.clone() };
                     let value = self.parameters.value(args, &slot.key).ok_or_else(missing)?;
-                    url.push_str(&percent_encoded(&render::text(value)));
+                    url.push_str(&percent_encoded(&fill::text(value)));
                 }
             }
         }
@@ -166,7 +166,7 @@ fn filled(body: &Value, parameters: &Parameters, args: &Value) -> Result<Option<
                     Piece::Slot(slot) => {
                         let missing = || FillError::Missing { key: slot.key.clone() };
                         let value = parameters.value(args, &slot.key).ok_or_else(missing)?;
-                        text.push_str(&render::text(value));
+                        text.push_str(&fill::text(value));
                     }
                 }
             }

@@ -6,18 +6,18 @@
 
 mod check;
 mod code;
+mod fill;
 mod http;
 mod lexer;
 mod names;
 mod parameters;
-mod render;
 mod template;
 mod tool;
 
 pub use self::check::{DefinitionError, check};
+pub use self::fill::FillError;
 pub use self::names::taken;
 pub use self::parameters::ALLOW_DASH;
-pub use self::render::FillError;
 pub use self::template::{Template, TemplateError};
 pub use self::tool::{CustomTool, CustomToolSecrets, missing_grants};
 

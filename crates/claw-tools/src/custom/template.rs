@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::code::Reads;
+use super::fill::{self, FillError};
 use super::lexer::{self, Piece, Slot};
 use super::parameters::Parameters;
-use super::render::{self, FillError};
 
 /// The longest template, in bytes.
 const LONGEST: usize = 16 * 1024;
@@ -149,9 +149,9 @@ impl Template {
     /// Fills a shell command: each value becomes one single-quoted text and is never read again.
     pub fn command(&self, args: &Value) -> Result<String, FillError> {
         match &self.form {
-            Form::Shell(pieces) => render::shell(pieces, &self.parameters, args),
+            Form::Shell(pieces) => fill::shell(pieces, &self.parameters, args),
             Form::Words(_) => {
-                let quoted = |word: &String| render::quoted(word);
+                let quoted = |word: &String| fill::quoted(word);
                 Ok(self.argv(args)?.iter().map(quoted).collect::<Vec<_>>().join(" "))
             }
         }
@@ -162,7 +162,7 @@ impl Template {
         let Form::Words(words) = &self.form else { return Ok(Vec::new()) };
         let mut filled = Vec::with_capacity(words.len());
         for pieces in words {
-            filled.extend(render::word(pieces, &self.parameters, args)?);
+            filled.extend(fill::word(pieces, &self.parameters, args)?);
         }
         Ok(filled)
     }

@@ -10,9 +10,9 @@ use claw_core::tool::{
 use serde_json::{Value, json};
 
 use super::check::{self, Action, DefinitionError};
+use super::fill::FillError;
 use super::http::Filled;
 use super::parameters;
-use super::render::FillError;
 use crate::runtime::exec;
 
 /// Secret values of a custom tool. Their `Debug` output shows names only.

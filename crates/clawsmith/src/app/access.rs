@@ -7,6 +7,7 @@ mod authenticate;
 mod keys;
 mod permission;
 mod places;
+mod rate;
 mod users;
 mod visitor;
 

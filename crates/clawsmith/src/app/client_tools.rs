@@ -32,6 +32,15 @@ pub struct ClientMessage {
     pub results: Option<(JobId, Vec<(CallId, String)>)>,
 }
 
+/// The part of a client in the run that answers its message.
+#[derive(Debug, Default)]
+pub(super) struct ClientTurn {
+    /// The tools that the client makes itself.
+    pub(super) tools: ClientTools,
+    /// The run whose calls the message has the results of; the message is refused if another came first.
+    pub(super) after: Option<JobId>,
+}
+
 /// Returns whether a tool of this name was the client's in this run.
 pub fn is_client_tool(run: &Job, name: &str) -> bool {
     let tools = run.new.payload.pointer("/client/tools").and_then(|tools| tools.as_array());
@@ -50,7 +59,7 @@ impl Sessions {
         };
         all.extend(parts);
         // Whether the calls still wait is decided again as the message is stored: two clients may send results at once.
-        self.send_with(caller, all, Asking::Unwatched, (tools, after)).await
+        self.send_with(caller, all, Asking::Unwatched, ClientTurn { tools, after }).await
     }
 
     async fn check_tools(&self, caller: &Caller, client: &ClientTools) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, ProcessKeeping,
 use claw_llm::EnvKeys;
 use claw_policy::control::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
-use claw_registry::limit::Limiter;
+use claw_registry::rate_limiter::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry};
 use claw_sandbox::shell::{CredentialedPrograms, NoCredentials, ProgramRules};
 use claw_store::StoreLocation;
@@ -102,9 +102,9 @@ impl Setup {
             let limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
             rules.quota = Some(Quota { bytes: limit(bytes), files: limit(files) });
         }
-        rules.roots = self.grants("")?;
+        rules.roots = self.granted_directories("")?;
         for (id, agent) in &config.agents {
-            let (denied, roots) = (agent.deny_paths.clone(), self.grants(id)?);
+            let (denied, roots) = (agent.deny_paths.clone(), self.granted_directories(id)?);
             if let Ok(id) = AgentId::new(id)
                 && !(denied.is_empty() && roots.is_empty())
             {

@@ -2,7 +2,7 @@
 
 mod clients;
 mod collisions;
-mod grants;
+mod granting;
 mod import;
 mod login;
 mod loopback;

@@ -25,7 +25,7 @@ mod doctor;
 mod error;
 mod follow;
 mod following;
-mod grants;
+mod granted_directories;
 pub mod graph;
 mod inputs;
 mod installation;

@@ -199,6 +199,17 @@ impl Setup {
     }
 }
 
+/// A command to run in a sandbox.
+#[derive(Debug, Clone, Copy)]
+pub struct SandboxedCommand<'a> {
+    /// The program and its arguments.
+    pub argv: &'a [String],
+    /// The time after which the command is ended.
+    pub timeout: Duration,
+    /// True if changes of the command are shown and discarded; otherwise they are kept.
+    pub discard: bool,
+}
+
 impl CommandSandbox {
     /// Returns whether it is made of containers.
     pub fn is_docker(&self) -> bool {
@@ -219,13 +230,12 @@ impl CommandSandbox {
         }
     }
 
-    /// Runs a command. Its output is shown as it comes; `cancel` ends it. Changes are kept, or shown and discarded.
+    /// Runs a command. Its output is shown as it comes; `cancel` ends it.
     pub async fn run(
         mut self,
-        argv: &[String],
-        timeout: Duration,
-        discard: bool,
-        (progress, cancel): (Progress, CancellationToken),
+        SandboxedCommand { argv, timeout, discard }: SandboxedCommand<'_>,
+        progress: Progress,
+        cancel: CancellationToken,
     ) -> Result<SandboxRun, Error> {
         if discard && self.is_docker() {
             return Err(Error::invalid(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Circle, Conversation, ConversationPage, Fork, Role};
+use claw_core::store::{Circle, Conversation, ConversationPage, Fork, MessagePage, Role};
 use claw_core::tool::{Caller, Digest};
 use claw_core::{MessageId, SessionKey, TenantId};
 use claw_host::SystemClock;
@@ -279,8 +279,8 @@ impl App {
         most: usize,
     ) -> Result<Vec<Said>, Error> {
         let circle = Circle::of(caller);
-        let owner = (&caller.tenant, &circle);
-        let said = self.store.said_in(owner, session, u64::MAX >> 1, most.saturating_mul(8)).await?;
+        let page = MessagePage::last(most.saturating_mul(8));
+        let said = self.store.said_in(&caller.tenant, &circle, session, page).await?;
         let said = said.unwrap_or_default().into_iter().filter_map(|message| {
             let text = words(&message.new.content);
             let is_said = matches!(message.new.role, Role::User | Role::Assistant) && !text.is_empty();

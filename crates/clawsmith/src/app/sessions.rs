@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::client_tools::ClientTurn;
 use super::compose::Hooks;
 use super::following::Following;
 use super::mode::Mode;
@@ -207,20 +208,19 @@ impl Sessions {
 
     /// Stores a message, and the run that will answer it; returns the run.
     pub async fn send(&self, caller: &Caller, parts: Vec<Part>, asking: Asking) -> Result<JobId, Error> {
-        self.send_with(caller, parts, asking, (ClientTools::default(), None)).await
+        self.send_with(caller, parts, asking, ClientTurn::default()).await
     }
 
-    /// Stores a message whose client has tools of its own; returns the run. With `after`, the message has results of calls of
-    /// that run, and is refused if another message came first.
+    /// Stores a message whose client has tools of its own; returns the run.
     pub(super) async fn send_with(
         &self,
         caller: &Caller,
         parts: Vec<Part>,
         asking: Asking,
-        (client, after): (ClientTools, Option<JobId>),
+        ClientTurn { tools, after }: ClientTurn,
     ) -> Result<JobId, Error> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = Order { client, ..order(caller, asking, mode) };
+        let order = Order { client: tools, ..order(caller, asking, mode) };
         self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0, after }).await
     }
 

@@ -94,7 +94,7 @@ impl Setup {
     }
 
     fn is_granted(&self, directory: &Path) -> bool {
-        let granted = self.grants("").unwrap_or_default();
+        let granted = self.granted_directories("").unwrap_or_default();
         granted.iter().any(|root| real(directory).starts_with(&root.path))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claw_host::{ArtifactKeeping, ProcessLimits};
-use claw_policy::rate::RateConfig;
+use claw_policy::rate_config::RateConfig;
 use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -46,12 +46,22 @@ const KEYS: &str = "@path attaches a file · Tab completes · Alt-Enter or \\ at
 const RECAP: usize = 2;
 const RECAP_CHARACTERS: usize = 160;
 
+/// A command of a chat, such as `/resume last`.
+#[derive(Clone, Copy)]
+pub(super) struct SlashCommand<'a> {
+    /// The first word, without its slash.
+    pub(super) word: &'a str,
+    /// The rest of the line; may be empty.
+    pub(super) rest: &'a str,
+}
+
 /// Chats until the person leaves.
 pub(super) async fn run(
     chat: &Chat,
     session: &mut Session,
     app: &App,
-    (talk, chosen): (Talk, Option<ChosenSession>),
+    talk: Talk,
+    chosen: Option<ChosenSession>,
 ) -> Outcome {
     welcome(session, app, &talk, chosen.as_ref()).await?;
     let names = names(&talk).await;
@@ -71,7 +81,8 @@ pub(super) async fn run(
             Entry::End => break,
             Entry::Message(text) => chatting.say(session, &text).await?,
             Entry::Command { word, rest } => {
-                if let Err(failure) = chatting.obey(session, &word, &rest).await {
+                if let Err(failure) = chatting.obey(session, SlashCommand { word: &word, rest: &rest }).await
+                {
                     complain("error", failure);
                 }
             }
@@ -118,9 +129,9 @@ impl Chatting<'_> {
     }
 
     /// Runs a command.
-    async fn obey(&mut self, session: &mut Session, word: &str, rest: &str) -> Result<(), Failure> {
+    async fn obey(&mut self, session: &mut Session, command: SlashCommand<'_>) -> Result<(), Failure> {
         let (app, chat) = (self.app, &mut self.talk.chat);
-        match (word, rest) {
+        match (command.word, command.rest) {
             ("image", path) => {
                 let picture = chat.picture(Path::new(path)).await?;
                 tell_styled(QUIET, format_args!("attached {}; it goes with what you say next", picture.told));
@@ -167,9 +178,9 @@ impl Chatting<'_> {
                 self.talk.refresh(ended).await?;
                 session.out.line(format_args!("{answerer} answers from now on"))?;
             }
-            words => match told(words, session, app, &self.talk).await {
+            _ => match told(command, session, app, &self.talk).await {
                 Some(done) => done?,
-                None => return Err(no_word(word)),
+                None => return Err(no_word(command.word)),
             },
         }
         Ok(())
@@ -229,7 +240,7 @@ pub(super) async fn choose(
 
 /// Runs a command that needs no terminal; `None` if it is not such a command.
 async fn told(
-    (word, rest): (&str, &str),
+    SlashCommand { word, rest }: SlashCommand<'_>,
     session: &mut Session,
     app: &App,
     talk: &Talk,
@@ -248,28 +259,28 @@ async fn told(
 }
 
 /// Returns the command that a message is, if it is one about the session.
-pub(super) fn word_in(message: &str) -> Option<(&str, &str)> {
+pub(super) fn command_in(message: &str) -> Option<SlashCommand<'_>> {
     let line = message.trim().strip_prefix('/').filter(|line| !line.contains('\n'))?;
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let is_known = |(known, _): &(&str, &str)| known.split(' ').next() == Some(format!("/{word}").as_str());
-    (HELP.iter().any(is_known) || word == "exit").then(|| (word, rest.trim()))
+    (HELP.iter().any(is_known) || word == "exit").then(|| SlashCommand { word, rest: rest.trim() })
 }
 
 /// Runs a command outside an interactive chat.
 pub(super) async fn by_itself(
-    words: (&str, &str),
+    command: SlashCommand<'_>,
     session: &mut Session,
     app: &App,
     talk: &Talk,
 ) -> Result<(), Failure> {
-    let word = words.0;
+    let word = command.word;
     let only_there =
         || Failure::usage(format!("`/{word}` works in a session at a terminal only")).hint("clawsmith chat");
     // Programs are told of changes; the rest is for people.
     if session.out.json && word != "undo" {
         return Err(only_there());
     }
-    told(words, session, app, talk).await.unwrap_or_else(|| Err(only_there()))
+    told(command, session, app, talk).await.unwrap_or_else(|| Err(only_there()))
 }
 
 async fn welcome(

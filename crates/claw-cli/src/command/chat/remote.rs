@@ -16,6 +16,7 @@ use clawsmith::app::shown_session::Answerer;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
+use super::interactive::SlashCommand;
 use super::view::View;
 use super::{Chat, MOST_BYTES, STOPPING, interactive, line_editor, unread};
 use crate::cli::Session;
@@ -64,7 +65,7 @@ pub(super) fn run(chat: &Chat, session: &mut Session, url: &str) -> Outcome {
                 let remote = Rc::new(Mutex::new(remote));
                 let mut view = View::new(Box::new(ShownRemote::of(&remote).await), session.out.json);
                 view.introduce(&mut session.out, &answerer)?;
-                let ended = followed(session, &mut view, &client, (run, Some(STOPPING))).await;
+                let ended = followed(session, &mut view, &client, run, Some(STOPPING)).await;
                 view.tell_usage(&mut session.out, run).await?;
                 Ok(ExitCode::from(ended?))
             }
@@ -93,7 +94,8 @@ async fn followed(
     session: &mut Session,
     view: &mut View,
     client: &GatewayClient,
-    (run, note): (JobId, Option<&str>),
+    run: JobId,
+    note: Option<&str>,
 ) -> Result<u8, Failure> {
     let key = view.key().clone();
     let stop = async || {
@@ -129,7 +131,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
             Entry::Message(text) => {
                 let sent = remote.lock().await.send(&text, chat.remote_approvals()).await;
                 match sent {
-                    Ok(run) if followed(session, &mut view, &client, (run, None)).await? == 130 => {
+                    Ok(run) if followed(session, &mut view, &client, run, None).await? == 130 => {
                         tell("Stopped. The partial answer is saved.");
                     }
                     Ok(_) => {}
@@ -137,7 +139,8 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
                 }
             }
             Entry::Command { word, rest } => {
-                let done = obey(session, (&remote, &client), &mut view, (&word, &rest)).await;
+                let command = SlashCommand { word: &word, rest: &rest };
+                let done = obey(session, &remote, &client, &mut view, command).await;
                 done.unwrap_or_else(|failure| complain("error", failure));
             }
         }
@@ -149,9 +152,10 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
 /// Runs a command.
 async fn obey(
     session: &mut Session,
-    (remote, client): (&Rc<Mutex<RemoteSession>>, &GatewayClient),
+    remote: &Rc<Mutex<RemoteSession>>,
+    client: &GatewayClient,
     view: &mut View,
-    (word, rest): (&str, &str),
+    SlashCommand { word, rest }: SlashCommand<'_>,
 ) -> Result<(), Failure> {
     match (word, rest) {
         ("help" | "?", _) => interactive::help_of(session, HELP),

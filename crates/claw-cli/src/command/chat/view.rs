@@ -162,7 +162,7 @@ impl View {
             return Ok(out.json_line(&line)?);
         }
         if *voice == Voice::Text {
-            self.display.say(out, message, (*offset, text))?;
+            self.display.say(out, message, *offset, text)?;
         }
         Ok(())
     }

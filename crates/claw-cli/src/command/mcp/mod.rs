@@ -166,7 +166,7 @@ impl Mcp {
             Self::Review(Review { id, approve, note, .. }) => {
                 let by = session.user(None)?;
                 let reviewed =
-                    session.app(async |app| app.review_mcp_request(id, (approve, by), note).await)?;
+                    session.app(async |app| app.review_mcp_request(id, approve, by, note).await)?;
                 let how = if approve { "approved" } else { "rejected" };
                 session
                     .told(&reviewed, format_args!("request {id} is {how}; the user who asked is told of it"))

@@ -124,9 +124,9 @@ impl Add {
 impl Edit {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let mut change = read(session, self.file.as_ref())?;
-        let place = (self.name.as_str(), self.agent.as_deref());
+        let (name, agent) = (self.name.as_str(), self.agent.as_deref());
         let card = session.app(async |app| {
-            let now = app.custom_tool(place.0, place.1).await?;
+            let now = app.custom_tool(name, agent).await?;
             if !change.contains_key("grants") && self.fields.grants() {
                 change.insert("grants".to_owned(), json!(now.definition.grants));
             }
@@ -134,7 +134,7 @@ impl Edit {
             if change.is_empty() {
                 return Err(Failure::usage("nothing is to be changed").hint("clawsmith tools edit --help"));
             }
-            Ok(app.edit_custom_tool(place, Value::Object(change), Some(now.version)).await?)
+            Ok(app.edit_custom_tool(name, agent, Value::Object(change), Some(now.version)).await?)
         })?;
         told(session, &card, "changed")
     }

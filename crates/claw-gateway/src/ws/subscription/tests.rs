@@ -5,7 +5,7 @@ use crate::testing::Stage;
 async fn frames(stage: &Stage, follower: Follower, waiting: usize) -> Vec<Told> {
     let (sender, mut receiver) = mpsc::channel(waiting);
     let topic = Topic { session_key: Some(stage.owner.session.to_string()), ..Topic::default() };
-    let task = tokio::spawn(follow(follower, stage.owner.session.clone(), (topic, sender)));
+    let task = tokio::spawn(follow(follower, stage.owner.session.clone(), topic, sender));
     // The client reads nothing until its channel is full or everything was passed on.
     while receiver.len() < waiting && !task.is_finished() {
         tokio::task::yield_now().await;

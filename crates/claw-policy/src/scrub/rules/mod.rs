@@ -6,7 +6,7 @@
 mod heading;
 mod hex;
 mod jwt;
-mod key;
+mod key_name;
 mod line;
 mod named;
 mod pair;
@@ -176,7 +176,7 @@ impl Rule {
 /// before it on the line.
 pub(super) fn takes_next_word(word: &[u8], before: &[u8]) -> bool {
     let netrc = before.is_empty() || memchr::memmem::find(before, b"login ").is_some();
-    word == b"password" && netrc || key::is_directive(word)
+    word == b"password" && netrc || key_name::is_directive(word)
 }
 
 /// The secret that a long run without spaces starts at `at`, if it does. These have no literal.

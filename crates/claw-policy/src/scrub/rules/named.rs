@@ -6,7 +6,7 @@
 
 use super::{
     Secret, Tail,
-    key::Family,
+    key_name::Family,
     line,
     pair::{self, Sign},
     setting::{self, Key},

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::{
     Secret, Tail,
-    key::{self, Family},
+    key_name::{self, Family},
     kind, line, named, setting,
     tail::quoted_step,
     value::{self, Style, is_url},
@@ -39,12 +39,12 @@ pub(super) struct Written {
 
 /// The value of the key that has a secret's word of `word` bytes at `at`.
 pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
-    let key_end = view.run(at + word, key::LONGEST / 2, &KEY);
+    let key_end = view.run(at + word, key_name::LONGEST / 2, &KEY);
     let sign = Sign::after(view, key_end);
     if sign.is_none() && !view.is(key_end, &BLANK) {
         return None;
     }
-    let key_start = view.run_before(at, key::LONGEST / 2 - 16, &KEY_BEFORE);
+    let key_start = view.run_before(at, key_name::LONGEST / 2 - 16, &KEY_BEFORE);
     let Some(sign) = sign else {
         return after_blank(view, key_start..key_end);
     };
@@ -56,8 +56,8 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     let upper = !key.iter().any(u8::is_ascii_lowercase);
     let of_settings = line::is_of_settings(view, key_end);
     let family = match of_settings {
-        true => key::family_in_settings(key, upper)?,
-        false => key::family(key, upper)?,
+        true => key_name::family_in_settings(key, upper)?,
+        false => key_name::family(key, upper)?,
     };
     if family == Family::Authorization {
         return credentials(view, sign.value).or_else(|| plain(view, Family::Token, &sign, upper));
@@ -89,7 +89,7 @@ fn after_blank(view: &View<'_>, range: Range<usize>) -> Option<Secret> {
     if !key.starts_with(b"-") {
         return setting::directive(view, key, range.start, view.run(key_end, BLANKS, &BLANK));
     }
-    let family = key::family(key, false)?;
+    let family = key_name::family(key, false)?;
     let sign = Sign { value: view.run(key_end, BLANKS, &BLANK), tight: false, equals: false, plain: false };
     plain(view, family, &sign, false)
 }
@@ -178,7 +178,7 @@ impl Sign {
 
 /// Returns whether the quoted key that ends at `key_end` is PHP's: `define('DB_PASSWORD', '...')`.
 fn in_define(view: &View<'_>, key_end: usize) -> bool {
-    let quote = view.run_before(key_end, key::LONGEST, &WORD);
+    let quote = view.run_before(key_end, key_name::LONGEST, &WORD);
     let open = view.run_before(quote.saturating_sub(1), 2, &BLANK);
     let define = open.saturating_sub(b"define(".len());
     define >= view.lowest() && view.slice(define..open) == b"define("

@@ -2,7 +2,7 @@
 //! stands for none.
 
 use super::{
-    key::Family,
+    key_name::Family,
     value::{
         is_absent, is_dotted_name, is_example, is_filled_in, is_listed, is_made_up, is_number, is_path,
         is_screaming, is_url,

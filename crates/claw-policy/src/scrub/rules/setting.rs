@@ -7,7 +7,7 @@
 
 use super::{
     Secret, Tail,
-    key::{self, Family},
+    key_name::{self, Family},
     kind,
     line::{self, Line},
     pair::{self, Sign, Written},
@@ -39,7 +39,7 @@ pub(super) struct Key<'t> {
 
 /// The value after `sign`, if `key` and `sign` are in a line of configuration.
 pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
-    if !sign.plain || !key::takes_any_word(key.text, key.family, key.upper) {
+    if !sign.plain || !key_name::takes_any_word(key.text, key.family, key.upper) {
         return None;
     }
     match view.get(sign.value)? {
@@ -168,7 +168,7 @@ pub(super) fn block(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secre
 /// The value of a directive, which has no sign: `requirepass foobared`, `login bob password letmein`.
 pub(super) fn directive(view: &View<'_>, key: &[u8], key_start: usize, value: usize) -> Option<Secret> {
     let netrc = key == b"password";
-    if !netrc && !key::is_directive(key) {
+    if !netrc && !key_name::is_directive(key) {
         return None;
     }
     let quote = view.get(value).filter(|byte| !netrc && matches!(byte, b'"' | b'\''));
@@ -210,7 +210,7 @@ pub(super) fn pgpass(view: &View<'_>, at: usize, port: usize) -> Option<Secret> 
 /// The line whose first word is `key`, and the whole key: long keys are read further than by the rules for
 /// any text.
 pub(super) fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option<(Line, &'t [u8])> {
-    let start = view.run_before(key.start, 2 * key::LONGEST, &pair::KEY_BEFORE);
+    let start = view.run_before(key.start, 2 * key_name::LONGEST, &pair::KEY_BEFORE);
     // The `n` of a line break written `\n` does not belong to the key.
     let start = start + usize::from(view.before(start) == Some(b'\\') && view.get(start) == Some(b'n'));
     let may_be_context = view.slice(start..key.start).contains(&b'-');

@@ -3,7 +3,7 @@
 
 use claw_core::redact::PLACEHOLDER;
 
-use super::key::Family;
+use super::key_name::Family;
 
 /// The way in which a value is written, from the least doubtful to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use claw_host::{ArtifactLimits, FileArtifacts, MemoryArtifacts};
 use claw_policy::approval::{ApprovalConfig, EffectRule};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_policy::rate::RateConfig;
-use claw_registry::{Executor, Registry, Request, limit::Limiter};
+use claw_policy::rate_config::RateConfig;
+use claw_registry::{Executor, Registry, Request, rate_limiter::Limiter};
 use claw_store::SqliteStore;
 use serde_json::json;
 

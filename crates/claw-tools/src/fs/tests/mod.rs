@@ -47,7 +47,10 @@ impl Road {
         }
         let policy = Policy::compile(&PolicyConfig::default()).unwrap();
         let executor = Executor::builder(Arc::new(registry), Arc::new(MemoryStore::new()), policy)
-            .limiter(claw_registry::limit::Limiter::new(claw_policy::rate::RateConfig::UNLIMITED, 8))
+            .limiter(claw_registry::rate_limiter::Limiter::new(
+                claw_policy::rate_config::RateConfig::UNLIMITED,
+                8,
+            ))
             .scrubbers(scrubbers)
             .build();
         Self { executor, files, journal }

@@ -1,10 +1,9 @@
-//! The door: checks keys, caches valid ones for a moment, and counts the requests and connections of each.
+//! The door: checks keys and caches valid ones for a moment. The requests and connections of each are counted beside it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use claw_core::KeyId;
 use claw_core::port::Clock as _;
 use claw_core::store::{ApiKey, Topic};
 use claw_core::tool::Digest;
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 
 use super::Visitor;
 use super::places::{Full, Place, PlaceKind, Places};
+use super::rate::Rates;
 use crate::app::{App, Error};
 
 /// The time for which a valid key is cached. A change of access is noticed sooner.
@@ -25,14 +25,12 @@ const MOST_REMEMBERED: usize = 10_000;
 pub struct Door {
     store: Arc<dyn Backend>,
     known: Mutex<Known>,
+    rates: Rates,
     places: Arc<Places>,
 }
 
 struct Known {
     visitors: HashMap<Digest, (Instant, Arc<Visitor>)>,
-    /// The keys with a rate limit, each with the time at which its requests so far would have been made at
-    /// that rate.
-    rates: HashMap<KeyId, Instant>,
     changes: watch::Receiver<u64>,
 }
 
@@ -58,21 +56,7 @@ impl Door {
     /// Counts a request of a key with a rate limit; the error is the time to wait if it has made too many. A
     /// whole minute's requests may come at once.
     pub fn count(&self, visitor: &Visitor) -> Result<(), Duration> {
-        let Some(per_minute) = visitor.limits.per_minute else { return Ok(()) };
-        let (minute, now) = (Duration::from_secs(60), Instant::now());
-        let each = minute / per_minute.max(1);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.rates.len() >= MOST_REMEMBERED {
-            known.rates.retain(|_, until| *until > now);
-        }
-        let until = known.rates.entry(visitor.key).or_insert(now);
-        let next = (*until).max(now) + each;
-        let ahead = next.duration_since(now);
-        if ahead > minute {
-            return Err(ahead - minute);
-        }
-        *until = next;
-        Ok(())
+        visitor.limits.per_minute.map_or(Ok(()), |per_minute| self.rates.count(visitor.key, per_minute))
     }
 
     /// Takes a place of the visitor's key, until it is dropped; refused if the key has as many open as it may. Each process
@@ -104,7 +88,8 @@ impl App {
         let changes = self.store.changes(Topic::Access);
         Door {
             store: Arc::clone(&self.store),
-            known: Mutex::new(Known { visitors: HashMap::new(), rates: HashMap::new(), changes }),
+            known: Mutex::new(Known { visitors: HashMap::new(), changes }),
+            rates: Rates::default(),
             places: Places::new(&self.setup().config().gateway),
         }
     }

@@ -83,7 +83,8 @@ impl App {
     /// writer read; without it, the change applies to the current version.
     pub async fn edit_custom_tool(
         &self,
-        (name, agent): (&str, Option<&str>),
+        name: &str,
+        agent: Option<&str>,
         change: Value,
         seen: Option<u64>,
     ) -> Result<CustomToolCard, Error> {

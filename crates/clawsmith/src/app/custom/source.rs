@@ -57,6 +57,12 @@ struct Known {
     agents: HashMap<AgentId, Arc<ToolLayer>>,
 }
 
+/// The definitions of a tenant's tools: the stored ones and those of files.
+struct Definitions<'a> {
+    rows: Vec<StoredCustomTool>,
+    files: &'a [files::FileTool],
+}
+
 impl CustomToolSource {
     pub(super) fn new(app: &App) -> Result<Self, Error> {
         let store = Arc::clone(app.store());
@@ -83,7 +89,7 @@ impl CustomToolSource {
                 let (tools, common, agents) = (tools.clone(), Arc::clone(common), agents.clone());
                 Known { changes, rows, tools, common, agents }
             }
-            known => self.read(tenant, (rows, &files), known.as_deref(), changes).await,
+            known => self.read(tenant, Definitions { rows, files: &files }, known.as_deref(), changes).await,
         };
         let now = Arc::new(now);
         self.lock().insert(tenant.clone(), Arc::clone(&now));
@@ -93,7 +99,7 @@ impl CustomToolSource {
     async fn read(
         &self,
         tenant: &TenantId,
-        (rows, files): (Vec<StoredCustomTool>, &[files::FileTool]),
+        Definitions { rows, files }: Definitions<'_>,
         before: Option<&Known>,
         changes: (u64, u64),
     ) -> Known {

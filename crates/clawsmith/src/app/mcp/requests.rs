@@ -35,7 +35,8 @@ impl App {
     pub async fn review_mcp_request(
         &self,
         id: AccessRequestId,
-        (approved, by): (bool, UserId),
+        approved: bool,
+        by: UserId,
         note: Option<String>,
     ) -> Result<McpRequest, Error> {
         if !self.mcp_requests().await?.iter().any(|request| request.id == id) {

@@ -1,4 +1,4 @@
-//! Grants: directories beside the workspace that agents reach.
+//! Granted directories: those beside the workspace that agents reach.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::{Error, Setup, real};
 impl Setup {
     /// Returns the directories that an agent reaches beside its workspace, as absolute paths; `""` stands for
     /// every agent.
-    pub(crate) fn grants(&self, agent: &str) -> Result<Vec<Root>, Error> {
+    pub(crate) fn granted_directories(&self, agent: &str) -> Result<Vec<Root>, Error> {
         let files = &self.config().files;
         let of_all = [("files.read", &files.read), ("files.write", &files.write)];
         let of_agent = self.config().agents.get(agent).map(|own| {
@@ -35,7 +35,7 @@ impl Setup {
     /// Returns the directories that commands of every agent reach beside the workspace.
     pub fn granted_to_commands(&self) -> Result<Vec<Allowed>, Error> {
         let allowed = |root: Root| Allowed { path: root.path, write: root.access == Access::Write };
-        Ok(self.grants("")?.into_iter().map(allowed).collect())
+        Ok(self.granted_directories("")?.into_iter().map(allowed).collect())
     }
 
     /// Resolves a grant. Refuses one by which an agent could give itself more, or see another agent's data.

@@ -1,4 +1,4 @@
-//! Grants of MCP servers, and the values that an agent has of its own.
+//! Granting an MCP server to an agent or a user, with the values that an agent has of its own, and revoking it.
 
 use claw_core::ServerName;
 use claw_core::port::Clock as _;

@@ -22,7 +22,7 @@ fn a_user_who_names_many_sessions_has_not_many_rates() {
         limiter.check_user(&("main", user), Cost::Heavy, NOW)
     };
     let passed = (0..100).filter(|session| call("eve", *session).is_ok()).count();
-    assert_eq!(passed, usize::from(claw_policy::rate::USER_SESSIONS));
+    assert_eq!(passed, usize::from(claw_policy::rate_config::USER_SESSIONS));
     let limited = call("eve", 100).unwrap_err();
     assert_eq!(limited.by, LimitedBy::UserClass(Cost::Heavy));
     assert!(limited.to_string().contains("in all sessions of this user"), "{limited}");

@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use claw_core::port::{Answer, Fault, Model, ModelError, Piece};
 
-use super::Chain;
+use super::WithFallbacks;
 use crate::script::Script;
 use crate::script::tests::{asked, user};
 use crate::scripted::Scripted;
@@ -13,10 +13,10 @@ async fn ask(steps: &[&str]) -> (Result<Answer, ModelError>, Vec<String>) {
         Arc::new(Scripted::new(name, "m", Arc::new(script))) as Arc<dyn Model>
     });
     let first = models.next().unwrap();
-    let chain = Chain::of(first, models.collect());
+    let model = WithFallbacks::of(first, models.collect());
     let heard = Mutex::new(Vec::new());
     let ear = |piece: Piece<'_>| heard.lock().unwrap().push(format!("{piece:?}"));
-    let answer = chain.ask(&asked([user("go")]), &ear).await;
+    let answer = model.ask(&asked([user("go")]), &ear).await;
     (answer, heard.into_inner().unwrap())
 }
 

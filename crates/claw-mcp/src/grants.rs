@@ -1,4 +1,4 @@
-//! Access to a server's tools: one pure function over the grants.
+//! Grants of a server: one pure function decides from them which of its tools a caller may use.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use claw_core::port::UnixMillis;
 use claw_core::tool::Cost;
-use claw_policy::rate::{IDLE_AFTER, Limited, LimitedBy, RateConfig, Window};
+use claw_policy::rate_config::RateConfig;
+use claw_policy::rate_window::{IDLE_AFTER, Limited, LimitedBy, Window};
 
 const SHARDS: usize = 16;
 

@@ -1,4 +1,4 @@
-//! Fallback chains: models that replace each other, in order.
+//! Fallbacks: models that replace each other, in order.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use claw_core::port::{Answer, Ear, Fault, Model, ModelCard, ModelError, Question
 use crate::remote::Listening;
 
 /// A model and its fallbacks. Its card is the first one's; the answer names the model that gave it.
-pub(crate) struct Chain {
+pub(crate) struct WithFallbacks {
     first: Arc<dyn Model>,
     others: Vec<Arc<dyn Model>>,
 }
 
-impl Chain {
+impl WithFallbacks {
     /// Returns the model alone if it has no fallbacks.
     pub(crate) fn of(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Arc<dyn Model> {
         if others.is_empty() { first } else { Arc::new(Self { first, others }) }
@@ -21,7 +21,7 @@ impl Chain {
 }
 
 #[async_trait]
-impl Model for Chain {
+impl Model for WithFallbacks {
     fn card(&self) -> &ModelCard {
         self.first.card()
     }
