@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::event::{Event, Listener};
+use claw_core::event::{Event, Listener, Room};
 use claw_core::id::{AgentId, SessionKey};
 use claw_core::port::{Clock, WriteMode};
 use claw_core::store::{Answer, ApprovalState, Approvals, EntryEvent, Ledger};
