@@ -1,29 +1,64 @@
 //! Writes the events of calls to the log of their session, so that a client can follow and resume.
 //!
-//! A listener must not block, so a task of its own writes the events, in order. Output of a running call is
-//! not an event: it is streamed to followers of the session, and dropped when the call's end is written.
+//! A listener must not block, so a task of its own writes the events, in order. None is dropped: while many are
+//! waiting to be written, calls wait before they begin, so that callers cannot outrun the database. Output of a
+//! running call is not an event: it is streamed to followers of the session, and dropped when the call's end is
+//! written.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use claw_core::event::{Event, Listener, What};
+use claw_core::event::{Event, Listener, Room, What};
 use claw_core::port::{Clock, Owner, UnixMillis};
 use claw_core::store::{ApprovalAsked, NewEvent, SessionEventBody, SessionLog, Streams, ToolEvent, Voice};
 use claw_core::{CallId, SessionKey, TenantId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The most events that are written together.
 const MOST_AT_ONCE: usize = 256;
+/// The number of unwritten events from which on calls wait before they begin. Calls that already run may add theirs.
+const MOST_UNWRITTEN: usize = 4_096;
 
 /// Receives events of calls, writes those that clients need, and passes all on to another listener.
 pub struct Chronicle {
     clock: Arc<dyn Clock>,
     pass_on: Box<PassOn>,
     lines: mpsc::UnboundedSender<Line>,
+    unwritten: Arc<Unwritten>,
     besides: Option<Arc<dyn Listener>>,
 }
 
 /// Streams a piece of a call's output.
 type PassOn = dyn Fn(&Owner, CallId, &str) + Send + Sync;
+
+/// Counts what the writer has not written yet.
+#[derive(Default)]
+struct Unwritten {
+    count: AtomicUsize,
+    /// Notified when something was written.
+    written: Notify,
+}
+
+impl Unwritten {
+    fn is_full(&self) -> bool {
+        self.count.load(Ordering::Acquire) >= MOST_UNWRITTEN
+    }
+
+    fn remove(&self, count: usize) {
+        self.count.fetch_sub(count, Ordering::AcqRel);
+        self.written.notify_waiters();
+    }
+
+    async fn room(&self) {
+        loop {
+            let written = self.written.notified();
+            if !self.is_full() {
+                return;
+            }
+            written.await;
+        }
+    }
+}
 
 enum Line {
     Event(Owner, UnixMillis, SessionEventBody),
@@ -41,14 +76,19 @@ impl Chronicle {
         besides: Option<Arc<dyn Listener>>,
     ) -> Arc<Self> {
         let (lines, mut heard) = mpsc::unbounded_channel();
-        let streams = Arc::clone(&store);
+        let unwritten = Arc::new(Unwritten::default());
+        let (streams, counted) = (Arc::clone(&store), Arc::clone(&unwritten));
         let pass_on = Box::new(move |owner: &Owner, call: CallId, text: &str| {
             streams.say(owner, call.into(), Voice::Output, text);
         });
         tokio::spawn(async move {
             let mut lines = Vec::new();
             // Events that came while others were written share a transaction.
-            while heard.recv_many(&mut lines, MOST_AT_ONCE).await > 0 {
+            loop {
+                let taken = heard.recv_many(&mut lines, MOST_AT_ONCE).await;
+                if taken == 0 {
+                    break;
+                }
                 let mut after = Vec::new();
                 let mut events = Vec::new();
                 for line in lines.drain(..) {
@@ -71,15 +111,22 @@ impl Chronicle {
                         Line::Event(..) => {}
                     }
                 }
+                counted.remove(taken);
             }
         });
-        Arc::new(Self { clock, pass_on, lines, besides })
+        Arc::new(Self { clock, pass_on, lines, unwritten, besides })
+    }
+
+    /// Gives a line to the writer.
+    fn add(&self, line: Line) -> bool {
+        self.unwritten.count.fetch_add(1, Ordering::AcqRel);
+        self.lines.send(line).is_ok()
     }
 
     /// Waits until everything received so far is written.
     pub async fn written(&self) {
         let (asked, written) = oneshot::channel();
-        if self.lines.send(Line::Written(asked)).is_ok() {
+        if self.add(Line::Written(asked)) {
             // The writer ends only with the process.
             let _ = written.await;
         }
@@ -89,7 +136,7 @@ impl Chronicle {
     pub(crate) fn tell(&self, tenant: &TenantId, session: &SessionKey, event: SessionEventBody) {
         let owner = Owner { tenant: tenant.clone(), session: session.clone() };
         // The writer ends only with the process.
-        let _ = self.lines.send(Line::Event(owner, self.clock.now(), event));
+        self.add(Line::Event(owner, self.clock.now(), event));
     }
 }
 
@@ -105,11 +152,24 @@ impl Listener for Chronicle {
         }
         if let What::CallFinished { .. } = what {
             // The writer ends only with the process.
-            let _ = self.lines.send(Line::Over(owner(), *call));
+            self.add(Line::Over(owner(), *call));
         }
         if let Some(listener) = &self.besides {
             listener.hear(event);
         }
+    }
+
+    fn room(&self) -> Option<Room<'_>> {
+        if !self.unwritten.is_full() || self.lines.is_closed() {
+            return self.besides.as_ref().and_then(|listener| listener.room());
+        }
+        Some(Box::pin(async {
+            tokio::select! {
+                () = self.unwritten.room() => {}
+                // Without a writer there is nothing to wait for.
+                () = self.lines.closed() => {}
+            }
+        }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every event the system emits, one enum. The contents of events are scrubbed.
 
+use std::pin::Pin;
+
 use serde::Serialize;
 
 use crate::id::{ApprovalId, CallId, SessionKey, TenantId, ToolName};
@@ -67,8 +69,17 @@ pub enum What {
     },
 }
 
-/// Receives events. Must not block: a listener that cannot keep up drops events.
+/// Receives events. Must not block: a listener that cannot keep up drops events, or delays the calls to come.
 pub trait Listener: Send + Sync {
     /// Takes one event.
     fn hear(&self, event: Event);
+
+    /// Returns a future that ends when the listener has room for the events of another call; `None` if it has room
+    /// now. A call waits for it before it begins, never while it runs.
+    fn room(&self) -> Option<Room<'_>> {
+        None
+    }
 }
+
+/// Waits for a listener to catch up.
+pub type Room<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

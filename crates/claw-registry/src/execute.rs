@@ -49,6 +49,8 @@ use crate::{Executor, Offer, output};
 impl Executor {
     /// Executes one call.
     pub async fn execute(&self, offer: &Offer, mut request: Request) -> Reply {
+        // Before anything is decided: the decisions must be current when the call runs.
+        self.wait_for_listener().await;
         let call = request.call;
         let scrubber = self.0.scrubbers.for_tenant(&offer.caller().tenant);
         let args = std::mem::replace(&mut request.args, Arguments::Json(Value::Null));

@@ -19,6 +19,7 @@ use claw_policy::approval::{ApprovalConfig, Narrowing};
 use claw_policy::pipeline::{Policy, Subject};
 use claw_policy::profile;
 use claw_policy::rate_config::RateConfig;
+use futures_util::FutureExt as _;
 
 use crate::approver::Approver;
 use crate::bound::BoundTool;
@@ -463,6 +464,15 @@ impl Executor {
             if catch_unwind(AssertUnwindSafe(|| listener.hear(event))).is_err() {
                 tracing::error!(%call, "a listener panicked");
             }
+        }
+    }
+
+    /// Waits until the listener has room for the events of a call. If the listener panics, the call does not wait.
+    pub(crate) async fn wait_for_listener(&self) {
+        let Some(listener) = &self.0.listener else { return };
+        let Ok(Some(room)) = catch_unwind(AssertUnwindSafe(|| listener.room())) else { return };
+        if AssertUnwindSafe(room).catch_unwind().await.is_err() {
+            tracing::error!("a listener panicked while calls waited for it");
         }
     }
 

@@ -12,6 +12,7 @@ mod kit;
 mod limits;
 mod meanwhile;
 mod order;
+mod outrun;
 mod parking;
 mod provenance;
 mod resuming;

@@ -86,6 +86,15 @@ pub(super) fn is_of_settings(view: &View<'_>, key_end: usize) -> bool {
     in_diff || tool_prefix(text).file.is_some_and(is_settings_name)
 }
 
+/// The text before the key that ends at `key_end`, up to the end of a configuration file's name, with which a tool begins
+/// each line of that file: `conf/my.cnf`, `HEAD:.env`.
+pub(super) fn settings_prefix<'t>(view: &View<'t>, key_end: usize) -> Option<&'t [u8]> {
+    let text = view.slice(start_of(view, key_end)?..key_end);
+    let (named, file) = file_prefix(text);
+    file.filter(|file| is_settings_name(file))?;
+    text.get(..named.checked_sub(1)?)
+}
+
 /// The end of the prefix of a line of context before the key that ends at `key_end`: `conf/my.cnf-12-`. The bytes of such a
 /// prefix could be a key's.
 pub(super) fn context_end(view: &View<'_>, key_end: usize) -> Option<usize> {
@@ -308,7 +317,7 @@ fn number(text: &[u8]) -> Option<usize> {
 }
 
 /// The start of the text after the number of the line at `start`.
-fn after_number(view: &View<'_>, start: usize) -> Option<usize> {
+pub(super) fn after_number(view: &View<'_>, start: usize) -> Option<usize> {
     let digits = view.run(view.run(start, 12, &BLANK), 7, &DIGIT);
     // The sign and the space after it must have been examined.
     view.get(digits + 1)?;

@@ -13,7 +13,7 @@ use super::{
     tail::{continued_step, triple_step},
     value::{is_filled_in, is_listed, is_path, is_url},
 };
-use crate::scrub::view::{BLANK, Class, View, class};
+use crate::scrub::view::{BLANK, Class, Settings, View, class};
 
 /// Bytes of a value that are examined.
 const VALUE: usize = 256;
@@ -66,11 +66,20 @@ pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secre
 /// A string of TOML over several lines, in three quotes.
 fn triple(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
     let start = sign.value + 3;
+    let prefix = match view.settings() {
+        Settings::No => line::settings_prefix(view, key.end),
+        Settings::File | Settings::Diff => None,
+    };
     // A line break after the quotes is not part of the string.
-    let start = line::after_break(view, start).unwrap_or(start);
+    let start = match line::after_break(view, start) {
+        // Only the first line of the string was printed.
+        Some(next) if prefix.is_some_and(|prefix| !view.starts_with(next, prefix)) => return None,
+        Some(next) => next,
+        None => start,
+    };
     let mut end = start;
     while end < start + VALUE
-        && let Some(next) = triple_step(view, end, quote)
+        && let Some(next) = triple_step(view, end, quote, prefix)
     {
         end = next;
     }
@@ -79,7 +88,8 @@ fn triple(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secr
     if value.starts_with(b"-----BEGIN ") || !is_given(value, key.family) {
         return None;
     }
-    Some(Secret { start, end, tail: Tail::Triple { quote }, kind: setting::kind_of(sign, key) })
+    let tail = Tail::Triple { quote, prefix: prefix.map(Box::from) };
+    Some(Secret { start, end, tail, kind: setting::kind_of(sign, key) })
 }
 
 /// A value without quotes: to the end of its line, or to the end of its part of `{user: bob, password: x}`.

@@ -12,6 +12,7 @@ use super::{
     line::{self, Line},
     pair::{self, Sign, Written},
     plain,
+    tail::triple_step,
 };
 use crate::scrub::view::{BLANK, Class, View, WORD, bytes, printable_but};
 
@@ -135,6 +136,9 @@ fn holds_pairs(value: &[u8]) -> bool {
 fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
     let three = view.get(sign.value + 1) == Some(quote) && view.get(sign.value + 2) == Some(quote);
     let quotes = if three { 3 } else { 1 };
+    if three && let Some(below) = line::after_break(view, sign.value + quotes) {
+        return below_quotes(view, key, sign, quote, below);
+    }
     let written: Written = pair::quoted(view, sign.value + quotes, quote, false);
     let value = view.slice(written.start..written.end);
     let close = written.end;
@@ -148,6 +152,31 @@ fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secr
     }
     line_of(view, key, sign)?;
     Some(written.secret(kind_of(sign, key)))
+}
+
+/// A string of TOML in three quotes, from the line below them on. Where code may stand, its end must be near.
+fn below_quotes(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8, below: usize) -> Option<Secret> {
+    let (line, whole) = line_of(view, key, sign)?;
+    let may_be_code =
+        plain::is_field_of_code(whole) || line.indent > 0 && !line::in_section(view, line.start);
+    if !sign.equals || may_be_code {
+        return None;
+    }
+    let text = if line.numbered { line::after_number(view, below)? } else { below };
+    let mut end = text;
+    while end < text + VALUE
+        && let Some(next) = triple_step(view, end, quote, None)
+    {
+        end = next;
+    }
+    let is_closed = view.starts_with(end, &[quote; 3]) && line::ends(view, end + 3);
+    let value = view.slice(text..end).trim_ascii();
+    let is_secret = is_closed
+        && !value.is_empty()
+        && plain::is_any_value(value)
+        // The rules for private keys keep the markers.
+        && !value.starts_with(b"-----BEGIN ");
+    is_secret.then_some(Secret { start: below, end, tail: Tail::None, kind: kind_of(sign, key) })
 }
 
 /// A YAML block: `password: |` and the lines below that are indented deeper.

@@ -15,7 +15,8 @@ pub(in crate::scrub) enum Tail {
     /// Until the quote closes or the line ends. `escaped` quotes are written `\"`, as in JSON inside JSON.
     Quoted { quote: u8, escaped: bool },
     /// Until three of these quotes close a string of several lines; a backslash escapes within double quotes.
-    Triple { quote: u8 },
+    /// With a `prefix`, which `grep -r` prints before each line, the string ends at the first line without it.
+    Triple { quote: u8, prefix: Option<Box<[u8]>> },
     /// The rest of a line, and the next one after a backslash at its end.
     Continued,
     /// The body lines of a PEM block.
@@ -37,7 +38,9 @@ impl Tail {
             Self::Quoted { quote, escaped } => {
                 steps(text, at, last, |view, end| quoted_step(view, end, *quote, *escaped))
             }
-            Self::Triple { quote } => steps(text, at, last, |view, end| triple_step(view, end, *quote)),
+            Self::Triple { quote, prefix } => {
+                steps(text, at, last, |view, end| triple_step(view, end, *quote, prefix.as_deref()))
+            }
             Self::Continued => steps(text, at, last, continued_step),
             Self::Pem => steps(text, at, last, pem::body_step),
             Self::Block { indent, numbered } => {
@@ -84,7 +87,17 @@ pub(in crate::scrub) fn quoted_step(view: &View<'_>, at: usize, quote: u8, escap
 }
 
 /// The position after the next character of a string in three quotes; `None` at its end.
-pub(in crate::scrub) fn triple_step(view: &View<'_>, at: usize, quote: u8) -> Option<usize> {
+pub(in crate::scrub) fn triple_step(
+    view: &View<'_>,
+    at: usize,
+    quote: u8,
+    prefix: Option<&[u8]>,
+) -> Option<usize> {
+    if let Some(prefix) = prefix
+        && let Some(next) = line::after_break(view, at)
+    {
+        return view.starts_with(next, prefix).then_some(next);
+    }
     match view.get(at)? {
         b'\\' if quote == b'"' && view.get(at + 1).is_some() => Some(at + 2),
         byte if byte == quote && view.get(at + 1) == Some(quote) && view.get(at + 2) == Some(quote) => None,

@@ -166,6 +166,11 @@ const FILES: &[&str] = &[
     "db:\r\n  secret: |-\r\n    «correct horse»\r\n  user: bob\r\n",
     "password: |\n  «swordfish»",
     "     1\tdb:\n     2\t  password: |\n     3\t    «correct\n     4\t    horse»\n     5\t  user: bob\n",
+    // Strings of TOML over several lines.
+    "[db]\nhost = \"db\"\npassword = \"\"\"\n«swordfish\n»\"\"\"\nport = 1\n",
+    "password = '''\n«correct horse\nbattery staple»'''\nport = 1\n",
+    "api_key = \"\"\"\r\n«letmein\\\r\n  opensesame»\"\"\" # of the cache\r\n",
+    "     1\t[db]\n     2\tpassword = \"\"\"\n«     3\tswordfish\n     4\t»\"\"\"\n     5\tport = 1\n",
     // A key's markers stay.
     "private_key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  \
      «MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MaVYqmJ1dXCaGZ7x»\n  -----END RSA PRIVATE KEY-----\n",
@@ -194,6 +199,11 @@ const STAYS: &[&str] = &[
     "//! password: what a person types",
     "    api_key: ApiKey",
     // Python
+    "def f():\n    password = \"\"\"\n    swordfish\n    \"\"\"\n",
+    "self.password = \"\"\"\nswordfish\n\"\"\"\n",
+    "password = \"\"\"\n\"\"\"\n",
+    "password = \"\"\"\nswordfish\n",
+    "password = f(\"\"\"\nswordfish\n\"\"\")\n",
     "self.password = hashed",
     "user.password = hashed",
     "password = password",
@@ -482,6 +492,10 @@ const PRINTED: &[&str] = &[
     "conf/my.cnf-7-password = «pw»\nsrc/my.rs-7-password = pw\n",
     "HEAD:.env:PASSWORD=«password»\norigin/main:conf/a.ini:3:password = «pw»\nHEAD:a.py:3:password = pw\n",
     ".env.example:PASSWORD=changeme\n",
+    // Of a string over several lines, only what was printed of its file.
+    "a.toml:password = \"\"\"\nsrc/a.py:password = pw\nb.toml:host = db\n",
+    "a.toml:2:password = \"\"\"\n«a.toml-3-swordfish»\n--\nsrc/a.py:9:password = pw\nsrc/a.py-10-x = 1\n",
+    "a.toml:2:password = \"\"\"\n«a.toml-3-swordfish\na.toml-4-»\"\"\"\na.toml-5-port = 1\nsrc/a.py:password = pw\n",
     // `git diff`, `git show`, `git log -p`, `diff -u`.
     "diff --git a/.env b/.env\n--- a/.env\n+++ b/.env\n@@ -1,2 +1,2 @@\n user=bob\n-password=«password»\n+password=«pw»\n \
      token=«q»\n",

@@ -30,3 +30,40 @@ async fn the_ledger_holds_a_bounded_part_of_the_arguments() {
         .unwrap();
     assert!(size < 200_000, "one entry of {size} bytes, and 10,000 entries are kept in memory");
 }
+
+/// A listener with room for the events of as many calls as it has permits.
+struct Slow(tokio::sync::Semaphore);
+
+impl Listener for Slow {
+    fn hear(&self, _: Event) {}
+
+    fn room(&self) -> Option<Room<'_>> {
+        Some(Box::pin(async { self.0.acquire().await.unwrap().forget() }))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_that_outrun_the_listener_wait_before_their_next_call() {
+    let bench = Bench::new(Setup::default());
+    let (tool, runs) = says("count", "one more");
+    bench.executor.registry().register(tool).unwrap();
+    let slow = Arc::new(Slow(tokio::sync::Semaphore::new(1)));
+    let executor = Executor::builder(
+        bench.executor.registry().clone(),
+        bench.store.clone(),
+        Policy::compile(&PolicyConfig::default()).unwrap(),
+    )
+    .listener(slow.clone())
+    .build();
+    let offer = executor.offer(caller()).await;
+    let call = || executor.execute(&offer, Request::new("count", json!({})));
+    assert!(call().await.is_done());
+    let mut second = Box::pin(call());
+    assert!(tokio::time::timeout(Duration::from_secs(60), &mut second).await.is_err(), "it did not wait");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+    let entries = bench.store.recent(&TenantId::main(), 10).await.unwrap();
+    assert_eq!(entries.len(), 2, "a call that waits has left no entry: {entries:?}");
+    slow.0.add_permits(1);
+    assert!(second.await.is_done());
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+}

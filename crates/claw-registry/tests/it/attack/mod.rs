@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use claw_core::event::{Event, Listener};
+use claw_core::event::{Event, Listener, Room};
 use claw_core::id::{AgentId, SessionKey};
 use claw_core::port::{Clock, WriteMode};
 use claw_core::store::{Answer, ApprovalState, Approvals, EntryEvent, Ledger};
@@ -25,7 +25,7 @@ use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec,
     Target, ToolError, ToolSource, Unavailable,
 };
-use claw_core::{CallId, TenantId, ToolName};
+use claw_core::{CallId, TenantId, ToolName, UserId};
 use claw_policy::approval::{ApprovalConfig, AskMode, EffectRule};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
