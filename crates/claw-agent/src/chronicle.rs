@@ -7,15 +7,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use claw_core::event::{Event, Listener, Room, What};
 use claw_core::port::{Clock, Owner, UnixMillis};
 use claw_core::store::{ApprovalAsked, NewEvent, SessionEventBody, SessionLog, Streams, ToolEvent, Voice};
 use claw_core::{CallId, SessionKey, TenantId};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 /// The most events that are written together.
 const MOST_AT_ONCE: usize = 256;
+/// The time in which events gather before they are written together, unless somebody waits for them.
+const GATHERING: Duration = Duration::from_millis(2);
 /// The number of unwritten events from which on calls wait before they begin. Calls that already run may add theirs.
 const MOST_UNWRITTEN: usize = 4_096;
 
@@ -37,6 +41,8 @@ struct Unwritten {
     count: AtomicUsize,
     /// Notified when something was written.
     written: Notify,
+    /// Notified when somebody waits for everything to be written.
+    hurry: Notify,
 }
 
 impl Unwritten {
@@ -83,11 +89,18 @@ impl Chronicle {
         });
         tokio::spawn(async move {
             let mut lines = Vec::new();
-            // Events that came while others were written share a transaction.
+            // Events that came while others were gathered or written share a transaction.
             loop {
-                let taken = heard.recv_many(&mut lines, MOST_AT_ONCE).await;
+                let mut taken = heard.recv_many(&mut lines, MOST_AT_ONCE).await;
                 if taken == 0 {
                     break;
+                }
+                if taken < MOST_AT_ONCE && !lines.iter().any(|line| matches!(line, Line::Written(_))) {
+                    // Whoever hurries after this look leaves a permit, and is heard at once.
+                    let _ = timeout(GATHERING, counted.hurry.notified()).await;
+                    if !heard.is_empty() {
+                        taken += heard.recv_many(&mut lines, MOST_AT_ONCE - taken).await;
+                    }
                 }
                 let mut after = Vec::new();
                 let mut events = Vec::new();
@@ -127,6 +140,7 @@ impl Chronicle {
     pub async fn written(&self) {
         let (asked, written) = oneshot::channel();
         if self.add(Line::Written(asked)) {
+            self.unwritten.hurry.notify_one();
             // The writer ends only with the process.
             let _ = written.await;
         }

@@ -211,6 +211,8 @@ pub async fn serve(
     }
     let open = entrance.accept(router(gateway.clone()), ending, connections, stop).await;
     let (requests, runs) = tokio::join!(timeout(drain, open.wait()), gateway.sessions().end(Some(drain)));
+    // Calls that were finished meanwhile have events, too.
+    gateway.sessions().deployment().chronicle.written().await;
     if requests.is_err() {
         tracing::warn!("unfinished requests are cut off; their runs are resumed at the next start");
     }

@@ -334,6 +334,7 @@ impl Sessions {
             },
         };
         let commands = self.deployment().executor.end_processes().await;
+        self.deployment().chronicle.written().await;
         if let Some(collector) = &self.lasting.collector {
             collector.flush().await;
         }
