@@ -64,6 +64,17 @@ fn the_document_is_sound() {
     }
 }
 
+/// Clients name their methods after these ids.
+#[test]
+fn ids_of_access_do_not_follow_the_name_of_a_file() {
+    let document = whole();
+    let id = |path: &str, method: &str| document["paths"][path][method]["operationId"].clone();
+    assert_eq!(id("/v1/api-keys", "get"), "access.keys");
+    assert_eq!(id("/v1/users/{user}", "patch"), "access.edit_user");
+    assert_eq!(id("/v1/tenant/rules", "put"), "access.set_tenant_rules");
+    assert_eq!(id("/v1/tools", "get"), "tools.list");
+}
+
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
