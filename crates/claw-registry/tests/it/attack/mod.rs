@@ -25,7 +25,7 @@ use claw_core::tool::{
     AnyTool, Ask, Block, Call, Caller, Effect, Effects, Facts, Group, Meta, Need, Output, Plan, Script, Spec,
     Target, ToolError, ToolSource, Unavailable,
 };
-use claw_core::{CallId, TenantId, ToolName};
+use claw_core::{CallId, TenantId, ToolName, UserId};
 use claw_policy::approval::{ApprovalConfig, AskMode, EffectRule};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;

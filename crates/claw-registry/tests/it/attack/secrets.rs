@@ -167,3 +167,36 @@ async fn with_open_output_the_ledger_scrubs_before_it_cuts() {
     assert!(reply.failure().is_some());
     clean("the ledger", &ledger_text(&bench).await);
 }
+
+#[tokio::test]
+async fn a_secret_in_the_name_of_a_session_an_agent_or_a_user_is_recorded_nowhere() {
+    type Rename = fn(&mut Caller, &str);
+    let name = "hunter2-and-more";
+    let names: [(&str, Rename); 3] = [
+        ("session", |caller, name| caller.session = SessionKey::new(format!("cli:{name}")).unwrap()),
+        ("agent", |caller, name| caller.agent = AgentId::new(name).unwrap()),
+        ("user", |caller, name| caller.user = Some(UserId::new(name).unwrap())),
+    ];
+    for (what, rename) in names {
+        let bench = Bench::new(Setup::default());
+        let (tool, runs) = says("count", "one more");
+        bench.executor.registry().register(tool).unwrap();
+        let mut caller = caller();
+        rename(&mut caller, name);
+        let offer = bench.executor.offer(caller).await;
+        let call = |tool: &str| bench.executor.execute(&offer, Request::new(tool, json!({})));
+        assert!(call("count").await.is_done(), "{what}: a name that is no secret is nothing to refuse");
+        let (before, heard) = (ledger_text(&bench).await, bench.heard.events().len());
+        bench.executor.scrubbers().add(name).unwrap();
+        for tool in ["count", "no_such_tool", name] {
+            let reply = call(tool).await;
+            let (step, reason) = refused(&reply);
+            assert_eq!(step, "record", "{what}: {reason}");
+            assert!(reason.contains(&format!("the name of the {what} holds a secret")), "{reason}");
+            assert!(!format!("{reply:?}").contains(name), "{what}: {reply:?}");
+        }
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "{what}");
+        assert_eq!(ledger_text(&bench).await, before, "{what}: an entry would hold the name");
+        assert_eq!(bench.heard.events().len(), heard, "{what}: an event would hold the name");
+    }
+}
