@@ -113,6 +113,29 @@ fn a_program_that_others_can_change_is_refused() {
     assert_eq!(run(&home, &["add", "unheard-of"], TOKEN).code, 2);
 }
 
+/// Without a value on standard input, the first complaint shows what was looked at first.
+#[test]
+fn nobody_types_a_secret_for_a_program_that_is_refused() {
+    let home = home();
+    let check = |words: &[&str], code: i32, why: &str| {
+        let ran = run(&home, &[&["add"], words].concat(), "");
+        assert!(ran.code == code && ran.stderr.contains(why), "{words:?}: {}", ran.shown());
+        assert!(!ran.stderr.contains("the value is empty"), "{words:?}: {}", ran.shown());
+    };
+    check(&["unheard-of", "--env", "TOKEN"], 2, "no program `unheard-of` is in `$PATH`");
+    check(&["gh", "--binary", "../nowhere"], 1, "nowhere");
+    check(&["gh", "--agent", "nobody"], 2, "nobody");
+    check(&["../gh", "--binary", "../bin/gh", "--env", "TOKEN"], 2, "../gh");
+    check(&["gh", "--deny-args", "("], 2, "(");
+    check(&["gh", "--env", "A=B"], 1, "`A=B` is not a valid variable name");
+    let ran = run(&home, &["add", "gh"], "");
+    assert!(
+        ran.code == 2 && ran.stderr.contains("the value is empty"),
+        "what is asked for then: {}",
+        ran.shown()
+    );
+}
+
 #[test]
 fn a_program_is_registered_tested_and_removed_over_http_and_never_tells_its_values() {
     let home = home();

@@ -110,6 +110,14 @@ pub struct TestedProgram {
 }
 
 impl NewProgram {
+    /// Refuses a program whose file or rules cannot be used; its values do not matter. `workspace` is the directory in which
+    /// it must not lie.
+    pub fn check(&self, workspace: Option<&Path>) -> Result<(), Error> {
+        ArgumentRules::compile(&self.settings.deny_args, &self.settings.deny_verbose)
+            .map_err(|error| Error::invalid(error.to_string()))?;
+        check_file(&self.settings.binary, workspace)
+    }
+
     /// Warnings of short values: they cannot be told from ordinary text, and so not removed from the program's
     /// output.
     pub fn warnings(&self) -> Vec<String> {
@@ -140,14 +148,12 @@ impl App {
         programs: &mut [NewProgram],
         workspace: Option<&Path>,
     ) -> Result<(), Error> {
-        for NewProgram { place, settings, .. } in &mut *programs {
-            if let Some(agent) = &place.agent {
+        for program in &mut *programs {
+            if let Some(agent) = &program.place.agent {
                 self.must_have_agent(agent.as_str()).await?;
             }
-            must_be_outside(&settings.binary, workspace)?;
-            ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose)
-                .map_err(|error| Error::invalid(error.to_string()))?;
-            settings.digest = Some(held(Path::new(&settings.binary))?);
+            program.check(workspace)?;
+            program.settings.digest = Some(held(Path::new(&program.settings.binary))?);
         }
         let vault = self.vault().await?;
         for NewProgram { place, settings, env } in programs {
@@ -294,9 +300,7 @@ impl Setup {
         given: Option<&Path>,
         workspace: Option<&Path>,
     ) -> Result<(), Error> {
-        let binary = self.binary_of(name, given)?;
-        must_be_outside(&binary, workspace)?;
-        usable(Path::new(&binary))
+        check_file(&self.binary_of(name, given)?, workspace)
     }
 
     fn binary_of(&self, name: &str, given: Option<&Path>) -> Result<String, Error> {
@@ -334,7 +338,10 @@ impl Setup {
     }
 }
 
-fn must_be_outside(binary: &str, workspace: Option<&Path>) -> Result<(), Error> {
+/// Refuses a binary that is not there, that others could replace, or that is in the directory `workspace`.
+fn check_file(binary: &str, workspace: Option<&Path>) -> Result<(), Error> {
+    // First whether it is there: only then the path is its real one.
+    usable(Path::new(binary))?;
     match workspace.is_some_and(|workspace| Path::new(binary).starts_with(workspace)) {
         true => Err(Error::invalid(format!(
             "`{binary}` is in the current directory: if agents work there, they can change it, and then it does not run"

@@ -63,6 +63,9 @@ pub(crate) struct Add {
 /// The hint if no value was given.
 const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
 
+/// Variables by their names.
+type Values = BTreeMap<String, SecretString>;
+
 impl Add {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let setup = session.load()?;
@@ -83,8 +86,12 @@ impl Add {
                     runtime()?.block_on(setup.must_have_agent(agent))?;
                 }
                 setup.check_binary(name, self.binary.as_deref(), here.as_deref())?;
-                match self.given(name.clone(), session)? {
-                    Some(row) => vec![row],
+                let asked = self.asked(name)?;
+                let blank = |name: &String| (name.clone(), SecretString::default());
+                let unset = asked.iter().chain(&self.from_env).map(blank).collect();
+                setup.new_program(self.row(name, unset), bare)?.check(here.as_deref())?;
+                match self.values(&asked, session)? {
+                    Some(env) => vec![self.row(name, env)],
                     None => return Ok(ExitCode::from(130)),
                 }
             }
@@ -105,27 +112,34 @@ impl Add {
         })
     }
 
-    /// Returns the program that the command line names; `None` if the person gave up.
-    fn given(&self, name: String, session: &Session) -> Result<Option<ProgramRow>, Failure> {
-        let mut asked = self.env.clone();
-        if asked.is_empty() && self.from_env.is_empty() {
-            match preset(&name).filter(|_| !self.bare) {
-                Some(known) => asked.extend(known.variables.first().map(ToString::to_string)),
-                None => {
-                    return Err(Failure::usage("no variable is named").hint("`--env NAME`, once for each"));
-                }
-            }
+    /// Returns the names of the variables whose values are asked for.
+    fn asked(&self, name: &str) -> Result<Vec<String>, Failure> {
+        if !self.env.is_empty() || !self.from_env.is_empty() {
+            return Ok(self.env.clone());
         }
-        let mut env = BTreeMap::new();
+        match preset(name).filter(|_| !self.bare) {
+            Some(known) => Ok(known.variables.first().map(ToString::to_string).into_iter().collect()),
+            None => Err(Failure::usage("no variable is named").hint("`--env NAME`, once for each")),
+        }
+    }
+
+    /// Returns the values from the environment and those that are asked for; `None` if the person gave up.
+    fn values(&self, asked: &[String], session: &Session) -> Result<Option<Values>, Failure> {
+        let mut env = Values::new();
         for name in &self.from_env {
             let value = session.variable(name);
             let unset = || Failure::usage(format!("`{name}` is not set here, or is not UTF-8"));
             env.insert(name.clone(), SecretString::from(value.ok_or_else(unset)?));
         }
-        let Some(told) = told(&asked)? else { return Ok(None) };
+        let Some(told) = told(asked)? else { return Ok(None) };
         env.extend(told);
-        Ok(Some(ProgramRow {
-            binary_name: name,
+        Ok(Some(env))
+    }
+
+    /// Returns the program that the command line names, with these variables.
+    fn row(&self, name: &str, env: Values) -> ProgramRow {
+        ProgramRow {
+            binary_name: name.to_owned(),
             binary_path: self.binary.as_ref().map(|path| path.to_string_lossy().into_owned()),
             encrypted_env: env,
             deny_args: self.deny_args.clone(),
@@ -135,7 +149,7 @@ impl Add {
             tips: self.tips.clone().unwrap_or_default(),
             agent_id: self.whose.agent.clone(),
             enabled: true,
-        }))
+        }
     }
 }
 
