@@ -2,18 +2,19 @@
 
 Usage: mcp_dropping.py PORT
 
-`drop` forgets all sessions after its answer, `late` answers after three seconds, `rename` calls the tool `ok` `fine` from then
-on, and tells nobody.
+`drop` forgets all sessions after its answer, `late` answers once its call was cancelled, `rename` calls the tool `ok` `fine`
+from then on, and tells nobody.
 """
 
 import json
 import sys
 import threading
-import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sessions = set()
+# Set when a call was cancelled.
+cancelled = threading.Event()
 names = ["ok", "drop", "late", "rename"]
 
 
@@ -56,6 +57,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("Mcp-Session-Id") not in sessions:
             return self.answer(404, {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "no such session"}})
         if number is None:
+            if method == "notifications/cancelled":
+                cancelled.set()
             return self.answer(202)
         if method == "tools/list":
             return result({"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]})
@@ -64,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
             if name not in names:
                 return error(-32602, f"no tool {name}")
             if name == "late":
-                time.sleep(3)
+                cancelled.wait(60)
             if name == "rename":
                 names[names.index("ok")] = "fine"
             result({"content": [{"type": "text", "text": f"{name} is fine"}]})

@@ -2,7 +2,8 @@
 
 Its first argument is a directory: `tools.json` in it holds the tool list, read anew for each `tools/list`, and a file
 `changed` makes it tell of changed tools once. A file `protocol` holds the version that it speaks, and with a file
-`discovers` it answers a discovery with nothing. It writes the reason of a cancelled call to the file `cancelled`.
+`discovers` it answers a discovery with nothing. It writes the reason of a cancelled call to the file `cancelled`. The tool
+`late` answers once its call was cancelled.
 """
 
 import json
@@ -17,6 +18,8 @@ PAGE = 500
 lock = threading.Lock()
 # Answers to requests of this server, by id.
 answers = {}
+# Ids of the client's requests that it cancelled.
+cancelled = set()
 answered = threading.Condition()
 
 
@@ -48,7 +51,8 @@ def call(request):
     elif name == "hang":
         time.sleep(3600)
     elif name == "late":
-        time.sleep(3)
+        with answered:
+            answered.wait_for(lambda: request["id"] in cancelled, timeout=60)
         result(request, "too late")
     elif name == "flood":
         with lock:
@@ -138,6 +142,9 @@ for line in sys.stdin:
     elif method == "server/discover" and os.path.exists(os.path.join(home, "discovers")):
         send({"jsonrpc": "2.0", "id": request["id"], "result": {}})
     elif method == "notifications/cancelled":
+        with answered:
+            cancelled.add(request["params"]["requestId"])
+            answered.notify_all()
         with open(os.path.join(home, "cancelled.part"), "w") as file:
             file.write(request["params"].get("reason") or "no reason")
         os.rename(os.path.join(home, "cancelled.part"), os.path.join(home, "cancelled"))
