@@ -271,6 +271,26 @@ fn changes_of_another_workspace_are_listed_with_it_and_without_secrets_or_escape
 }
 
 #[test]
+fn a_secret_in_the_name_of_a_file_or_in_a_command_is_not_listed() {
+    let home = Home::new();
+    let secret = "hunter2-and-more";
+    call(&home, "write_file", json!({ "path": format!("notes-{secret}.txt"), "content": "x" }));
+    call(&home, "exec", json!({ "command": format!("echo {secret} > made") }));
+    // It was none when the changes were made.
+    let before = home.run(&["undo", "list", "--wide"]).stdout;
+    assert!(before.contains(&format!("notes-{secret}.txt")), "{before}");
+    let set = home.ran(home.command(&["secrets", "set", "KEY"]).write_stdin(secret));
+    assert_eq!(set.code, 0, "{}", set.shown());
+    for words in [&["undo", "list"][..], &["undo", "list", "--wide"], &["undo", "list", "--json"]] {
+        let ran = home.run(words);
+        assert!(!ran.shown().contains(secret), "{}", ran.shown());
+        assert!(ran.stdout.contains("notes-[REDACTED].txt"), "{}", ran.shown());
+    }
+    let list = home.run(&["undo", "list", "--wide"]).stdout;
+    assert!(list.contains("echo [REDACTED] > made"), "{list}");
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let home = Home::new();
     let ran = home.run(&["undo", "list"]);
