@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use claw_core::port::ShellHost as _;
 use claw_core::tool::{Effect, Effects, Script};
@@ -10,7 +11,7 @@ use claw_sandbox::{Grant, Stopped};
 
 use super::kit::DockerKit;
 use crate::attacker::{DOORS, KEYRING, MOUNTS, NAMESPACES, OTHERS, PRIVILEGES, RINGS};
-use crate::sandboxes::{self, Sandbox as _, check_refused, without};
+use crate::sandboxes::{self, Sandbox as _, check_refused, start, until, without};
 
 async fn refused(list: &[&str]) {
     let Some(kit) = DockerKit::new() else { return };
@@ -314,6 +315,41 @@ async fn says_that_tmp_is_full_how_large_it_is_and_which_setting_helps() {
     let ran = shell.run(&kit.context, &script("head -c 99999999 /dev/zero > /dev/shm/fill")).await.unwrap();
     let told: Vec<_> = ran.full.iter().map(|place| (place.path.as_str(), place.setting.as_deref())).collect();
     assert_eq!(told, [("/dev/shm", None)], "{ran:?}");
+}
+
+/// A container whose `/tmp` an earlier command filled: the next ones begin, run and end, and those that need room are told why
+/// they failed. Nothing waits for room that nobody makes.
+#[tokio::test]
+async fn a_full_tmp_holds_up_no_command_and_is_told_to_each() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    kit.docker.temporary = 8 << 20;
+    let script = |text: &str| Script { text: text.to_owned(), ..Script::default() };
+    let within = async |what: &str, text: &str| {
+        // Another program with the same container: nothing is left of the shell before.
+        let (shell, script) = (kit.shell(), script(text));
+        let ran = tokio::time::timeout(Duration::from_secs(60), shell.run(&kit.context, &script));
+        ran.await.unwrap_or_else(|_| panic!("{what} hangs")).unwrap()
+    };
+    within("the one that fills it", "head -c 12582912 /dev/zero > /tmp/fill").await;
+    let failing = within("one that writes", "echo x > /tmp/x && echo written").await;
+    assert!(failing.exit != Some(0) && !failing.output.contains("written"), "{failing:?}");
+    let lines = "a line\n".repeat(10_000);
+    let here = within("a here-document", &format!("wc -l <<'E'\n{lines}E\n")).await;
+    let reading = within("one that only reads", "ls /tmp; cat /workspace/none 2>&1; echo over").await;
+    assert!(reading.output.contains("fill") && reading.output.ends_with("over\n"), "{reading:?}");
+    for ran in [&failing, &here, &reading] {
+        let told: Vec<String> = ran.full.iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].starts_with("`/tmp` was full: it holds 8 MiB"), "{ran:?}");
+    }
+    let started = tokio::time::timeout(Duration::from_secs(60), async {
+        let mut child = kit.shell().start(&kit.context, &start("echo ready; cat")).await.unwrap();
+        until(&mut child, "ready").await;
+        child.control.kill().await;
+        child.control.ended().await.unwrap()
+    });
+    assert_eq!(started.await.expect("a command in the background hangs").exit, None);
+    let after = within("the one that makes room", "rm /tmp/fill && echo x > /tmp/x && cat /tmp/x").await;
+    assert_eq!((after.exit, after.output.as_str()), (Some(0), "x\n"), "{after:?}");
 }
 
 #[tokio::test]
