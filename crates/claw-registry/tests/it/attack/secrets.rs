@@ -170,18 +170,19 @@ async fn with_open_output_the_ledger_scrubs_before_it_cuts() {
 
 #[tokio::test]
 async fn a_secret_in_the_name_of_a_session_an_agent_or_a_user_is_recorded_nowhere() {
+    type Rename = fn(&mut Caller, &str);
     let name = "hunter2-and-more";
-    let change: [(&str, fn(&mut Caller, &str)); 3] = [
+    let names: [(&str, Rename); 3] = [
         ("session", |caller, name| caller.session = SessionKey::new(format!("cli:{name}")).unwrap()),
         ("agent", |caller, name| caller.agent = AgentId::new(name).unwrap()),
         ("user", |caller, name| caller.user = Some(UserId::new(name).unwrap())),
     ];
-    for (what, change) in change {
+    for (what, rename) in names {
         let bench = Bench::new(Setup::default());
         let (tool, runs) = says("count", "one more");
         bench.executor.registry().register(tool).unwrap();
         let mut caller = caller();
-        change(&mut caller, name);
+        rename(&mut caller, name);
         let offer = bench.executor.offer(caller).await;
         let call = |tool: &str| bench.executor.execute(&offer, Request::new(tool, json!({})));
         assert!(call("count").await.is_done(), "{what}: a name that is no secret is nothing to refuse");
