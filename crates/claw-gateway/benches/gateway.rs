@@ -15,11 +15,11 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::post;
 use axum::{Json, Router};
 use claw_gateway::GatewayOptions;
-use clawsmith::{MemoryStore, UserId};
 use clawsmith::app::Setup;
 use clawsmith::app::access::KeyRequest;
 use clawsmith::config::Surroundings;
 use clawsmith::store::{AccessRole, CallStore, KeyLimits};
+use clawsmith::{MemoryStore, UserId};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -80,12 +80,7 @@ async fn serve(home: &Path, store: &str, users: usize) -> Served {
 }
 
 /// With `calls`, calls are recorded there and not in the store.
-async fn serve_with(
-    home: &Path,
-    store: &str,
-    users: usize,
-    calls: Option<Arc<dyn CallStore>>,
-) -> Served {
+async fn serve_with(home: &Path, store: &str, users: usize, calls: Option<Arc<dyn CallStore>>) -> Served {
     let config = home.join("clawsmith.toml");
     let text =
         format!("[store]\nurl = \"{store}\"\n\n[limits.rate]\ntotal = 0\nlight = 0\nnormal = 0\nheavy = 0\n");
@@ -216,9 +211,11 @@ async fn invoke() {
     let bare = rate(&address, CONNECTIONS, &plain).await;
     serving.abort();
     told("gateway/bare axum handler, 64 connections", bare, "requests/s");
-    for (name, store) in
-        [("in memory", "sqlite::memory:"), ("in SQLite in memory", "sqlite::memory:"), ("durable", "sqlite:clawsmith.db")]
-    {
+    for (name, store) in [
+        ("in memory", "sqlite::memory:"),
+        ("in SQLite in memory", "sqlite::memory:"),
+        ("durable", "sqlite:clawsmith.db"),
+    ] {
         let home = tempfile::tempdir().unwrap();
         let store = match store.strip_prefix("sqlite:clawsmith") {
             Some(_) => format!("sqlite:{}", home.path().join("bench.db").display()),

@@ -4,15 +4,15 @@
 //! programs that share them agree on the current one. Nothing here writes a key or a plain value into a log,
 //! an error or `Debug`, and their memory is wiped.
 
+mod encrypt;
 mod key;
 mod key_file;
-mod keyring;
-mod ring;
+mod key_source;
 
+pub use encrypt::{Ring, Unopened};
 pub use key::Key;
-pub(crate) use keyring::blocking;
-pub use keyring::{KeyRing, KeySource, Sealing};
-pub use ring::{Ring, Unopened};
+pub(crate) use key_source::blocking;
+pub use key_source::{KeyRing, KeySource, Sealing};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Applies the operations of a manifest to the workspace, and takes them back.
+//! Applies the operations of a manifest to the workspace; `undo.rs` takes them back.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -57,25 +57,6 @@ impl Manifest {
                 tracing::debug!(%error, path = %directory.path.0.display(), "a directory keeps its mode and time");
             }
         }
-    }
-
-    /// Reverts the operations, from any intermediate state. Returns the entries that somebody else changed
-    /// since.
-    pub(super) fn revert(&mut self, layer: &Path, force: bool) -> io::Result<Vec<PathBuf>> {
-        let (workspace, stage) = self.roots()?;
-        let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
-        self.state = State::Reverting;
-        self.write(layer, true)?;
-        let mut left = Vec::new();
-        for operation in self.operations.iter().rev() {
-            if roots.revert(operation, force)? == Swapped::Conflict {
-                left.push(operation.path.0.clone());
-            }
-        }
-        self.set_directories(roots, false);
-        self.state = State::Reverted;
-        self.write(layer, false)?;
-        Ok(left)
     }
 }
 

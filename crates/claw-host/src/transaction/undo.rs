@@ -10,6 +10,7 @@ use claw_core::port::FileChange;
 use super::changes::changes;
 use super::entry::Entry;
 use super::manifest::{self, Manifest, State};
+use super::swap::{Roots, Swapped};
 use super::{Conflict, entry};
 
 /// Changes that were applied, and can be reverted.
@@ -116,6 +117,27 @@ impl AppliedTransaction {
             State::Applying | State::Reverted => [&self.manifest.workspace, &self.manifest.stage],
         };
         roots.map(|root| entry::read_file(root, path, most))
+    }
+}
+
+impl Manifest {
+    /// Reverts the operations, from any intermediate state. Returns the entries that somebody else changed
+    /// since.
+    pub(super) fn revert(&mut self, layer: &Path, force: bool) -> io::Result<Vec<PathBuf>> {
+        let (workspace, stage) = self.roots()?;
+        let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
+        self.state = State::Reverting;
+        self.write(layer, true)?;
+        let mut left = Vec::new();
+        for operation in self.operations.iter().rev() {
+            if roots.revert(operation, force)? == Swapped::Conflict {
+                left.push(operation.path.0.clone());
+            }
+        }
+        self.set_directories(roots, false);
+        self.state = State::Reverted;
+        self.write(layer, false)?;
+        Ok(left)
     }
 }
 

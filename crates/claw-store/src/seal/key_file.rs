@@ -12,7 +12,7 @@ use claw_core::store::StoreError;
 use rustix::fs::OFlags;
 use zeroize::Zeroizing;
 
-use super::ring::Ring;
+use super::encrypt::Ring;
 
 /// The largest file: more than a thousand keys.
 const MOST_BYTES: u64 = 128 * 1024;

@@ -1,4 +1,4 @@
-//! The current key, which seals, and older ones, which still open.
+//! Encrypts and decrypts secrets: the current key seals, older ones still open.
 
 use aes_gcm::Nonce;
 use aes_gcm::aead::{AeadInOut as _, Generate as _};

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::key::Key;
 use super::key_file::{self, Stamp};
-use super::ring::Ring;
+use super::encrypt::Ring;
 
 /// The variable that holds keys.
 const VARIABLE: &str = "CLAWSMITH_KEYS";
