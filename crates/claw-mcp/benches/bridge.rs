@@ -67,13 +67,15 @@ fn main() {
     match words.first().map(String::as_str) {
         Some(UPSTREAMS) => return runtime().block_on(serve_upstreams()),
         Some(PART) => {
-            return runtime().block_on(async {
+            // On the runtime's own threads, as calls of a gateway or an agent are.
+            let part = async move {
                 match words[1].as_str() {
                     "call" => call().await,
                     "tools" => tools().await,
                     _ => many().await,
                 }
-            });
+            };
+            return runtime().block_on(async { tokio::spawn(part).await.unwrap() });
         }
         _ => {}
     }
@@ -287,8 +289,10 @@ fn tool_name(number: usize, tool: usize) -> String {
 
 impl Bridge {
     async fn new() -> Self {
-        let store = Arc::new(SqliteStore::memory(NodeId::local()).await.unwrap());
         let directory = tempfile::tempdir().unwrap();
+        // Servers and grants are in a file, as a deployment's are; the ledger is in memory.
+        let path = directory.path().join("bench.db");
+        let store = Arc::new(SqliteStore::open(&path, NodeId::local()).await.unwrap());
         let hub = Hub::new(HubOptions {
             store: Arc::clone(&store) as _,
             secrets: Arc::new(NoSecrets),

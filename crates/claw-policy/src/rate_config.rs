@@ -1,4 +1,4 @@
-//! The rate limits of a session and of a user, as people write them. [`rate_window`](crate::rate_window) counts.
+//! `[limits.rate]`: the rate limits of a session and of a user. [`rate_window`](crate::rate_window) counts.
 
 use claw_core::tool::Cost;
 use schemars::JsonSchema;

@@ -1,8 +1,9 @@
 //! The ways to a server: a child on its standard streams, streamable HTTP, and the older event stream.
 
+mod child;
 mod http;
 mod sse;
-mod stdio;
+
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::oauth::Login;
 
 pub(crate) use self::http::GuardedHttp;
 pub(crate) use self::sse::SseWorker;
-pub(crate) use self::stdio::{StdioChild, start};
+pub(crate) use self::child::{StdioChild, start};
 
 /// Bytes of the largest message that is read.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;

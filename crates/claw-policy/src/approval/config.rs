@@ -1,4 +1,4 @@
-//! The settings of approvals: when a person is asked, and for how long.
+//! `[approvals]`: when a person is asked, and for how long.
 
 use std::collections::BTreeMap;
 

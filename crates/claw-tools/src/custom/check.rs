@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use claw_core::store::{CustomToolAction, CustomToolDefinition, CustomToolPlace};
 use serde_json::Value;
 
-use super::http::HttpTemplate;
+use super::http_template::HttpTemplate;
 use super::names::taken;
 use super::template::{Template, TemplateError};
 

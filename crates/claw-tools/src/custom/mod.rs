@@ -7,7 +7,7 @@
 mod check;
 mod code;
 mod fill;
-mod http;
+mod http_template;
 mod lexer;
 mod names;
 mod parameters;

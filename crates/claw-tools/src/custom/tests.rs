@@ -383,12 +383,12 @@ fn a_body_is_filled_with_values() {
         body: Some(body),
         headers: Vec::new(),
     };
-    let template = super::http::HttpTemplate::read(&http, &schema()).unwrap();
+    let template = super::http_template::HttpTemplate::read(&http, &schema()).unwrap();
     let filled = template.fill(&json!({ "a": "{{.n}}\"", "n": 3, "l": ["x"] })).unwrap();
     let expected = json!({ "q": "{{.n}}\"", "n": 3, "t": "say {{.n}}\"", "l": [["x"], 1] });
     assert_eq!(filled.body, Some(expected));
     assert!(
-        super::http::HttpTemplate::read(
+        super::http_template::HttpTemplate::read(
             &CustomToolHttp { body: Some(json!({ "t": "x {{.b}}" })), ..http },
             &schema()
         )

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::check::{self, Action, DefinitionError};
 use super::fill::FillError;
-use super::http::Filled;
+use super::http_template::Filled;
 use super::parameters;
 use crate::runtime::exec;
 

@@ -7,7 +7,7 @@ mod authenticate;
 mod keys;
 mod permission;
 mod places;
-mod rate;
+mod key_rate;
 mod users;
 mod visitor;
 

@@ -149,11 +149,11 @@ impl App {
             .scrubbers(setup.scrubbers()?)
             .caller_tools(custom::source(self)?)
             .caller_tools(Arc::new(self.shown_hub()?.tools()));
-        if let Some(calls) = &self.calls {
-            builder = builder.store(Arc::clone(calls));
-        }
-        if let Some(listener) = hooks.listener {
-            builder = builder.listener(listener);
+        match (&self.calls, hooks.listener) {
+            // Listeners write what they hear to the store.
+            (Some(calls), _) => builder = builder.store(Arc::clone(calls)),
+            (None, Some(listener)) => builder = builder.listener(listener),
+            (None, None) => {}
         }
         if let Some(collector) = self.collector()? {
             builder = builder.traces(Arc::new(collector));

@@ -199,8 +199,8 @@ impl App {
         &self.setup
     }
 
-    /// Records calls and approvals of toolboxes that are built from now on in `calls` instead of the store: what the
-    /// ledger and approvals of the application show stays empty.
+    /// Records calls and approvals of toolboxes that are built from now on in `calls` instead of the store, and stores no
+    /// events of them: the ledger, approvals and events that the application shows stay empty.
     #[must_use]
     pub fn recording_calls_in(self, calls: Arc<dyn CallStore>) -> Self {
         Self { calls: Some(calls), ..self }

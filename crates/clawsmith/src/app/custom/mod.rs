@@ -6,7 +6,7 @@
 
 mod document;
 mod files;
-mod http;
+mod guarded_http;
 mod source;
 
 use std::path::Path;
@@ -27,7 +27,7 @@ use claw_tools::custom;
 use serde_json::Value;
 
 pub use self::document::{CustomToolDocument, CustomToolView};
-pub(crate) use self::http::guarded_http;
+pub(crate) use self::guarded_http::guarded_http;
 use super::access::{Permission, Visitor};
 use super::{App, Error, real};
 
