@@ -4,7 +4,6 @@ mod child;
 mod http;
 mod sse;
 
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +13,9 @@ use rmcp::transport::auth::WWWAuthenticateParams;
 
 use crate::oauth::Login;
 
+pub(crate) use self::child::{StdioChild, start};
 pub(crate) use self::http::GuardedHttp;
 pub(crate) use self::sse::SseWorker;
-pub(crate) use self::child::{StdioChild, start};
 
 /// Bytes of the largest message that is read.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;

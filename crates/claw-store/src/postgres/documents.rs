@@ -232,30 +232,56 @@ impl Documents for PostgresStore {
         places: &[PassagePlace],
         limit: usize,
     ) -> Result<Vec<Vec<FoundPassage>>, StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
-        let mut near = Vec::with_capacity(places.len());
+        let (mut tenants, mut agents, mut users, mut shelves, mut paths) =
+            <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
+        let (mut versions, mut firsts, mut lasts) = <(Vec<_>, Vec<_>, Vec<_>)>::default();
         for PassagePlace { key, version, first_line, last_line } in places {
-            let rows = query(
-                "SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
-                     p.first_line, p.last_line, p.heading, p.text
+            tenants.push(key.tenant.as_str());
+            agents.push(document::agent(key.agent.as_ref()));
+            users.push(user(key.user.as_ref()));
+            shelves.push(key.shelf.name());
+            paths.push(key.path.as_str());
+            versions.push(row::number(*version));
+            firsts.push(row::number(*first_line));
+            lasts.push(row::number(*last_line));
+        }
+        let mut connection = self.pool.acquire().await.map_err(failed(SEARCH))?;
+        // All places in one statement: each would be a round trip.
+        let rows = query(
+            "SELECT at.place, near.* FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
+                     $6::bigint[], $7::bigint[], $8::bigint[])
+                 WITH ORDINALITY AS at (tenant, agent, for_user, shelf, path, version, first, last, place)
+             CROSS JOIN LATERAL (
+                 SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
+                     p.first_line, p.last_line, p.heading, p.text,
+                     greatest(at.first - p.last_line, p.first_line - at.last) AS distance, p.id
                  FROM documents AS d JOIN passages AS p ON p.document = d.id
-                 WHERE d.tenant = $1 AND d.agent = $2 AND d.for_user = $3 AND d.shelf = $4 AND d.path = $5
-                 AND d.version = $6 AND (p.last_line < $7 OR p.first_line > $8)
-                 ORDER BY greatest($7 - p.last_line, p.first_line - $8), p.first_line, p.id LIMIT $9",
-            )
-            .bind(key.tenant.as_str())
-            .bind(document::agent(key.agent.as_ref()))
-            .bind(user(key.user.as_ref()))
-            .bind(key.shelf.name())
-            .bind(&key.path)
-            .bind(row::number(*version))
-            .bind(row::number(*first_line))
-            .bind(row::number(*last_line))
-            .bind(row::number(limit))
-            .fetch_all(&mut connection)
-            .await
-            .map_err(failed(SEARCH))?;
-            near.push(rows.iter().map(|row| found(row, &[])).collect::<Result<_, _>>()?);
+                 WHERE d.tenant = at.tenant AND d.agent = at.agent AND d.for_user = at.for_user
+                     AND d.shelf = at.shelf AND d.path = at.path AND d.version = at.version
+                     AND (p.last_line < at.first OR p.first_line > at.last)
+                 ORDER BY distance, p.first_line, p.id LIMIT $9
+             ) AS near
+             ORDER BY at.place, near.distance, near.first_line, near.id",
+        )
+        .bind(tenants)
+        .bind(agents)
+        .bind(users)
+        .bind(shelves)
+        .bind(paths)
+        .bind(versions)
+        .bind(firsts)
+        .bind(lasts)
+        .bind(row::number(limit))
+        .fetch_all(&mut connection)
+        .await
+        .map_err(failed(SEARCH))?;
+        let mut near: Vec<Vec<FoundPassage>> = places.iter().map(|_| Vec::new()).collect();
+        for row in &rows {
+            let place: i64 = get(row, "place")?;
+            let place = usize::try_from(place - 1).ok().and_then(|place| near.get_mut(place));
+            if let Some(place) = place {
+                place.push(found(row, &[])?);
+            }
         }
         Ok(near)
     }

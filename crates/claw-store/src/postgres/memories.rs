@@ -206,11 +206,13 @@ impl Memories for PostgresStore {
         }
         let mut transaction = self.begin(SEARCH).await?;
         let owners = owners(&mut transaction, &query.tenant, &query.agent, query.user.as_ref()).await?;
-        let candidates = match self.pgvector.nearest(&mut transaction, &owners, query).await? {
+        let mut nearest = match self.pgvector.nearest(&mut transaction, &owners, query).await? {
             Some(nearest) => nearest,
-            None => candidates(&mut transaction, &owners, query).await?,
+            None => {
+                let candidates = candidates(&mut transaction, &owners, query).await?;
+                compared(&mut transaction, query, &candidates).await?
+            }
         };
-        let mut nearest = compared(&mut transaction, query, &candidates).await?;
         transaction.commit().await.map_err(failed(SEARCH))?;
         nearest.sort_by(|one, other| {
             other.similarity.total_cmp(&one.similarity).then_with(|| place(one).cmp(&place(other)))

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use claw_core::store::{SimilarQuery, StoreError};
+use claw_core::store::{SimilarPassage, SimilarQuery, StoreError};
 use sqlx::{AssertSqlSafe, Executor as _, query, query_as, query_scalar};
 use tokio::sync::{Mutex, OnceCell};
 
 use super::connections::{Connections, Link};
+use super::documents::found;
 use super::failure::failed;
+use super::get;
 use crate::document::Standing;
 use crate::row;
 use crate::vectors::decode;
@@ -120,7 +122,7 @@ impl Pgvector {
         connection: &mut Link<'_>,
         owners: &[(i64, u64)],
         asked: &SimilarQuery,
-    ) -> Result<Option<Vec<i64>>, StoreError> {
+    ) -> Result<Option<Vec<SimilarPassage>>, StoreError> {
         let Some(goes_on) = self.known(connection).await? else { return Ok(None) };
         let passages: u64 = owners.iter().map(|(_, passages)| passages).sum();
         let owners: Vec<i64> = owners.iter().map(|(owner, _)| *owner).collect();
@@ -146,43 +148,60 @@ async fn widen(connection: &mut Link<'_>, goes_on: bool, limit: usize) -> Result
     connection.execute(AssertSqlSafe(settings)).await.map(drop).map_err(failed(SEARCH))
 }
 
+/// The vectors of the owners that have the length and the model of the question.
+fn own(length: usize) -> String {
+    format!("passage_embeddings WHERE dimensions = {length} AND owner = ANY($1) AND model = $2")
+}
+
 /// The statement that finds the nearest passages by the index for this length. With its own `SELECT` the vector is
 /// read once and not for every row.
 fn by_index(length: usize) -> String {
-    format!(
-        "SELECT passage FROM passage_embeddings
-         WHERE dimensions = {length} AND owner = ANY($1) AND model = $2
-         ORDER BY embedding::vector({length}) <=> (SELECT $3::text::vector({length})) LIMIT $4"
-    )
+    let (own, distance) =
+        (own(length), format!("embedding::vector({length}) <=> (SELECT $3::text::vector({length}))"));
+    format!("SELECT passage, {distance} AS distance FROM {own} ORDER BY {distance} LIMIT $4")
 }
 
 /// The statement that compares all vectors of the owners. They are compared before they are sorted, so that no plan takes
 /// the index.
 fn one_by_one(length: usize) -> String {
+    let own = own(length);
     format!(
-        "WITH own AS MATERIALIZED (
-             SELECT passage, embedding <=> (SELECT $3::text::vector({length})) AS distance FROM passage_embeddings
-             WHERE dimensions = {length} AND owner = ANY($1) AND model = $2
-         )
-         SELECT passage FROM own ORDER BY distance LIMIT $4"
+        "SELECT passage, distance FROM (
+             SELECT passage, embedding <=> (SELECT $3::text::vector({length})) AS distance FROM {own} OFFSET 0
+         ) AS compared ORDER BY distance LIMIT $4"
     )
 }
 
-/// Runs one of these statements.
+/// Runs one of these statements, and reads the passages that it finds.
 async fn run(
     connection: &mut Link<'_>,
-    sql: String,
+    nearest: String,
     owners: &[i64],
     asked: &SimilarQuery,
-) -> Result<Vec<i64>, StoreError> {
-    query_scalar(AssertSqlSafe(sql))
+) -> Result<Vec<SimilarPassage>, StoreError> {
+    let sql = format!(
+        "WITH near AS MATERIALIZED ({nearest})
+         SELECT d.tenant, d.agent, d.for_user, d.shelf, d.path, d.version, d.run, d.untrusted,
+             p.first_line, p.last_line, p.heading, p.text, near.distance
+         FROM near JOIN passages AS p ON p.id = near.passage JOIN documents AS d ON d.id = p.document
+         WHERE d.tenant = $5"
+    );
+    let rows = query(AssertSqlSafe(sql))
         .bind(owners)
         .bind(&asked.model)
         .bind(written(&asked.vector)?)
         .bind(row::number(asked.limit))
+        .bind(asked.tenant.as_str())
         .fetch_all(connection)
         .await
-        .map_err(failed(SEARCH))
+        .map_err(failed(SEARCH))?;
+    let similar = |row| {
+        let distance: f64 = get(row, "distance")?;
+        #[expect(clippy::cast_possible_truncation, reason = "a cosine, of which less is shown")]
+        let similarity = (1.0 - distance) as f32;
+        Ok(SimilarPassage { found: found(row, &[])?, similarity })
+    };
+    rows.iter().map(similar).collect()
 }
 
 /// A vector as pgvector reads it.

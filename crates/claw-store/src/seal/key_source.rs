@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use claw_core::store::{KeyUse, SealKeyId, StoreError};
 use zeroize::Zeroizing;
 
+use super::encrypt::Ring;
 use super::key::Key;
 use super::key_file::{self, Stamp};
-use super::encrypt::Ring;
 
 /// The variable that holds keys.
 const VARIABLE: &str = "CLAWSMITH_KEYS";

@@ -4,10 +4,10 @@
 //! what a visitor may do; [`App::caller_of`](super::App::caller_of), never the request, decides as whom a visitor calls.
 
 mod authenticate;
+mod key_rate;
 mod keys;
 mod permission;
 mod places;
-mod key_rate;
 mod users;
 mod visitor;
 

@@ -12,8 +12,8 @@ use claw_store::Backend;
 use tokio::sync::watch;
 
 use super::Visitor;
-use super::places::{Full, Place, PlaceKind, Places};
 use super::key_rate::Rates;
+use super::places::{Full, Place, PlaceKind, Places};
 use crate::app::{App, Error};
 
 /// The time for which a valid key is cached. A change of access is noticed sooner.
