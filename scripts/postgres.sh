@@ -38,6 +38,12 @@ find_programs() {
     [ -x "$server/bin/postgres" ] || fail "no server in $venv; remove it and try again"
 }
 
+# From the package to their copy in the server's directory.
+move_programs() {
+    local package=${server%/*}
+    server=$dir/programs/${package##*/}/${server##*/}
+}
+
 # PostgreSQL refuses to run as root, so root runs it as nobody.
 as_owner() {
     if [ "$(id -u)" -eq 0 ]; then
@@ -60,9 +66,13 @@ up() {
         chown "nobody:$(id -g nobody)" "$dir"
         # Where nobody cannot read the repository, the programs go where it can.
         if ! as_owner test -x "$server/bin/postgres"; then
-            cp -R "$server" "$dir/programs"
+            # They find their libraries beside the package that they are in.
+            local package=${server%/*}
+            mkdir -p "$dir/programs/${package##*/}"
+            cp -R "$server" "$dir/programs/${package##*/}/"
+            cp -R "$package.libs" "$dir/programs/"
             chown -R "nobody:$(id -g nobody)" "$dir/programs"
-            server=$dir/programs
+            move_programs
         fi
     fi
     cd "$dir"
@@ -86,7 +96,7 @@ down() {
     [ -f "$dir/data/PG_VERSION" ] || fail "\`$dir\` holds no server of ours"
     find_programs
     if [ -d "$dir/programs" ]; then
-        server=$dir/programs
+        move_programs
     fi
     cd "$dir"
     if [ -f "$dir/data/postmaster.pid" ]; then
