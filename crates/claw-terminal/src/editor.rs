@@ -73,6 +73,8 @@ type Complete = dyn Fn(&str, usize) -> Vec<Completion> + Send;
 pub struct LineEditor {
     editor: Option<Reedline>,
     complete: Arc<Mutex<Box<Complete>>>,
+    /// The person was told how to leave.
+    told_leaving: bool,
 }
 
 impl fmt::Debug for LineEditor {
@@ -109,7 +111,7 @@ impl LineEditor {
         if let Some(history) = history {
             editor = editor.with_history(Box::new(history));
         }
-        Self { editor: Some(editor), complete }
+        Self { editor: Some(editor), complete, told_leaving: false }
     }
 
     /// Sets how Tab completes a line.
@@ -131,7 +133,12 @@ impl LineEditor {
         loop {
             let line = match self.next(prompt.to_owned()).await? {
                 Heard::Line(line) => line,
-                Heard::Nothing => continue,
+                Heard::Nothing => {
+                    if !std::mem::replace(&mut self.told_leaving, true) {
+                        tell("Ctrl-D or /quit leaves");
+                    }
+                    continue;
+                }
                 Heard::End => return Ok(Entry::End),
             };
             if matches!(line.trim(), "exit" | "quit") {

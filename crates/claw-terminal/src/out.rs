@@ -98,8 +98,9 @@ impl Out {
             Some(columns) => prose(&value, columns.saturating_sub(INDENT).max(1)),
             None => value.into_owned(),
         };
+        let gap = if name.len() < INDENT { "" } else { " " };
         self.line(format_args!(
-            "{name:<INDENT$}{}",
+            "{name:<INDENT$}{gap}{}",
             value.replace('\n', &format!("\n{}", " ".repeat(INDENT)))
         ))
     }

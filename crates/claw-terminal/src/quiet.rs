@@ -6,7 +6,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// Asks the terminal to mark pastes.
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
@@ -26,6 +26,8 @@ impl Quiet {
         let before = tcgetattr(&stdin).ok()?;
         let mut quiet = before.clone();
         quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
+        // Enter stays what the line editor takes for the end of a line: it drops what comes after a line feed.
+        quiet.input_modes.remove(InputModes::ICRNL);
         tcsetattr(&stdin, OptionalActions::Now, &quiet).ok()?;
         let _ = io::stderr().write_all(MARK_PASTES);
         Some(Self(before))

@@ -17,7 +17,9 @@ use claw_core::tool::Caller;
 use claw_gateway::client::Approvals;
 use claw_registry::Asking;
 use claw_terminal::style::QUIET;
-use claw_terminal::{LineEditor, Names, Out, can_ask, complain, is_piped, on_interrupt, tell, tell_styled};
+use claw_terminal::{
+    LineEditor, Names, Out, can_ask, complain, is_piped, on_interrupt, tell, tell_styled, visible,
+};
 use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::caller::local_workspace;
 use clawsmith::app::chat::{ChatOptions, LocalChat};
@@ -62,9 +64,9 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "PATH")]
     image: Vec<PathBuf>,
     /// The mode: `plan` only reads, `ask` asks before each change, `edits` asks before commands only,
-    /// `configured` follows the configuration.
-    #[arg(long, value_name = "MODE", default_value_t = Mode::Configured)]
-    mode: Mode,
+    /// `configured` follows the configuration [default: the one of the session's last run, or `configured`].
+    #[arg(long, value_name = "MODE")]
+    mode: Option<Mode>,
     /// The directory that the agent works in; not `/` and not the home directory itself [default: the current
     /// directory].
     #[arg(long, value_name = "DIR")]
@@ -179,6 +181,7 @@ impl Chat {
         }
         parts.push(Part::text(&message.text));
         parts.extend(talk.chat.named_in(&message.text).await?.into_iter().map(attached));
+        tell_missing(&message.text, &talk.chat.caller().workspace);
         parts.extend(message.piped.as_deref().map(attach::piped));
         let asking = if self.wait || can_ask() { Asking::Watched } else { Asking::Impossible };
         let run = talk.chat.send(parts, asking).await?;
@@ -215,6 +218,13 @@ impl Chat {
 fn attached(attachment: Attachment) -> Part {
     tell_styled(QUIET, format_args!("attached {}", attachment.told));
     attachment.part
+}
+
+/// Tells which names after an `@` attach nothing.
+fn tell_missing(text: &str, workspace: &Path) {
+    for name in attach::missing_in(text, workspace) {
+        tell_styled(QUIET, format_args!("`@{}` is no file here; sent as text", visible(name)));
+    }
 }
 
 /// A message, and the input piped in with it.
@@ -256,7 +266,11 @@ struct Talk {
 impl Talk {
     async fn start(chat: &Chat, app: &App, caller: Caller, json: bool) -> Result<Self, Failure> {
         let model = chat.model.as_deref().map(ModelChoice::parse);
-        let options = ChatOptions { script: chat.script.clone(), model, mode: chat.mode };
+        let mode = match chat.mode {
+            Some(mode) => mode,
+            None => kept_mode(app, &caller).await?,
+        };
+        let options = ChatOptions { script: chat.script.clone(), model, mode };
         let chat = LocalChat::start(app, caller, options).await?;
         chat.lost().iter().for_each(tell);
         let view = View::new(Box::new(chat.shown().await?), json);
@@ -290,6 +304,16 @@ impl Talk {
         tell_ended(self.chat.end().await?);
         Ok(())
     }
+}
+
+/// Returns the mode of the session's last run, and tells it if it narrows.
+async fn kept_mode(app: &App, caller: &Caller) -> Result<Mode, Failure> {
+    let mode = app.mode_of_last_run(caller).await?;
+    if mode != Mode::Configured {
+        let line = format!("mode `{mode}`, as in this session's last run; `--mode` or `/mode` sets another");
+        tell_styled(QUIET, line);
+    }
+    Ok(mode)
 }
 
 fn tell_ended(commands: usize) {

@@ -3,7 +3,7 @@
 Its first argument is a directory: `tools.json` in it holds the tool list, read anew for each `tools/list`, and a file
 `changed` makes it tell of changed tools once. A file `protocol` holds the version that it speaks, and with a file
 `discovers` it answers a discovery with nothing. It writes the reason of a cancelled call to the file `cancelled`. The tool
-`late` answers once its call was cancelled.
+`late` answers once its call was cancelled, and `slow` after more than a second.
 """
 
 import json
@@ -54,6 +54,9 @@ def call(request):
         with answered:
             answered.wait_for(lambda: request["id"] in cancelled, timeout=60)
         result(request, "too late")
+    elif name == "slow":
+        time.sleep(1.5)
+        result(request, "at last")
     elif name == "flood":
         with lock:
             for _ in range(200_000):

@@ -36,9 +36,10 @@ pub(crate) fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
+/// The Node of the packages: Debian's is too old for the reference server.
 fn node() -> String {
-    let found = Command::new("sh").args(["-c", "readlink -f \"$(command -v node)\""]).output().unwrap();
-    String::from_utf8(found.stdout).unwrap().trim().to_owned()
+    let modules = std::env::var("CLAWSMITH_TEST_NODE_MODULES").unwrap();
+    format!("{modules}/node/bin/node")
 }
 
 impl Peers {
@@ -199,6 +200,29 @@ fn a_server_that_cannot_be_reached_is_not_added() {
     }
     let program = home.run(&["mcp", "add", "nothing", "--", "/no/such/program"]);
     assert!(program.code == 1 && program.stderr.contains("sandbox"), "{}", program.shown());
+}
+
+#[test]
+fn tools_of_servers_are_listed_shown_and_explained_like_all_others() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    good(&peers.add_faulty(&home, "bank", &named(&["balance"]), &[]));
+    for words in [
+        &["tools", "list"][..],
+        &["tools", "show", "mcp_bank_balance"],
+        &["tools", "schema", "mcp_bank_balance"],
+        &["tools", "schema"],
+        &["policy", "explain", "mcp_bank_balance"],
+    ] {
+        let ran = home.run(words);
+        assert!(good(&ran).stdout.contains("mcp_bank_balance"), "{words:?}: {}", ran.shown());
+    }
+    assert!(
+        home.run(&["policy", "explain", "mcp_bank_balance", "--json"]).stdout.contains("\"allowed\": true")
+    );
+    good(&home.run(&["mcp", "revoke", "bank", "agent:default"]));
+    let listed = home.run(&["tools", "list"]);
+    assert!(!good(&listed).stdout.contains("mcp_bank_balance"), "{}", listed.shown());
 }
 
 #[test]

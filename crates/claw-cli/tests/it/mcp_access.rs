@@ -217,7 +217,7 @@ do = [{ call = "tool_search", args = { query = "water plants" } }]
 fn a_grants_time_is_within_bounds() {
     let Some(peers) = peers() else { return };
     let home = Home::new();
-    good(&peers.add_faulty(&home, "slow", &named(&["late"]), &["--timeout", "1"]));
+    good(&peers.add_faulty(&home, "slow", &named(&["slow"]), &["--timeout", "1"]));
     let grant = |limit: &str| home.run(&["mcp", "grant", "slow", "agent:default", "--timeout", limit]);
     for limit in ["0", "3601"] {
         let refused = grant(limit);
@@ -225,8 +225,8 @@ fn a_grants_time_is_within_bounds() {
     }
     // The agent's own time is longer than the server's.
     good(&grant("30"));
-    let late = home.run(&["tools", "call", "mcp_slow_late", "{}"]);
-    assert!(good(&late).stdout.contains("too late"), "{}", late.shown());
+    let slow = home.run(&["tools", "call", "mcp_slow_slow", "{}"]);
+    assert!(good(&slow).stdout.contains("at last"), "{}", slow.shown());
 }
 
 #[test]

@@ -299,7 +299,7 @@ fn a_variable_that_is_set_is_used_and_the_demo_needs_nothing() {
     let ran = home.run(&["onboard", "--provider", "openai", "--key-env", "NOT_SET"]);
     assert!(ran.code == 1 && ran.stderr.contains("set the variable `NOT_SET`"), "{}", ran.shown());
     let ran = home.run(&["onboard", "--provider", "demo"]);
-    assert!(ran.code == 0 && ran.stdout.contains("a demo answers, offline"), "{}", ran.shown());
+    assert!(ran.code == 0 && ran.stdout.contains("an offline demo answers"), "{}", ran.shown());
     assert!(!file(&home).exists());
 }
 
@@ -394,7 +394,7 @@ async fn a_person_can_say_no_and_give_up() {
         let mut terminal = Terminal::run(&home, &["onboard", "--provider", "anthropic"]);
         terminal.wait_for("Enter for none): ");
         terminal.type_in("\r");
-        terminal.wait_for("a demo answers, offline");
+        terminal.wait_for("an offline demo answers");
         let (code, seen) = terminal.ended();
         assert_eq!(code, Some(0), "{seen}");
     });

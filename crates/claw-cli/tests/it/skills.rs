@@ -199,6 +199,8 @@ fn an_unaccepted_workspace_skill_named_like_a_trusted_one_shadows_nothing() {
     assert!(found.stdout.starts_with("no skill matches"), "{}", found.shown());
     let listed = ok(home.run(&["skills", "list"])).stdout;
     assert!(listed.contains("unaccepted"), "{listed}");
+    let missing = home.run(&["skills", "show", "zzz"]);
+    assert!(missing.stderr.contains("`clawsmith skills search`"), "{}", missing.shown());
     // A person who accepts it gets it, as it was.
     let shown = ok(home.run(&["skills", "show", "review-change", "--json"])).json();
     assert_eq!(shown["tier"], "built-in");

@@ -409,6 +409,64 @@ fn what_is_typed_ahead_is_not_shown_in_the_answer_and_not_lost() {
 }
 
 #[test]
+fn finished_lines_that_are_typed_ahead_are_sent_in_turn_and_the_rest_waits() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("think long");
+    terminal.wait_for("thinking");
+    terminal.type_in("echo first\recho second\recho third");
+    terminal.wait_for("You said <echo first>.");
+    terminal.wait_for("You said <echo second>.");
+    terminal.wait_for("echo third");
+    terminal.type_in(" half\r");
+    terminal.wait_for("You said <echo third half>.");
+    terminal.end();
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_tells_how_to_leave_once() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.wait_for("default> ");
+    terminal.type_in("\u{3}");
+    terminal.wait_for("Ctrl-D or /quit leaves");
+    terminal.wait_for("default> ");
+    terminal.type_in("\u{3}");
+    let again = terminal.wait_for("default> ");
+    assert!(!again.contains("/quit leaves"), "{again}");
+    terminal.type_in("\u{4}");
+    assert_eq!(terminal.ended().0, Some(0));
+}
+
+#[test]
+fn a_name_that_is_no_file_is_sent_as_text_with_a_note() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home);
+    terminal.say("echo @nope.txt");
+    terminal.wait_for("`@nope.txt` is no file here; sent as text");
+    terminal.wait_for("You said <echo @nope.txt>.");
+    terminal.end();
+}
+
+#[test]
+fn a_session_that_resumes_keeps_its_mode() {
+    let home = Home::new();
+    let script = home.write("script.toml", SCRIPT);
+    let chat = ["chat", "--script", script.to_str().unwrap()];
+    let ran = home.run(&[&chat[..], &["--mode", "plan", "-m", "echo"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let ran = home.run(&[&chat[..], &["--continue", "-m", "write it"]].concat());
+    assert!(ran.stderr.contains("mode `plan`, as in this session's last run"), "{}", ran.shown());
+    assert!(!home.path().join("project/new.txt").exists(), "{}", ran.shown());
+    let mut terminal = Terminal::run(&home, &[&chat[..], &["--continue"]].concat());
+    terminal.wait_for("default (plan)> ");
+    terminal.type_in("/mode configured\r");
+    terminal.end();
+    let ran = home.run(&[&chat[..], &["--continue", "--mode", "configured", "-m", "echo"]].concat());
+    assert!(!ran.stderr.contains("mode `"), "{}", ran.shown());
+}
+
+#[test]
 fn a_spinner_shows_seconds_while_the_model_is_silent() {
     let home = Home::new();
     let mut terminal = Terminal::start(&home);

@@ -41,6 +41,19 @@ pub fn named_in(text: &str, workspace: &Path) -> Result<Vec<Attachment>, Error> 
     Ok(attached)
 }
 
+/// The names after an `@` in a text that are no files of the workspace, each once.
+pub fn missing_in<'a>(text: &'a str, workspace: &Path) -> Vec<&'a str> {
+    let mut missing: Vec<&str> = Vec::new();
+    for word in text.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+        let name = word.trim_end_matches(AFTER);
+        let is_file = [word, name].into_iter().any(|name| workspace.join(name).is_file());
+        if !name.is_empty() && !is_file && !missing.contains(&name) {
+            missing.push(name);
+        }
+    }
+    missing
+}
+
 /// Attaches a file under this name: a picture as such, anything else as text.
 fn file(path: &Path, name: &str) -> Result<Attachment, Error> {
     let bytes = read(path, name)?;
@@ -109,6 +122,7 @@ mod tests {
         let attached = named_in(text, workspace.path()).unwrap();
         let told: Vec<&str> = attached.iter().map(|one| one.told.as_str()).collect();
         assert_eq!(told, ["`src/a.rs` (1 lines)"], "`(@b.md)` is no word that begins with `@`");
+        assert_eq!(missing_in("see @b.md., @nope.txt, @nope.txt? and @", workspace.path()), ["nope.txt"]);
         let attached = named_in("see @b.md.", workspace.path()).unwrap();
         let expected = "The file `b.md`:\n````\n```\ncode\n```\n````";
         assert_eq!(attached[0].part, Part::text(expected), "a fence in the text does not end it");

@@ -4,12 +4,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::PoisonError;
 
+use claw_agent::Order;
 use claw_core::nearest::nearest;
-use claw_core::tool::Effect;
+use claw_core::store::JobFilter;
+use claw_core::tool::{Caller, Effect};
 use claw_policy::approval::{EffectRule, Narrowing};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 
-use super::{Error, Sessions};
+use super::{App, Error, Sessions};
+
+/// The number of a session's last jobs among which its last run is.
+const LOOKED_AT: usize = 8;
 
 /// The degree to which an agent acts without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -94,6 +99,20 @@ impl Sessions {
         let mut approvals = executor.approvals().as_ref().clone();
         approvals.narrowing = mode.narrowing().into_iter().collect();
         executor.set_approvals(approvals);
+    }
+}
+
+impl App {
+    /// The mode of the last run of the caller's session: a session that resumes is not widened by that.
+    pub async fn mode_of_last_run(&self, caller: &Caller) -> Result<Mode, Error> {
+        let filter =
+            JobFilter { session: Some(caller.session.clone()), limit: LOOKED_AT, ..JobFilter::default() };
+        let runs = self.store.jobs(&caller.tenant, &filter).await?;
+        let order = runs.iter().find_map(|run| Order::deserialize(&run.new.payload).ok());
+        match order.and_then(|order| order.narrowing) {
+            Some(narrowing) => parse(&narrowing.mode),
+            None => Ok(Mode::Configured),
+        }
     }
 }
 

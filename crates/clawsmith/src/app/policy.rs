@@ -197,7 +197,11 @@ impl App {
         let mut outcomes = Vec::with_capacity(tests.tests.len());
         for (number, test) in tests.tests.iter().enumerate() {
             if let Some(agent) = &test.agent {
-                self.must_have_agent(agent.as_str()).await?;
+                self.must_have_agent(agent.as_str()).await.map_err(|error| {
+                    error.hint(format!(
+                        "add `[agents.{agent}]` to the configuration: a test of it knows no other agents"
+                    ))
+                })?;
             }
             let caller = test.caller(self.setup(), number + 1, workspace)?;
             // A tool that is not offered has a rule to blame, which the road does not tell the model.

@@ -210,7 +210,8 @@ fn told(error: ToolError) -> Error {
         _ => Error::invalid(error.message.clone()),
     };
     if let Some(advice) = &error.advice {
-        told = told.hint(advice.clone());
+        // The advice is meant for models; a person has a command for it.
+        told = told.hint(advice.replace("`skill_search`", "`clawsmith skills search`"));
     }
     match error.cause {
         Some(cause) => told.because(cause),

@@ -18,7 +18,7 @@ use clawsmith::app::session_list::{short_id, shortened};
 use clawsmith::app::words::cost;
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView};
 
-use super::{Chat, MOST_BYTES, Talk, attached, line_editor, unread};
+use super::{Chat, MOST_BYTES, Talk, attached, kept_mode, line_editor, tell_missing, unread};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
 use crate::failure::{Failure, Outcome};
@@ -121,6 +121,7 @@ impl Chatting<'_> {
         let mut parts = std::mem::take(&mut self.pictures);
         parts.push(Part::text(text));
         parts.extend(named.into_iter().map(attached));
+        tell_missing(text, &self.talk.chat.caller().workspace);
         let run = self.talk.chat.send(parts, Asking::Watched).await?;
         if self.talk.follow(&mut session.out, run, None).await? == 130 {
             tell("Stopped. The partial answer is saved.");
@@ -147,6 +148,10 @@ impl Chatting<'_> {
             }
             ("resume", name) => {
                 self.move_to(&SessionChoice::Named(name.to_owned())).await?;
+                if self.talk.chat.mode() == Mode::Configured {
+                    let mode = kept_mode(app, self.talk.chat.caller()).await?;
+                    self.talk.chat.set_mode(mode);
+                }
                 let earlier = self.chosen.as_ref().and_then(|chosen| chosen.earlier.as_ref());
                 recap(session, app, &self.talk, earlier).await?;
             }

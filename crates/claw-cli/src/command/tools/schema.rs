@@ -19,13 +19,13 @@ use crate::opened::{runtime, with_existing_app};
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaOf {
-    /// The tools; all of this build and the custom tools where none is named.
+    /// The tools; where none is named, all of this build, custom tools and tools of MCP servers.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The provider whose form to print.
     #[arg(long, value_parser = one_of(DIALECTS), default_value = "default")]
     provider: Dialect,
-    /// The agent whose custom tools are included.
+    /// The agent whose custom tools and tools of MCP servers are included.
     #[arg(long, value_name = "ID", default_value = DEFAULT_AGENT)]
     agent: AgentId,
 }
@@ -46,15 +46,15 @@ impl SchemaOf {
         let key = SessionKey::new("cli:schema")?;
         let mut caller = Caller::new(self.agent, key, &session.around.directory);
         caller.tenant = setup.tenant().clone();
-        let custom = with_existing_app(&setup, async |app| Ok(app.custom_specs(&caller).await?))?;
-        let custom = custom.unwrap_or_default();
+        let own = with_existing_app(&setup, async |app| Ok(app.caller_specs(&caller).await?))?;
+        let own = own.unwrap_or_default();
         let specs: Vec<Spec> = if self.names.is_empty() {
             let builtin = claw_tools::builtin().map(|tool| builtin_spec(&tool.meta));
-            let mut all = builtin.chain(custom.into_iter().map(Ok)).collect::<Result<Vec<_>, _>>()?;
+            let mut all = builtin.chain(own.into_iter().map(Ok)).collect::<Result<Vec<_>, _>>()?;
             all.sort_by(|a, b| a.name.cmp(&b.name));
             all
         } else {
-            let spec = |name: &String| match custom.iter().find(|spec| spec.name.as_str() == name) {
+            let spec = |name: &String| match own.iter().find(|spec| spec.name.as_str() == name) {
                 Some(spec) => Ok(spec.clone()),
                 None => builtin_spec(&known_tool(name)?),
             };

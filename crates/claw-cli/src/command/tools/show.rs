@@ -3,7 +3,7 @@
 use std::io;
 
 use clap::Args;
-use claw_core::tool::Meta;
+use claw_core::tool::{Meta, Spec};
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::Status;
 use claw_terminal::{Cell, Out, Table};
@@ -15,7 +15,7 @@ use super::custom;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::failure::Outcome;
-use crate::opened::runtime;
+use crate::opened::{runtime, with_existing_app};
 
 /// The tool to show, and its caller.
 #[derive(Debug, Args)]
@@ -32,15 +32,24 @@ impl Show {
         if let Some(shown) = custom::show(session, &setup, &self.name, &self.caller)? {
             return Ok(shown);
         }
-        let meta = known_tool(&self.name)?;
-        let registry = setup.registry();
         let caller = self.caller.caller_here(&setup)?;
+        let of_caller = with_existing_app(&setup, async |app| {
+            Ok((app.registry_of(&caller).await?, app.caller_specs(&caller).await?))
+        })?;
+        let (registry, own) = of_caller.unwrap_or_else(|| (setup.registry(), Vec::new()));
+        let own = own.into_iter().find(|spec| spec.name.as_str() == self.name);
         let policy = runtime()?.block_on(setup.enforced_policy())?;
-        let listing = registry.list().into_iter().find(|line| line.meta.name == meta.name);
+        let listed = registry.list();
+        let of_own = |spec: &Spec| listed.iter().find(|line| line.meta.name == spec.name);
+        let meta = match own.as_ref().and_then(of_own) {
+            Some(line) => Meta::clone(&line.meta),
+            None => known_tool(&self.name)?,
+        };
+        let listing = listed.into_iter().find(|line| line.meta.name == meta.name);
         let status = listing.map_or(Status::NotInBuild, |listing| listing.status);
         let verdict = (status != Status::NotInBuild)
             .then(|| policy.judge(&registry.tool_set(), &Subject::from(&caller), &meta));
-        let parameters = app::spec(&meta).map(|spec| Value::clone(&spec.parameters));
+        let parameters = own.or_else(|| app::spec(&meta)).map(|spec| Value::clone(&spec.parameters));
         let mut value = serde_json::to_value(&meta)?;
         value["tokens"] = json!(app::tokens(&meta).map(|tokens| tokens.count));
         value["status"] = json!(status);

@@ -16,11 +16,11 @@ use claw_core::port::Clock as _;
 use claw_core::store::{
     AccessRole, CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolPlace, StoreError,
 };
-use claw_core::tool::{Caller, Spec};
+use claw_core::tool::{Caller, Spec, Unavailable};
 use claw_core::{AgentId, TenantId, ToolName};
 use claw_host::SystemClock;
 use claw_policy::shell::{Decision, Invocation};
-use claw_registry::{CallerTools as _, Registry};
+use claw_registry::{CallerTools as _, Registry, ToolLayer};
 use claw_schema::validate::Validator;
 use claw_store::vault::CustomToolValues;
 use claw_tools::custom;
@@ -134,22 +134,35 @@ impl App {
         }
     }
 
-    /// The registry of the deployment with the custom tools of a caller, for listings. Builds and runs nothing.
+    /// The registry of the deployment with the custom tools and the tools of MCP servers that a caller has, for listings.
+    /// Runs nothing and connects to nothing.
     pub async fn registry_of(&self, caller: &Caller) -> Result<Arc<Registry>, Error> {
         let registry = Registry::over(self.setup().registry());
-        let layer = source(self)?.layer(caller).await;
-        for tool in layer.map_err(|why| Error::failed(why.0))?.tools() {
-            if let Err(error) = registry.register(Arc::clone(tool)) {
-                tracing::warn!(%error, "a custom tool is left out");
+        for layer in self.layers_of(caller).await? {
+            for tool in layer.tools() {
+                if let Err(error) = registry.register(Arc::clone(tool)) {
+                    tracing::warn!(%error, "a tool is left out");
+                }
             }
         }
         Ok(Arc::new(registry))
     }
 
-    /// The specifications of the custom tools that a caller has, sorted.
-    pub async fn custom_specs(&self, caller: &Caller) -> Result<Vec<Spec>, Error> {
-        let layer = source(self)?.layer(caller).await.map_err(|why| Error::failed(why.0))?;
-        Ok(layer.tools().iter().map(|tool| tool.spec().clone()).collect())
+    /// The specifications of the custom tools and the tools of MCP servers that a caller has, sorted.
+    pub async fn caller_specs(&self, caller: &Caller) -> Result<Vec<Spec>, Error> {
+        let layers = self.layers_of(caller).await?;
+        let tools = layers.iter().flat_map(|layer| layer.tools());
+        let mut specs: Vec<Spec> = tools.map(|tool| tool.spec().clone()).collect();
+        specs.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(specs)
+    }
+
+    /// The tools that a caller has beside the built-in ones.
+    async fn layers_of(&self, caller: &Caller) -> Result<[Arc<ToolLayer>; 2], Error> {
+        let failed = |why: Unavailable| Error::failed(why.0);
+        let custom = source(self)?.layer(caller).await.map_err(failed)?;
+        let of_servers = self.mcp_hub()?.tools().layer(caller).await.map_err(failed)?;
+        Ok([custom, of_servers])
     }
 
     /// The grants that a failed call of a custom tool lacked, as far as its output tells: `network`, or a path of this
