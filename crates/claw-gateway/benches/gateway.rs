@@ -1,7 +1,8 @@
 //! The gateway beside a bare handler: calls of a tool, many sessions at once, and what a start costs.
 //!
-//! Prints `name<TAB>value<TAB>unit` lines. Words after `--` choose what runs: `invoke`, `sessions`, `start`. Clients and
-//! servers share this process and its cores, so that ratios compare like with like.
+//! Prints `name<TAB>value<TAB>unit` lines. Words after `--` choose what runs: `invoke`, `sessions`, `start`; `invoke` alone can
+//! be narrowed by `memory`, `sqlite` or `durable`. Clients and servers share this process and its cores, so that ratios
+//! compare like with like.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
@@ -19,7 +20,7 @@ use clawsmith::app::Setup;
 use clawsmith::app::access::KeyRequest;
 use clawsmith::config::Surroundings;
 use clawsmith::store::{AccessRole, CallStore, KeyLimits};
-use clawsmith::{MemoryStore, UserId};
+use clawsmith::{Call, Group, MemoryStore, Meta, Output, Tool, ToolError, UserId};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -52,7 +53,8 @@ fn main() {
         start();
     }
     if runs("invoke") {
-        runtime().block_on(invoke());
+        let narrowed: Vec<&str> = LEDGERS.into_iter().filter(|name| words.iter().any(|word| word == name)).collect();
+        runtime().block_on(invoke(if narrowed.is_empty() { &LEDGERS } else { &narrowed }));
     }
     if runs("sessions") {
         runtime().block_on(sessions());
@@ -65,6 +67,26 @@ fn runtime() -> tokio::runtime::Runtime {
 
 fn told(name: &str, value: f64, unit: &str) {
     println!("{name}\t{value:.2}\t{unit}");
+}
+
+/// A tool that does nothing.
+struct Noop;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoopArgs {
+    /// Anything.
+    note: String,
+}
+
+impl Tool for Noop {
+    type Args = NoopArgs;
+    const META: Meta = Meta::new("noop", Group::Automation).effects(&[]).about("Do nothing.");
+
+    async fn run(&self, _: &Call, args: NoopArgs) -> Result<Output, ToolError> {
+        std::hint::black_box(args.note);
+        Ok(Output::text("done"))
+    }
 }
 
 /// A gateway in this process.
@@ -88,7 +110,7 @@ async fn serve_with(home: &Path, store: &str, users: usize, calls: Option<Arc<dy
     let script = home.join("script.toml");
     std::fs::write(&script, SCRIPT).unwrap();
     let around = Surroundings { directory: home.to_owned(), variables: vec![("HOME".into(), home.into())] };
-    let mut app = Setup::load(Some(&config), &around).unwrap().open().await.unwrap();
+    let mut app = Setup::load(Some(&config), &around).unwrap().open().await.unwrap().with_tool(Noop);
     if let Some(calls) = calls {
         app = app.recording_calls_in(calls);
     }
@@ -200,8 +222,11 @@ async fn bare(headers: HeaderMap, Json(body): Json<Value>) -> Result<Json<Value>
     }
 }
 
-async fn invoke() {
-    let body = json!({ "tool": "datetime", "args": { "action": "now" } });
+/// The places in which calls are recorded.
+const LEDGERS: [&str; 3] = ["memory", "sqlite", "durable"];
+
+async fn invoke(ledgers: &[&str]) {
+    let body = json!({ "tool": "noop", "args": { "note": "now" } });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let serving = tokio::spawn(async move {
@@ -211,17 +236,14 @@ async fn invoke() {
     let bare = rate(&address, CONNECTIONS, &plain).await;
     serving.abort();
     told("gateway/bare axum handler, 64 connections", bare, "requests/s");
-    for (name, store) in [
-        ("in memory", "sqlite::memory:"),
-        ("in SQLite in memory", "sqlite::memory:"),
-        ("durable", "sqlite:clawsmith.db"),
-    ] {
+    for ledger in ledgers {
         let home = tempfile::tempdir().unwrap();
-        let store = match store.strip_prefix("sqlite:clawsmith") {
-            Some(_) => format!("sqlite:{}", home.path().join("bench.db").display()),
-            None => store.to_owned(),
+        let (name, store) = match *ledger {
+            "memory" => ("in memory", "sqlite::memory:".to_owned()),
+            "sqlite" => ("in SQLite in memory", "sqlite::memory:".to_owned()),
+            _ => ("durable", format!("sqlite:{}", home.path().join("bench.db").display())),
         };
-        let calls = (name == "in memory").then(|| Arc::new(MemoryStore::new()) as Arc<dyn CallStore>);
+        let calls = (*ledger == "memory").then(|| Arc::new(MemoryStore::new()) as Arc<dyn CallStore>);
         let served = serve_with(home.path(), &store, 1, calls).await;
         let called = request(&served.address, "/v1/tools/invoke", &served.keys[0], &body);
         let many = rate(&served.address, CONNECTIONS, &called).await;

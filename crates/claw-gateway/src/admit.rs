@@ -6,11 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use clawsmith::app::access::{Full, Permission, Place, PlaceKind, Visitor};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
@@ -49,14 +48,11 @@ pub(crate) fn no_key() -> ApiError {
 
 /// Refuses a request whose `Host` or `Origin` is not this gateway's: another site's page may have led a
 /// browser here.
-pub(crate) async fn check_origin(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(crate) fn check_origin(gateway: &Gateway, request: &Request) -> Result<(), ApiError> {
     match origin_fault(&gateway.0.hosts, request.headers(), request.uri().host()) {
-        None => next.run(request).await,
-        Some(what) => {
-            let error = ApiError::new(StatusCode::FORBIDDEN, "foreign_host", what)
-                .hint("add the host to `gateway.hosts`, or use the gateway's own address");
-            error.into_response()
-        }
+        None => Ok(()),
+        Some(what) => Err(ApiError::new(StatusCode::FORBIDDEN, "foreign_host", what)
+            .hint("add the host to `gateway.hosts`, or use the gateway's own address")),
     }
 }
 
@@ -151,47 +147,34 @@ impl HttpBody for Held {
 }
 
 /// Keeps the place of a request whose answer is a stream; that of any other is free with its answer.
-fn held(response: Response, place: Place) -> Response {
-    match response.body().size_hint().exact() {
-        Some(_) => response,
-        None => response.map(|body| Body::new(Held { body, _place: place })),
+pub(crate) fn held(response: Response, place: Option<Place>) -> Response {
+    match (response.body().size_hint().exact(), place) {
+        (None, Some(place)) => response.map(|body| Body::new(Held { body, _place: place })),
+        _ => response,
     }
 }
 
-/// Lets a request in that shows a good key.
-pub(crate) async fn admit(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
-    let key = bearer(request.headers()).map(str::to_owned);
-    let admitted = match &key {
-        None => Err(no_key()),
-        Some(key) => match gateway.0.door.admit(key).await {
-            Ok(Some(visitor)) => match gateway.0.door.count(&visitor) {
-                Ok(()) => enter(&gateway, &visitor, PlaceKind::Request).map(|place| (visitor, place)),
-                Err(wait) => Err(too_many(wait)),
-            },
-            Ok(None) => {
-                if let Some(peer) = request.extensions().get::<Peer>() {
-                    refused_key(&address(*peer, &gateway.0.proxies, request.headers()));
-                }
-                Err(bad_key())
-            }
-            Err(error) => Err(error.into()),
-        },
-    };
-    match admitted {
-        Ok((visitor, place)) => {
-            request.extensions_mut().insert(Who(visitor));
-            held(next.run(request).await, place)
+/// Lets a request in that shows a good key: returns its visitor, and the place that it takes.
+pub(crate) async fn admit(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    peer: Option<Peer>,
+) -> Result<(Who, Place), ApiError> {
+    let key = bearer(headers).ok_or_else(no_key)?;
+    let Some(visitor) = gateway.0.door.admit(key).await? else {
+        if let Some(peer) = peer {
+            refused_key(&address(peer, &gateway.0.proxies, headers));
         }
-        Err(error) => error.into_response(),
-    }
+        return Err(bad_key());
+    };
+    gateway.0.door.count(&visitor).map_err(too_many)?;
+    let place = enter(gateway, &visitor, PlaceKind::Request)?;
+    Ok((Who(visitor), place))
 }
 
-/// Lets a request in that shows a good key, or none at all: the handler asks for it then.
-pub(crate) async fn admit_or_ask(state: State<Gateway>, request: Request, next: Next) -> Response {
-    match request.headers().contains_key(header::AUTHORIZATION) {
-        true => admit(state, request, next).await,
-        false => next.run(request).await,
-    }
+/// Returns whether a request shows no key at all, good or bad.
+pub(crate) fn has_no_key(headers: &HeaderMap) -> bool {
+    !headers.contains_key(header::AUTHORIZATION)
 }
 
 /// The error for a key that is not valid.

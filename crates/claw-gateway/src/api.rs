@@ -7,13 +7,11 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use axum::Router;
 use axum::body::{Body as HttpBody, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::handler::Handler;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use clawsmith::app::access::{Permission, Visitor};
@@ -60,12 +58,16 @@ pub(crate) struct Mounted<'a> {
     pub(crate) methods: &'a [Method],
 }
 
-/// The routes, as a router and as a list.
+/// A path, and the service that answers some of its methods.
+pub(crate) struct ServedPath {
+    pub(crate) path: &'static str,
+    pub(crate) access: Access,
+    pub(crate) service: MethodRouter<Gateway>,
+}
+
+/// The routes, as services and as a list.
 pub(crate) struct Api {
-    pub(crate) open: Router<Gateway>,
-    pub(crate) guarded: Router<Gateway>,
-    /// Routes that take a request without a key and ask for it.
-    pub(crate) connecting: Router<Gateway>,
+    pub(crate) services: Vec<ServedPath>,
     pub(crate) routes: Vec<Route>,
     tag: &'static str,
     /// The first part of the ids of operations; `None` for the handler's module.
@@ -74,8 +76,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new() -> Self {
-        let (open, guarded, connecting) = (Router::new(), Router::new(), Router::new());
-        Self { open, guarded, connecting, routes: Vec::new(), tag: "", ids: None }
+        Self { services: Vec::new(), routes: Vec::new(), tag: "", ids: None }
     }
 
     /// Names the group of the routes that follow.
@@ -110,7 +111,7 @@ impl Api {
             [name, module, ..] => format!("{}.{name}", self.ids.unwrap_or(module)),
             _ => path.to_owned(),
         };
-        self.add(path, access, on(filter, handler));
+        self.services.push(ServedPath { path, access, service: on(filter, handler) });
         self.routes.push(Route { method, path, tag: self.tag, summary, access, id, describe: H::describe });
         self
     }
@@ -123,7 +124,7 @@ impl Api {
         summary: &'static str,
         service: MethodRouter<Gateway>,
     ) -> &mut Self {
-        self.add(path, access, service);
+        self.services.push(ServedPath { path, access, service });
         for method in methods {
             let id = format!("{}.serve.{}", path.trim_start_matches('/'), method.as_str().to_lowercase());
             let (method, tag) = (method.clone(), self.tag);
@@ -133,26 +134,6 @@ impl Api {
             self.routes.push(Route { method, path, tag, summary, access, id, describe });
         }
         self
-    }
-
-    fn add(&mut self, path: &'static str, access: Access, service: MethodRouter<Gateway>) {
-        let router = match access {
-            Access::Open => &mut self.open,
-            Access::Connect => &mut self.connecting,
-            Access::Key | Access::Needs(_) => &mut self.guarded,
-        };
-        let checked = match access {
-            Access::Open | Access::Key | Access::Connect => service,
-            Access::Needs(permission) => {
-                service.route_layer(from_fn(move |who: Who, request: Request, next: Next| async move {
-                    match who.may(permission) {
-                        Ok(()) => next.run(request).await,
-                        Err(error) => error.into_response(),
-                    }
-                }))
-            }
-        };
-        *router = std::mem::take(router).route(path, checked);
     }
 }
 
@@ -301,22 +282,34 @@ impl<T: JsonSchema> Input for Query<T> {
 /// A JSON body.
 pub(crate) struct Body<T>(pub(crate) T);
 
+/// Returns whether a request's `Content-Type` is `application/json`, or a kind of it such as `application/scim+json`.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let subtype = kind.strip_prefix("application/");
+    subtype.is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
+}
+
 impl<T: DeserializeOwned> FromRequest<Gateway> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request<HttpBody>, gateway: &Gateway) -> Result<Self, ApiError> {
-        let (head, body) = request.into_parts();
-        let mut whole = Request::new(body);
-        // The longest body is among them.
-        whole.extensions_mut().clone_from(&head.extensions);
-        let bytes = Bytes::from_request(whole, gateway).await?;
+        let is_json = is_json(request.headers());
+        let bytes = Bytes::from_request(request, gateway).await?;
         // Fields are named: a list of their values would be taken for them.
         if bytes.trim_ascii_start().first() == Some(&b'[') {
             return Err(ApiError::invalid("the body is a list; send a JSON object"));
         }
-        let request = Request::from_parts(head, HttpBody::from(bytes));
-        let body = axum::Json::from_request(request, gateway).await?;
-        Ok(Self(body.0))
+        if !is_json {
+            let what = "the body is not JSON by its `Content-Type`";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", what)
+                .hint("send `Content-Type: application/json`"));
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(body) => Ok(Self(body)),
+            // Read again, slower, to tell which field is wrong.
+            Err(_) => Ok(Self(axum::Json::from_bytes(&bytes)?.0)),
+        }
     }
 }
 
@@ -369,7 +362,11 @@ pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        axum::Json(self.0).into_response()
+        match serde_json::to_vec(&self.0) {
+            Ok(text) => ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response(),
+            // The answer says why.
+            Err(_) => axum::Json(self.0).into_response(),
+        }
     }
 }
 

@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::middleware::Next;
-use axum::response::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The longest a client may take to send the body of a request.
 const LONGEST_SENDING: Duration = Duration::from_secs(30);
@@ -43,7 +41,9 @@ pub(crate) fn is_too_slow(error: &(dyn Error + 'static)) -> bool {
 /// A body that fails once its time is over.
 struct Timed {
     body: Body,
-    time: Pin<Box<Sleep>>,
+    until: Instant,
+    /// Set once the body has to be waited for: most are there with the head.
+    time: Option<Pin<Box<Sleep>>>,
 }
 
 impl HttpBody for Timed {
@@ -56,8 +56,11 @@ impl HttpBody for Timed {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.body).poll_frame(context);
-        if polled.is_pending() && this.time.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(axum::Error::new(TooSlow))));
+        if polled.is_pending() {
+            let time = this.time.get_or_insert_with(|| Box::pin(sleep_until(this.until)));
+            if time.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Some(Err(axum::Error::new(TooSlow))));
+            }
         }
         polled
     }
@@ -71,11 +74,11 @@ impl HttpBody for Timed {
     }
 }
 
-/// Gives every request a time for its body.
-pub(crate) async fn limit_time(request: Request, next: Next) -> Response {
+/// Gives a request a time for its body.
+pub(crate) fn limit_time(request: Request) -> Request {
     if request.body().is_end_stream() {
-        return next.run(request).await;
+        return request;
     }
-    let timed = |body: Body| Body::new(Timed { body, time: Box::pin(sleep(LONGEST_SENDING)) });
-    next.run(request.map(timed)).await
+    let until = Instant::now() + LONGEST_SENDING;
+    request.map(|body| Body::new(Timed { body, until, time: None }))
 }

@@ -5,10 +5,8 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::Request;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use clawsmith::app::{self, Kind};
 use clawsmith::{Refusal, Step};
@@ -238,9 +236,7 @@ impl IntoResponse for ApiError {
 
 /// Gives errors of OpenAI's paths the form that its clients know, wherever they come from, and forbids
 /// clients to guess another content type.
-pub(crate) async fn shape(request: Request, next: Next) -> Response {
-    let is_openai = is_openai(request.uri().path());
-    let mut response = next.run(request).await;
+pub(crate) fn shape(mut response: Response, is_openai: bool) -> Response {
     if is_openai && let Some(error) = response.extensions_mut().remove::<ApiError>() {
         response = error.openai();
     }

@@ -21,6 +21,7 @@ mod custom;
 mod error;
 mod events;
 mod feed;
+mod front;
 mod graph;
 mod health;
 mod keys_and_users;
@@ -54,9 +55,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::handler::Handler as _;
+use axum::middleware::from_fn_with_state;
 use clawsmith::app::access::{Door, Visitor};
 use clawsmith::app::listen::{OwnListener, TlsFiles};
 use clawsmith::app::reload::ConfigurationStatus;
@@ -73,6 +74,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api::{Access, ServedPath};
+use crate::front::Front;
 use crate::metrics::Metrics;
 use crate::offers::Offers;
 use crate::peer::{OfPeer, Peer};
@@ -90,8 +93,6 @@ const LONGEST_HEAD: Duration = Duration::from_secs(10);
 const LONGEST_HEADERS: usize = 64 * 1024;
 /// The most connections at a time; others wait to be accepted.
 const MOST_CONNECTIONS: usize = 4096;
-/// The longest body of a request, in bytes.
-const LONGEST_BODY: usize = 8 * 1024 * 1024;
 
 /// The options of the gateway.
 #[derive(Debug, Clone, Default)]
@@ -314,18 +315,14 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 
 fn router(gateway: Gateway) -> Router {
     let api = routes::table(mcp::server(&gateway));
-    let guarded = api.guarded.route_layer(from_fn_with_state(gateway.clone(), admit::admit));
-    let asked = from_fn_with_state(gateway.clone(), admit::admit_or_ask);
-    Router::new()
-        .merge(guarded)
-        .merge(api.connecting.route_layer(asked))
-        .merge(api.open)
-        .fallback(error::no_such_path)
-        .method_not_allowed_fallback(error::no_such_method)
-        .layer(from_fn_with_state(gateway.clone(), admit::check_origin))
-        .layer(from_fn(error::shape))
-        .layer(from_fn_with_state(gateway.clone(), metrics::observe))
-        .layer(from_fn(body::limit_time))
-        .layer(DefaultBodyLimit::max(LONGEST_BODY))
-        .with_state(gateway)
+    let front = |path, access| from_fn_with_state(Front { gateway: gateway.clone(), path, access }, front::pass);
+    let elsewhere = front("none", Access::Open);
+    let mut router = Router::new();
+    for ServedPath { path, access, service } in api.services {
+        router = router.route(path, service.layer(front(path, access)));
+    }
+    router
+        .fallback(error::no_such_path.layer(elsewhere.clone()))
+        .method_not_allowed_fallback(error::no_such_method.layer(elsewhere))
+        .with_state(gateway.clone())
 }

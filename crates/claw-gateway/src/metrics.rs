@@ -1,12 +1,10 @@
 //! Metrics for Prometheus: requests, connections, and the states of runs.
 
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{Method, StatusCode, header};
+use axum::response::IntoResponse as _;
 use clawsmith::store::LaneCount;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -29,14 +27,14 @@ const SECONDS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0]
 /// The path of a request as the table has it, so that ids make no labels.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    method: String,
-    path: String,
+    method: &'static str,
+    path: &'static str,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PathLabels {
-    path: String,
+    path: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -99,6 +97,12 @@ impl Metrics {
         }
     }
 
+    /// Counts a request to a path of the table, and its answer.
+    pub(crate) fn observe(&self, method: &'static str, path: &'static str, status: StatusCode, took: Duration) {
+        self.seconds.get_or_create(&PathLabels { path }).observe(took.as_secs_f64());
+        self.requests.get_or_create(&RequestLabels { method, path, status: status.as_u16() }).inc();
+    }
+
     /// Reads the values that are not counted as they happen.
     async fn look(&self, gateway: &Gateway) -> Result<(), clawsmith::app::Error> {
         let mut open: [(&'static str, u64); 3] = [("pending", 0), ("leased", 0), ("parked", 0)];
@@ -126,19 +130,10 @@ impl Metrics {
     }
 }
 
-/// Counts a request and its answer.
-pub(crate) async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    let (method, began) = (request.method().as_str().to_owned(), Instant::now());
-    let response = next.run(request).await;
-    let metrics = &gateway.0.metrics;
-    // Methods that nobody has heard of make no labels.
-    let method =
-        if response.status() == StatusCode::METHOD_NOT_ALLOWED { "other".to_owned() } else { method };
-    metrics.seconds.get_or_create(&PathLabels { path: path.clone() }).observe(began.elapsed().as_secs_f64());
-    let status = response.status().as_u16();
-    metrics.requests.get_or_create(&RequestLabels { method, path, status }).inc();
-    response
+/// The name of a method as a label. Methods that nobody has heard of make no labels.
+pub(crate) fn method_name(method: &Method) -> &'static str {
+    let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    known.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
 }
 
 /// The metrics as text.

@@ -207,7 +207,7 @@ pub(crate) async fn invoke(
     request.call = call.id;
     request.asking = Asking::Unwatched;
     let reply = deployment.executor.execute(&offer, request).await;
-    answered(&reply, call.shown, session).map(Replied::from)
+    answered(reply, call.shown, session).map(Replied::from)
 }
 
 /// The tools that the visitor may call as this agent, in this session.
@@ -226,6 +226,9 @@ async fn offer(visit: &Visit, agent: Option<&str>, session: Option<&str>) -> Res
     offers.keep(key, visitor, &offer);
     Ok(offer)
 }
+
+/// The bytes of an id that are the time at which it was made.
+const TIME_BYTES: usize = 6;
 
 /// A call's id as the client knows it and as it is recorded.
 struct CallIds {
@@ -250,12 +253,30 @@ fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Call
             (hashed(&json!([key.as_bytes(), invoke.tool, invoke.args, invoke.action])), true)
         }
     };
-    let whose = json!([caller.tenant, caller.user, caller.agent, caller.session, shown]);
-    Ok(CallIds { shown, id: hashed(&whose), is_given })
+    Ok(CallIds { shown, id: owned_id(caller, shown), is_given })
+}
+
+/// Returns the id under which a call of this caller is recorded. It keeps the time that the shown id begins with, since stores
+/// sort calls by it; the rest is a digest. Each field has its length before it, so that no two callers make the same bytes.
+fn owned_id(caller: &Caller, shown: CallId) -> CallId {
+    let user = caller.user.as_ref().map_or("", |user| user.as_str());
+    let names = [caller.tenant.as_str(), user, caller.agent.as_str(), caller.session.as_str()];
+    let mut bytes = Vec::with_capacity(256);
+    for name in names {
+        bytes.extend_from_slice(&name.len().to_le_bytes());
+        bytes.extend_from_slice(name.as_bytes());
+    }
+    bytes.extend_from_slice(shown.as_bytes());
+    let mut id = *short_id(Digest::of_bytes(&bytes)).as_bytes();
+    id[..TIME_BYTES].copy_from_slice(&shown.as_bytes()[..TIME_BYTES]);
+    CallId::from_bytes(id)
 }
 
 fn hashed(value: &Value) -> CallId {
-    let digest = Digest::of(value);
+    short_id(Digest::of(value))
+}
+
+fn short_id(digest: Digest) -> CallId {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.as_bytes()[..16]);
     CallId::from_bytes(bytes)
@@ -283,37 +304,34 @@ fn claimed(invoke: &Invoke) -> ApiError {
 }
 
 /// A reply as a program reads it.
-fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response, ApiError> {
-    let called = |ok: bool| Called {
+fn answered(reply: Reply, call: CallId, session: SessionKey) -> Result<Response, ApiError> {
+    let Reply { tool, outcome, notes, took, .. } = reply;
+    let called = |ok: bool, tool: String, session: SessionKey| Called {
         ok: Some(ok),
         call_id: Some(call),
-        tool: reply.tool.to_string(),
-        session_key: Some(session.clone()),
-        took_ms: Some(u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX)),
+        tool,
+        session_key: Some(session),
+        took_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
         ..Called::default()
     };
-    match &reply.outcome {
-        Ok(output) => {
-            let result = CallResult {
-                output: output.model_text(),
-                details: output.details.as_ref().map(|details| json!(details)),
-                notes: reply.notes.iter().map(ToString::to_string).collect(),
-            };
-            Ok(Json(Called { result: Some(result), ..called(true) }).into_response())
+    match outcome {
+        Ok(mut output) => {
+            let result = CallResult { details: output.details.take(), output: output.model_text(), notes };
+            Ok(Json(Called { result: Some(result), ..called(true, tool, session) }).into_response())
         }
         Err(CallError::Failed(error)) => {
             let fault = CallFault {
                 kind: kind_name(error.kind),
                 message: error.for_model(),
                 setting: error.setting.clone(),
-                details: error.details.as_deref().cloned(),
+                details: error.details.map(|details| *details),
             };
-            Ok(Json(Called { error: Some(fault), ..called(false) }).into_response())
+            Ok(Json(Called { error: Some(fault), ..called(false, tool, session) }).into_response())
         }
         Err(CallError::Waiting(waiting)) => {
             let waiting = CallWaiting {
                 call_id: call,
-                tool: reply.tool.to_string(),
+                tool,
                 session_key: session,
                 approval_id: waiting.approval,
                 expires: waiting.expires,
@@ -323,7 +341,7 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
             Ok((StatusCode::ACCEPTED, Json(waiting)).into_response())
         }
         Err(CallError::Refused(refusal)) => {
-            let error = ApiError::from(refusal);
+            let error = ApiError::from(&refusal);
             Err(match &refusal.details {
                 Some(_) => error,
                 None => error.details(json!({ "callId": call, "step": refusal.step.name() })),

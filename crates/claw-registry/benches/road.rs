@@ -184,6 +184,12 @@ fn main() {
         })
     };
 
+    let any = executor(Arc::new(MemoryStore::new()), Scrubbers::default());
+    let offer = runtime.block_on(any.offer(caller()));
+    let future = any.execute(&offer, Request::new("noop", args()));
+    println!("size of a call's future\t{}\tbytes", std::mem::size_of_val(&future));
+    drop(future);
+
     let bare = executor(Arc::new(NoStore(Bells::default())), Scrubbers::with_open_output());
     let without = road("road without ledger and scrub of the result", &bare, 25, 2000);
     let whole = executor(Arc::new(MemoryStore::new()), Scrubbers::default());

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use claw_core::ToolName;
-use claw_core::port::Hit;
+use claw_core::port::{Hit, Scope};
 use claw_core::store::ToolSettings;
 use claw_core::tool::{Caller, Digest, Effects, Facts, Meta, Need, Spec, Unavailable};
 use claw_schema::dialect::Dialect;
 use serde_json::Value;
 
+use crate::guard::FileRules;
 use crate::registry::{Built, Context, Entry, Registry, Version};
-
 use crate::settings;
 
 /// Options for making an offer.
@@ -87,6 +87,27 @@ pub(crate) struct CallPlace {
     pub(crate) digest: Digest,
     /// The stored settings that the facts were made with.
     stored: Arc<ToolSettings>,
+    /// The files that calls may reach without any grant, by the rules that were last applied.
+    scope: ArcSwapOption<RuledScope>,
+}
+
+/// The files that calls may reach by these rules.
+struct RuledScope {
+    rules: Arc<FileRules>,
+    scope: Arc<Scope>,
+}
+
+impl CallPlace {
+    /// Returns the files that calls may reach by these rules, made by `make` unless they are known.
+    pub(crate) fn scope(&self, rules: &Arc<FileRules>, make: impl FnOnce() -> Scope) -> Arc<Scope> {
+        if let Some(known) = self.scope.load().as_ref().filter(|known| Arc::ptr_eq(&known.rules, rules)) {
+            return Arc::clone(&known.scope);
+        }
+        let scope = Arc::new(make());
+        let known = RuledScope { rules: Arc::clone(rules), scope: Arc::clone(&scope) };
+        self.scope.store(Some(Arc::new(known)));
+        scope
+    }
 }
 
 /// The state of an offered tool.
@@ -286,7 +307,7 @@ impl Offer {
         let who = (&caller.tenant, &caller.agent, caller.user.as_ref(), &caller.session);
         let digest = Digest::of(&(who, &facts));
         let (facts, stored) = (Arc::new(facts), Arc::clone(stored));
-        let place = Arc::new(CallPlace { facts, digest, stored });
+        let place = Arc::new(CallPlace { facts, digest, stored, scope: ArcSwapOption::empty() });
         tool.place.store(Some(Arc::clone(&place)));
         place
     }

@@ -8,6 +8,8 @@ mod caps;
 mod cut;
 mod scrub;
 
+use std::borrow::Cow;
+
 use claw_core::CallId;
 use claw_core::store::{NewBlob, StoreError};
 use claw_core::tool::{Block, Digest, Output, ToolError};
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) use self::cut::cut;
 use self::cut::shorten;
 use crate::reply::Refusal;
-use crate::scrub::{CallScrubber, OutputScrubber};
+use crate::scrub::{CallScrubber, OutputScrubber, ScrubbedJson};
 use crate::{Executor, Offer, guard};
 
 /// Bytes of a reason, of the ledger's copy of an error, of a cause.
@@ -53,10 +55,9 @@ pub(crate) fn name(text: &str, scrubber: &CallScrubber) -> String {
 /// Arguments for the ledger: whole if they are small, else their size, digest and head. The digest is of the
 /// scrubbed text, so that secrets cannot be guessed with it.
 pub(crate) fn ledger_args(args: &Value, scrubber: &CallScrubber) -> Value {
-    let args = scrubber.json(args);
-    let text = args.to_string();
+    let ScrubbedJson { value, text } = scrubber.json_in(Cow::Borrowed(args));
     if text.len() <= LEDGER_ARGS {
-        return args;
+        return value;
     }
     let digest = Digest::of_bytes(text.as_bytes()).to_string();
     json!({ "left_out": "too large", "bytes": text.len(), "digest": digest, "head": shorten(&text, LEDGER_HEAD) })

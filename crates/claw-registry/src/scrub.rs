@@ -100,19 +100,29 @@ impl CallScrubber {
     /// Scrubs a value: each string by itself, then the whole as text, in which a key can mark the following
     /// value as secret.
     pub fn json(&self, value: &Value) -> Value {
-        let Some(_) = &self.scrubber else { return Value::String(WITHHELD.to_owned()) };
+        self.json_in(Cow::Borrowed(value)).value
+    }
+
+    /// The same, with the scrubbed value's text. A value of one's own is copied only if it holds a secret.
+    pub(crate) fn json_in(&self, value: Cow<'_, Value>) -> ScrubbedJson {
+        if self.scrubber.is_none() {
+            let value = Value::String(WITHHELD.to_owned());
+            return ScrubbedJson { text: value.to_string(), value };
+        }
         let text = value.to_string();
         // Without escapes every string occurs literally in the text, so a clean text has only clean strings.
         if !text.contains('\\') && matches!(self.scrubbed(&text), Cow::Borrowed(_)) {
-            return value.clone();
+            return ScrubbedJson { value: value.into_owned(), text };
         }
-        let mut value = value.clone();
+        let mut value = value.into_owned();
         self.strings(&mut value);
         let text = value.to_string();
-        match self.scrubbed(&text) {
-            Cow::Borrowed(_) => value,
-            Cow::Owned(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
-        }
+        let scrubbed = match self.scrubbed(&text) {
+            Cow::Borrowed(_) => return ScrubbedJson { value, text },
+            Cow::Owned(text) => text,
+        };
+        let value = serde_json::from_str(&scrubbed).unwrap_or(Value::String(scrubbed));
+        ScrubbedJson { text: value.to_string(), value }
     }
 
     fn strings(&self, value: &mut Value) {
@@ -145,6 +155,13 @@ impl CallScrubber {
     }
 }
 
+/// A value without its secrets.
+pub(crate) struct ScrubbedJson {
+    pub(crate) value: Value,
+    /// The value as text.
+    pub(crate) text: String,
+}
+
 /// Scrubs text for model and user, unless the deployment leaves it open.
 #[derive(Clone, Copy)]
 pub(crate) struct OutputScrubber<'a> {
@@ -160,7 +177,7 @@ impl OutputScrubber<'_> {
     }
 
     pub(crate) fn json(&self, value: Value) -> Value {
-        if self.open { value } else { self.scrubber.json(&value) }
+        if self.open { value } else { self.scrubber.json_in(Cow::Owned(value)).value }
     }
 
     /// Returns whether bytes that are not text may be shown. They cannot be scrubbed, so they pass whole or
@@ -226,17 +243,23 @@ pub(crate) struct Telling {
     scrubbers: CallScrubber,
     secrets: Secrets,
     seen: usize,
+    /// Made with the first piece: most calls tell nothing.
     stream: Option<Stream>,
+    /// Nothing more is told.
+    is_over: bool,
 }
 
 impl Telling {
     pub(crate) fn new(base: CallScrubber, secrets: Secrets) -> Self {
-        let stream = base.scrubber.as_ref().map(Scrubber::stream);
-        Self { scrubbers: base, secrets, seen: 0, stream }
+        let is_over = base.withholds();
+        Self { scrubbers: base, secrets, seen: 0, stream: None, is_over }
     }
 
     /// Takes a piece and returns the text that can be shown by now.
     pub(crate) fn push(&mut self, piece: &str) -> String {
+        if self.stream.is_none() && !self.is_over {
+            self.stream = self.scrubbers.scrubber.as_ref().map(Scrubber::stream);
+        }
         self.learn();
         let mut out = Vec::new();
         if let Some(stream) = &mut self.stream {
@@ -247,7 +270,10 @@ impl Telling {
 
     /// Returns the text held back.
     pub(crate) fn end(&mut self) -> String {
-        self.learn();
+        if self.stream.is_some() {
+            self.learn();
+        }
+        self.is_over = true;
         let mut out = Vec::new();
         if let Some(stream) = self.stream.take() {
             stream.finish(&mut out);
@@ -266,7 +292,7 @@ impl Telling {
         let base = self.scrubbers.scrubber.as_ref();
         match (base.and_then(|base| base.with_values(values).ok()), &mut self.stream) {
             (Some(scrubber), Some(stream)) => stream.go_on_with(&scrubber),
-            _ => self.stream = None,
+            _ => (self.stream, self.is_over) = (None, true),
         }
     }
 }

@@ -425,13 +425,14 @@ impl Digest {
     /// Returns the digest of a value as JSON. Fields are in the order of their type and map keys sorted, so
     /// that equal values have equal digests and no two different ones the same text.
     pub fn of(value: &impl Serialize) -> Self {
-        let mut hash = HashWriter(Sha256::new());
+        let mut hash = HashWriter { hash: Sha256::new(), gathered: Vec::with_capacity(GATHERED) };
         // Strings, maps with string keys and sequences always serialise. If a value does not, it is marked by
         // a byte that no JSON text holds, so that its digest equals that of no serialisable value.
         if serde_json::to_writer(&mut hash, value).is_err() {
-            hash.0.update([0xff]);
+            hash.gathered.push(0xff);
         }
-        Self(hash.0.finalize().into())
+        hash.hash.update(&hash.gathered);
+        Self(hash.hash.finalize().into())
     }
 
     /// Returns the digest of bytes.
@@ -450,12 +451,30 @@ impl Digest {
     }
 }
 
-struct HashWriter(Sha256);
+/// Bytes that are gathered before they are hashed: JSON is written in pieces of a few bytes.
+const GATHERED: usize = 1024;
+
+struct HashWriter {
+    hash: Sha256,
+    gathered: Vec<u8>,
+}
 
 impl std::io::Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
+        self.write_all(bytes)?;
         Ok(bytes.len())
+    }
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if self.gathered.len() + bytes.len() > GATHERED {
+            self.hash.update(&self.gathered);
+            self.gathered.clear();
+            if bytes.len() > GATHERED {
+                self.hash.update(bytes);
+                return Ok(());
+            }
+        }
+        self.gathered.extend_from_slice(bytes);
+        Ok(())
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::timeout::panicked;
 use super::{Asking, Authorised, Trip, summary};
+use crate::guard::FileRules;
 use crate::offer::CallPlace;
 use crate::registry::Built;
 use crate::reply::{Refusal, Step};
@@ -191,18 +192,26 @@ impl Trip<'_> {
 
     /// The files that the call may reach under the rules of now, or of when it was last asked for.
     pub(super) fn scope(&self, place: &CallPlace) -> Arc<Scope> {
-        Arc::clone(self.scope.get_or_init(|| Arc::new(self.scope_now(place))))
+        Arc::clone(self.scope.get_or_init(|| self.scope_now(place)))
     }
 
-    fn scope_now(&self, place: &CallPlace) -> Scope {
+    fn scope_now(&self, place: &CallPlace) -> Arc<Scope> {
         let rules = self.executor.0.files.load();
+        let is_plain = self.asked.is_empty() && self.granted.is_empty() && self.skills.directories.is_empty();
+        match is_plain {
+            true => place.scope(&rules, || self.scope_by(&rules, place)),
+            false => Arc::new(self.scope_by(&rules, place)),
+        }
+    }
+
+    fn scope_by(&self, rules: &FileRules, place: &CallPlace) -> Scope {
         let name = &self.tool.entry.meta.name;
         // A person may be asked for more than was granted.
         let is_asked = |root: &&Root| self.asked.iter().any(|asked| asked.path == root.path);
         let granted = self.granted.iter().map(|(_, root)| root).filter(|root| !is_asked(root));
         let directories: Vec<Root> = self.asked.iter().chain(granted).cloned().collect();
         let beside = guard::Beside { skills: &self.skills.directories, directories: &directories };
-        guard::scope(&rules, self.offer.caller(), name, &place.facts, beside)
+        guard::scope(rules, self.offer.caller(), name, &place.facts, beside)
     }
 
     /// Checks again after a person has answered: policy and settings may have changed meanwhile, and the

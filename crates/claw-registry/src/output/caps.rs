@@ -159,9 +159,30 @@ fn truncate<T>(list: &mut Vec<T>, what: &str) -> Option<String> {
 }
 
 fn data(details: &mut Value, limit: usize) {
-    let bytes = details.to_string().len();
+    let bytes = json_len(details);
     if bytes > limit.saturating_mul(4) {
         *details = json!({ "left_out": "too large", "bytes": bytes });
+    }
+}
+
+/// The length of a value as text.
+fn json_len(value: &Value) -> usize {
+    let mut count = ByteCount(0);
+    // Values always serialise, and counting never fails.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+struct ByteCount(usize);
+
+impl std::io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

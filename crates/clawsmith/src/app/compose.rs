@@ -149,6 +149,9 @@ impl App {
             .scrubbers(setup.scrubbers()?)
             .caller_tools(custom::source(self)?)
             .caller_tools(Arc::new(self.shown_hub()?.tools()));
+        for tool in &self.own_tools {
+            builder = builder.any_tool(Arc::clone(tool));
+        }
         match (&self.calls, hooks.listener) {
             // Listeners write what they hear to the store.
             (Some(calls), _) => builder = builder.store(Arc::clone(calls)),

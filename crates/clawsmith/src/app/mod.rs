@@ -73,6 +73,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use claw_core::TenantId;
 use claw_core::port::Embedder;
 use claw_core::store::{CallStore, StoreError};
+use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::transaction::Transactions;
 use claw_mcp::WeakHub;
 use claw_store::{Backend, StoreLocation, StoreOptions};
@@ -110,6 +111,8 @@ pub struct App {
     store: Arc<dyn Backend>,
     /// Records calls and approvals instead of the store.
     calls: Option<Arc<dyn CallStore>>,
+    /// The tools of the program that embeds the application.
+    own_tools: Vec<Arc<dyn AnyTool>>,
     tenant: TenantId,
     /// The embedding model, once it was requested.
     embedder: Arc<OnceLock<Option<Arc<dyn Embedder>>>>,
@@ -135,6 +138,7 @@ impl Setup {
             setup: Arc::new(self.clone()),
             store,
             calls: None,
+            own_tools: Vec::new(),
             tenant: self.tenant().clone(),
             embedder: Arc::default(),
             collector: Arc::default(),
@@ -197,6 +201,20 @@ impl App {
     /// The configuration and its environment.
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// Adds a tool of yours to the toolboxes that are built from now on: agents get it where the policy allows it, as they
+    /// get built-in tools, and so do clients of a gateway.
+    #[must_use]
+    pub fn with_tool(self, tool: impl Tool) -> Self {
+        self.with_any_tool(erase(tool))
+    }
+
+    /// The same for a tool whose schema is known only at run time.
+    #[must_use]
+    pub fn with_any_tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
+        self.own_tools.push(tool);
+        self
     }
 
     /// Records calls and approvals of toolboxes that are built from now on in `calls` instead of the store, and stores no
