@@ -53,7 +53,8 @@ fn main() {
         start();
     }
     if runs("invoke") {
-        let narrowed: Vec<&str> = LEDGERS.into_iter().filter(|name| words.iter().any(|word| word == name)).collect();
+        let narrowed: Vec<&str> =
+            LEDGERS.into_iter().filter(|name| words.iter().any(|word| word == name)).collect();
         runtime().block_on(invoke(if narrowed.is_empty() { &LEDGERS } else { &narrowed }));
     }
     if runs("sessions") {

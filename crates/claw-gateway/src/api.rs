@@ -363,7 +363,9 @@ pub(crate) struct Json<T>(pub(crate) T);
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self.0) {
-            Ok(text) => ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response(),
+            Ok(text) => {
+                ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+            }
             // The answer says why.
             Err(_) => axum::Json(self.0).into_response(),
         }

@@ -55,8 +55,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
 use axum::handler::Handler as _;
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use clawsmith::app::access::{Door, Visitor};
 use clawsmith::app::listen::{OwnListener, TlsFiles};
@@ -315,7 +315,8 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 
 fn router(gateway: Gateway) -> Router {
     let api = routes::table(mcp::server(&gateway));
-    let front = |path, access| from_fn_with_state(Front { gateway: gateway.clone(), path, access }, front::pass);
+    let front =
+        |path, access| from_fn_with_state(Front { gateway: gateway.clone(), path, access }, front::pass);
     let elsewhere = front("none", Access::Open);
     let mut router = Router::new();
     for ServedPath { path, access, service } in api.services {

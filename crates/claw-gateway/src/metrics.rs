@@ -98,7 +98,13 @@ impl Metrics {
     }
 
     /// Counts a request to a path of the table, and its answer.
-    pub(crate) fn observe(&self, method: &'static str, path: &'static str, status: StatusCode, took: Duration) {
+    pub(crate) fn observe(
+        &self,
+        method: &'static str,
+        path: &'static str,
+        status: StatusCode,
+        took: Duration,
+    ) {
         self.seconds.get_or_create(&PathLabels { path }).observe(took.as_secs_f64());
         self.requests.get_or_create(&RequestLabels { method, path, status: status.as_u16() }).inc();
     }

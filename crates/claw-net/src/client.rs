@@ -116,9 +116,12 @@ impl Client {
             if let Some(gate) = &request.gate {
                 gate(&request.url).map_err(|reason| NetError::Gated { reason })?;
             }
-            let response = self.hop(&request, &origin, deadline).await?;
+            if request.redirects == 0 {
+                return self.hop(request, origin, deadline).await;
+            }
+            let response = self.hop(request.clone(), origin.clone(), deadline).await?;
             let moved = matches!(response.status(), 301 | 302 | 303 | 307 | 308);
-            let Some(place) = response.header("location").filter(|_| moved && request.redirects > 0) else {
+            let Some(place) = response.header("location").filter(|_| moved) else {
                 return Ok(response);
             };
             let refuse = |reason: String| NetError::Redirect { from: origin.clone(), reason };
@@ -172,23 +175,19 @@ impl Client {
 
     async fn hop(
         &self,
-        request: &Request,
-        origin: &Origin,
+        request: Request,
+        origin: Origin,
         deadline: Option<(Instant, Duration)>,
     ) -> Result<Response, NetError> {
-        let sent = self
-            .under(origin)?
-            .request(request.method.clone(), request.url.clone())
-            .headers(request.headers.clone())
-            .body(request.body.clone())
-            .send();
-        let first = (Instant::now() + request.times.first_byte, request.times.first_byte, "answer");
+        let Request { method, url, headers, body, times, most_bytes, .. } = request;
+        let sent = self.under(&origin)?.request(method, url.clone()).headers(headers).body(body).send();
+        let first = (Instant::now() + times.first_byte, times.first_byte, "answer");
         let (until, limit, what) = match deadline {
             Some((at, limit)) if at < first.0 => (at, limit, "send everything"),
             _ => first,
         };
         let Ok(answered) = timeout_at(until, sent).await else {
-            return Err(NetError::TimedOut { origin: origin.clone(), what, limit });
+            return Err(NetError::TimedOut { origin, what, limit });
         };
         let inner = answered.map_err(|error| {
             if error.is_connect() && error.is_timeout() {
@@ -198,17 +197,9 @@ impl Client {
                     limit: self.0.options.connect,
                 };
             }
-            failed(origin, &error)
+            failed(&origin, &error)
         })?;
-        Ok(Response {
-            inner,
-            origin: origin.clone(),
-            url: request.url.clone(),
-            most_bytes: request.most_bytes,
-            read: 0,
-            idle: request.times.idle,
-            deadline,
-        })
+        Ok(Response { inner, origin, url, most_bytes, read: 0, idle: times.idle, deadline })
     }
 }
 

@@ -116,9 +116,11 @@ impl Live {
         args: JsonObject,
         timed: TimedCall<'_>,
     ) -> Result<CallToolResult, ToolError> {
+        // Few servers ask for input, and text is cheaper to keep than a copy of the arguments.
+        let kept = serde_json::to_vec(&args).map_err(|error| unkept(server, &error))?;
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
         for _ in 0..MOST_ROUNDS {
-            let required = match self.call_once(server, params.clone(), timed).await? {
+            let required = match self.call_once(server, params, timed).await? {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(required) => required,
                 _ => {
@@ -128,6 +130,8 @@ impl Live {
             };
             let requests = required.input_requests.unwrap_or_default();
             let responses = answer_all(timed.call, server.name.as_str(), &self.watcher, requests).await?;
+            let args = serde_json::from_slice(&kept).map_err(|error| unkept(server, &error))?;
+            params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
             params.input_responses = (!responses.is_empty()).then_some(responses);
             params.request_state = required.request_state;
         }
@@ -161,6 +165,11 @@ impl Live {
         let _ = timeout(Duration::from_secs(2), handle.cancel(Some(why.to_owned()))).await;
         Err(error)
     }
+}
+
+/// The error for arguments that cannot be written or read again.
+fn unkept(server: &McpServer, error: &serde_json::Error) -> McpError {
+    McpError::Invalid { server: server.name.to_string(), why: format!("its arguments are not JSON: {error}") }
 }
 
 fn failed(server: &str, error: ServiceError) -> McpError {

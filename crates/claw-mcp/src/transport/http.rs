@@ -229,21 +229,17 @@ struct Gauge {
 impl Gauge {
     /// Takes a piece; returns `false` once an event is too large.
     fn take(&mut self, piece: &[u8]) -> bool {
-        for byte in piece {
-            match byte {
-                b'\n' if self.blank => {
-                    self.bytes = 0;
-                    continue;
-                }
-                b'\n' => self.blank = true,
-                b'\r' => {}
-                _ => self.blank = false,
+        let mut lines = piece.split_inclusive(|byte| *byte == b'\n');
+        lines.all(|line| {
+            let (text, ends) = line.strip_suffix(b"\n").map_or((line, false), |text| (text, true));
+            self.blank &= text.iter().all(|byte| *byte == b'\r');
+            if ends && self.blank {
+                self.bytes = 0;
+                return true;
             }
-            self.bytes += 1;
-            if self.bytes > LARGEST_MESSAGE {
-                return false;
-            }
-        }
-        true
+            self.blank = ends;
+            self.bytes += line.len();
+            self.bytes <= LARGEST_MESSAGE
+        })
     }
 }
