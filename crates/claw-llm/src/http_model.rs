@@ -10,8 +10,8 @@ use claw_core::redact::PLACEHOLDER;
 use claw_net::{Bytes, Client, HeaderName, HeaderValue, Method, Request, Response, Times, Url, header};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::fault::{self, Trouble};
-use crate::gather::Gather;
+use crate::collect_answer::Gather;
+use crate::provider_error::{self, Trouble};
 use crate::retry::Retry;
 use crate::sse::Events;
 use crate::wire::Wire;
@@ -182,7 +182,7 @@ impl Remote {
 async fn refusal(response: &mut Response) -> Trouble {
     let status = response.status();
     let named = |name: &'static str| response.header(name).map(str::to_owned);
-    let after = fault::retry_after(named, jiff::Timestamp::now());
+    let after = provider_error::retry_after(named, jiff::Timestamp::now());
     let mut body = Vec::new();
     // An unreadable body is not needed: the status says enough.
     while body.len() < MOST_REFUSAL {
@@ -192,7 +192,7 @@ async fn refusal(response: &mut Response) -> Trouble {
         }
     }
     body.truncate(MOST_REFUSAL);
-    fault::of_status(status, after, &body)
+    provider_error::of_status(status, after, &body)
 }
 
 /// The next bytes of an answer. If it is complete already, a broken or open connection is no error.
