@@ -1,7 +1,7 @@
 //! Tools, and everything that travels with a call of one.
 //!
 //! - Authors write a [`Tool`]: typed arguments, a constant [`Meta`], a pure [`plan`](Tool::plan), a `run`.
-//! - The registry stores [`AnyTool`], made by [`erase`]; tools whose schema is known only at run time (MCP,
+//! - The registry stores [`AnyTool`], made by [`tool_trait`]; tools whose schema is known only at run time (MCP,
 //!   custom) implement that one directly.
 //! - A [`Plan`] states, before anything happens, the effects of one call and what it asks of the world.
 //! - A [`Call`] carries the caller, and the ports through which the tool acts.
@@ -32,7 +32,6 @@
 mod alias;
 mod call;
 mod effect;
-mod erase;
 mod error;
 mod group;
 mod meta;
@@ -40,11 +39,11 @@ mod output;
 mod plan;
 mod source;
 mod spec;
+mod tool_trait;
 
 pub use alias::Aliases;
 pub use call::{Call, CallParts, Caller, CallingModel, PeerKind, Progress, Secrets, SubagentDepth};
 pub use effect::{Effect, Effects, UnknownEffect};
-pub use erase::{AnyTool, Tool, erase};
 pub use error::{ErrorKind, ToolError};
 pub use group::{Group, Section};
 pub use meta::{Cost, Meta, Profile, Source};
@@ -55,5 +54,6 @@ pub use plan::{
 };
 pub use source::{ToolSource, Unavailable};
 pub use spec::Spec;
+pub use tool_trait::{AnyTool, Tool, erase};
 
 pub use crate::port::Need;

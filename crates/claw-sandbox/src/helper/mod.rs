@@ -5,9 +5,9 @@
 //! another. Each of the three kills its children when its parent is gone, so that nothing outlives the
 //! program, however it ended.
 
+mod command_parent;
 mod init;
-mod memory;
-mod nurse;
+mod memory_file_systems;
 mod supervise;
 mod target;
 pub(super) mod wire;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::docker::inside;
 use super::kernel::{probe, sys};
 
-pub(super) use nurse::{Process, end_descendants, processes};
+pub(super) use command_parent::{Process, end_descendants, processes};
 pub(super) use supervise::see_through;
 
 const NAME: &str = "clawsmith-sandbox-helper";

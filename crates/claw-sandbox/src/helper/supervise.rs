@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use super::super::kernel::cgroup::{self, Group};
 use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::sys;
+use super::command_parent::{self, Nurse};
 use super::init::Init;
-use super::nurse::{self, Nurse};
 use super::wire::{self, Ending, KILL, Spec, TERMINATE, Told};
 
 /// The standard input, output and error of a command.
@@ -58,9 +58,9 @@ fn read(control: &UnixStream) -> Step<Option<(Spec, Stdio)>> {
 pub(crate) fn see_through(mut control: &UnixStream, spec: &Spec, stdio: Stdio) -> u8 {
     let init = Init::new(spec, Path::new("/tmp"));
     let nurse = Nurse { init: &init, alone: false };
-    let ended = set_child_subreaper(Some(getpid()))
-        .during("adopt orphans")
-        .and_then(|()| nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants()));
+    let ended = set_child_subreaper(Some(getpid())).during("adopt orphans").and_then(|()| {
+        nurse.see_through(control, stdio).inspect_err(|_| _ = command_parent::end_descendants())
+    });
     let told = match ended {
         Ok(ending) => Told::Ended(ending),
         Err((step, error)) => Told::Failed { step, reason: error.to_string() },
@@ -89,7 +89,7 @@ fn run(control: &UnixStream, spec: Spec, stdio: Stdio, group: &mut Option<Group>
         set_child_subreaper(Some(getpid())).during("adopt orphans")?;
         let nurse = Nurse { init: &init, alone: false };
         // Were it not to be waited for, it must not go on either.
-        nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants())?
+        nurse.see_through(control, stdio).inspect_err(|_| _ = command_parent::end_descendants())?
     };
     ending.memory = out_of_memory() > before;
     Ok(ending)

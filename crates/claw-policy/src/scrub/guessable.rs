@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::dynamic::SHORTEST;
+use super::known_values::SHORTEST;
 
 /// Fewest characters of a value that does not count as short.
 const SHORT: usize = 10;

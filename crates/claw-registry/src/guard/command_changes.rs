@@ -17,7 +17,7 @@ use claw_core::text;
 use claw_core::tool::{Digest, Effect, Effects, ToolError};
 use claw_core::{CallId, ToolName};
 use claw_policy::approval::EffectRule;
-use claw_policy::control::{Entry, control_reason};
+use claw_policy::control_files::{Entry, control_reason};
 use similar::{ChangeTag, TextDiff};
 
 use self::quota::growth;

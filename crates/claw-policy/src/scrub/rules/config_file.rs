@@ -6,10 +6,10 @@
 
 use super::{
     Secret, Tail,
+    config_line::{self, Key},
     key_name::Family,
-    line,
-    pair::{self, Sign},
-    setting::{self, Key},
+    key_value::{self, Sign},
+    printed_line,
     tail::{continued_step, triple_step},
     value::{is_filled_in, is_listed, is_path, is_url},
 };
@@ -52,11 +52,11 @@ pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secre
             triple(view, key, sign, quote)
         }
         quote @ (b'"' | b'\'') => {
-            let written = pair::quoted(view, sign.value + 1, quote, false);
+            let written = key_value::quoted(view, sign.value + 1, quote, false);
             let value = view.slice(written.start..written.end);
-            is_given(value, key.family).then(|| written.secret(setting::kind_of(sign, key)))
+            is_given(value, key.family).then(|| written.secret(config_line::kind_of(sign, key)))
         }
-        b'|' | b'>' if !sign.equals => setting::block(view, key, sign),
+        b'|' | b'>' if !sign.equals => config_line::block(view, key, sign),
         // A tag, an alias or an anchor of YAML.
         b'!' | b'*' | b'&' if !sign.equals => None,
         _ => bare(view, key, sign),
@@ -67,11 +67,11 @@ pub(super) fn value(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secre
 fn triple(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
     let start = sign.value + 3;
     let prefix = match view.settings() {
-        Settings::No => line::settings_prefix(view, key.end),
+        Settings::No => printed_line::settings_prefix(view, key.end),
         Settings::File | Settings::Diff => None,
     };
     // A line break after the quotes is not part of the string.
-    let start = match line::after_break(view, start) {
+    let start = match printed_line::after_break(view, start) {
         // Only the first line of the string was printed.
         Some(next) if prefix.is_some_and(|prefix| !view.starts_with(next, prefix)) => return None,
         Some(next) => next,
@@ -89,14 +89,14 @@ fn triple(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secr
         return None;
     }
     let tail = Tail::Triple { quote, prefix: prefix.map(Box::from) };
-    Some(Secret { start, end, tail, kind: setting::kind_of(sign, key) })
+    Some(Secret { start, end, tail, kind: config_line::kind_of(sign, key) })
 }
 
 /// A value without quotes: to the end of its line, or to the end of its part of `{user: bob, password: x}`.
 fn bare(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     let in_braces = is_in_braces(view, key.start);
     if !in_braces {
-        let (line, _) = setting::line_of(view, key, sign)?;
+        let (line, _) = config_line::line_of(view, key, sign)?;
         // A whole file as a JSON string is read by the rules for any text.
         if view.before(line.start) == Some(b'n') {
             return None;
@@ -116,7 +116,7 @@ fn bare(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
             start: sign.value,
             end,
             tail,
-            kind: setting::kind_of(sign, key),
+            kind: config_line::kind_of(sign, key),
         });
     }
     // A backslash at its end continues a value of `.properties`.
@@ -129,7 +129,7 @@ fn bare(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
         {
             end = next;
         }
-        let kind = setting::kind_of(sign, key);
+        let kind = config_line::kind_of(sign, key);
         return Some(Secret { start: sign.value, end, tail: Tail::Continued, kind });
     }
     let value = text[..stop.unwrap_or(text.len())].trim_ascii_end();
@@ -138,7 +138,7 @@ fn bare(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
         start: sign.value,
         end: sign.value + value.len(),
         tail: Tail::None,
-        kind: setting::kind_of(sign, key),
+        kind: config_line::kind_of(sign, key),
     })
 }
 

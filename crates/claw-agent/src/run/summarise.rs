@@ -13,7 +13,7 @@ use claw_schema::dialect::{Dialect, estimate_tokens};
 
 use super::Run;
 use crate::history::Chunk;
-use crate::{RunError, fit};
+use crate::{RunError, context_window};
 
 /// The parts of a request besides its turns, and the tokens that those may take.
 #[derive(Clone, Copy)]
@@ -39,20 +39,20 @@ impl Run<'_> {
     ) -> Result<Vec<Turn>, RunError> {
         let budget = self.budget(system, tools);
         let mut turns = self.history.turns();
-        if fit::tokens(&turns) <= budget {
+        if context_window::tokens(&turns) <= budget {
             return Ok(turns);
         }
         if self.history.coverable() > budget / 3 {
             self.sum_up(offer, ModelInput { system, tools, budget }).await?;
             turns = self.history.turns();
         }
-        fit::trim(&mut turns, budget);
-        if fit::tokens(&turns) > budget {
+        context_window::trim(&mut turns, budget);
+        if context_window::tokens(&turns) > budget {
             turns = self.history.turns_within(budget);
-            fit::trim(&mut turns, budget);
+            context_window::trim(&mut turns, budget);
         }
         if self.squeezed > 0 {
-            fit::shorten(&mut turns, budget);
+            context_window::shorten(&mut turns, budget);
         }
         Ok(turns)
     }
@@ -99,8 +99,8 @@ impl Run<'_> {
         mut turns: Vec<Turn>,
         ModelInput { system, tools, budget }: ModelInput<'_>,
     ) -> Result<Option<String>, RunError> {
-        fit::trim(&mut turns, budget);
-        fit::shorten(&mut turns, budget);
+        context_window::trim(&mut turns, budget);
+        context_window::shorten(&mut turns, budget);
         match turns.last_mut() {
             Some(last) if last.role == Role::User => last.parts.push(Part::text(ASK)),
             _ => turns.push(Turn::text(Role::User, ASK)),

@@ -1,9 +1,9 @@
-//! Whether an address leads back to this process: its listeners ([`claw_core::listeners`]), by every name and address of
+//! Whether an address leads back to this process: its listeners ([`claw_core::own_listen_addresses`]), by every name and address of
 //! this machine. Clients of this crate do not connect to them, whatever their configuration names.
 
 use std::net::{IpAddr, UdpSocket};
 
-use claw_core::listeners::{is_own_name, is_own_port};
+use claw_core::own_listen_addresses::{is_own_name, is_own_port};
 use url::{Host, Url};
 
 /// Returns whether a URL leads to a listener of this process by its text: an address of this machine with the listener's
@@ -35,7 +35,7 @@ pub(crate) fn is_this_machine(address: IpAddr) -> bool {
 mod tests {
     use std::net::SocketAddr;
 
-    use claw_core::listeners::{OwnListener, own_ports};
+    use claw_core::own_listen_addresses::{OwnListener, own_ports};
 
     use super::*;
 

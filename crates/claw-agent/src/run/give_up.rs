@@ -5,7 +5,7 @@ use claw_core::message::{Part, Turn};
 use claw_core::store::{EndEvent, Finish, Job, JobEnd, Lease, Role, RunEvent, SessionEventBody};
 
 use super::message;
-use crate::{Deployment, History, Order, RunError, result};
+use crate::{Deployment, History, Order, RunError, call_result};
 
 /// The end of a run that is given up.
 pub(crate) struct GivenUp<'a> {
@@ -29,8 +29,8 @@ pub(crate) async fn report(
     let mut results = Vec::new();
     for wanted in history.open_calls() {
         let told = match store.fate(tenant, wanted.call).await? {
-            Some(outcome) => result::after_a_crash(&wanted, outcome),
-            None => result::not_made(&wanted, "the run was given up before"),
+            Some(outcome) => call_result::after_a_crash(&wanted, outcome),
+            None => call_result::not_made(&wanted, "the run was given up before"),
         };
         results.push(Part::Result(told));
     }

@@ -11,8 +11,8 @@ use claw_core::tool::Spec;
 use claw_registry::{Asking, Offer, Request};
 
 use super::Run;
-use super::compact::ModelInput;
-use crate::{RunError, fit, result};
+use super::summarise::ModelInput;
+use crate::{RunError, call_result, context_window};
 
 const ASK: &str = "The conversation above is about to be shortened. This is a silent turn: nobody reads what you answer. Write \
 down now, to `MEMORY.md` or a file below `memory/`, what should be known in later conversations: facts about the user, \
@@ -44,8 +44,8 @@ impl Run<'_> {
             return Ok(());
         }
         let mut turns = turns.to_vec();
-        fit::trim(&mut turns, budget);
-        fit::shorten(&mut turns, budget);
+        context_window::trim(&mut turns, budget);
+        context_window::shorten(&mut turns, budget);
         match turns.last_mut() {
             Some(last) if last.role == Role::User => last.parts.push(Part::text(ASK)),
             _ => turns.push(Turn::text(Role::User, ASK)),
@@ -96,12 +96,12 @@ impl Run<'_> {
 
     /// Makes one call of the turn.
     async fn noted(&self, offer: &Offer, wanted: &Wanted) -> claw_core::message::ToolResult {
-        if let Some(told) = result::broken(wanted) {
+        if let Some(told) = call_result::broken(wanted) {
             return told;
         }
         let is_write = WRITE.contains(&wanted.tool.as_str());
         if !is_write && !READ.contains(&wanted.tool.as_str()) || is_write && !is_memory(&wanted.args) {
-            return result::not_made(
+            return call_result::not_made(
                 wanted,
                 "in this turn only `MEMORY.md` and files below `memory/` are written",
             );
@@ -111,7 +111,7 @@ impl Run<'_> {
         let replies = self.deployment.executor.execute_batch(offer, vec![request]).await;
         match replies.into_iter().next() {
             Some(reply) => self.told_of(wanted, &reply, offer),
-            None => result::not_made(wanted, "something went wrong inside Clawsmith"),
+            None => call_result::not_made(wanted, "something went wrong inside Clawsmith"),
         }
     }
 }

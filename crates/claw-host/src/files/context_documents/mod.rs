@@ -14,7 +14,7 @@ macro_rules! behind {
     }};
 }
 
-mod shelf;
+mod lookup;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ use claw_core::redact::Redactor;
 use claw_core::store::{AgentStore, Documents, Shelf};
 use claw_core::tool::{Caller, Digest, ErrorKind, Sight, Target, ToolError};
 
-use self::shelf::{Shelves, Spot};
+use self::lookup::{Shelves, Spot};
 use crate::AgentResolver;
 
 /// Context files, at the root of a workspace.
 const CONTEXT: [&str; 7] =
-    ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
+    ["SOUL.md", "IDENTITY.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "USER.md", lookup::BOOTSTRAP];
 /// Context files that are the agent's own in every workspace. The other names belong to the project in a
 /// workspace that is not routed.
-const OWN: [&str; 5] = ["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "USER.md", shelf::BOOTSTRAP];
+const OWN: [&str; 5] = ["SOUL.md", "IDENTITY.md", "HEARTBEAT.md", "USER.md", lookup::BOOTSTRAP];
 /// The context file that no prompt of a session shows.
 const UNSHOWN: &str = "HEARTBEAT.md";
 /// Files that the system writes for agents to read.

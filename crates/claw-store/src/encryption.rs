@@ -6,7 +6,7 @@
 
 mod encrypt;
 mod key;
-mod key_file;
+mod key_ring_file;
 mod key_source;
 
 pub use encrypt::{Ring, Unopened};

@@ -2,7 +2,7 @@
 //! with its line break written `\n`.
 
 use crate::scrub::{
-    files::is_settings_name,
+    config_file_names::is_settings_name,
     view::{BLANK, Class, DIGIT, HEX, Settings, View, bytes, printable_but},
 };
 

@@ -1,8 +1,8 @@
 //! Lines that say which file the text below them is from: `+++ b/.env` in a diff, `==> .env <==` of `head` and `tail`.
 
-use super::line;
+use super::printed_line;
 use crate::scrub::{
-    files,
+    config_file_names,
     view::{Class, Settings, View, class},
 };
 
@@ -30,10 +30,10 @@ pub(super) fn below(view: &View<'_>, at: usize) -> Option<Settings> {
     let name = view.slice(start..end);
     if view.get(at) == Some(b'=') {
         let name = name.strip_suffix(b" <==")?;
-        return Some(if files::is_settings_name(name) { Settings::File } else { Settings::No });
+        return Some(if config_file_names::is_settings_name(name) { Settings::File } else { Settings::No });
     }
     let before = old_name(view, at)?;
-    let settings = [before, name].into_iter().any(|name| files::is_settings_name(unquoted(name)));
+    let settings = [before, name].into_iter().any(|name| config_file_names::is_settings_name(unquoted(name)));
     Some(if settings { Settings::Diff } else { Settings::No })
 }
 
@@ -41,7 +41,7 @@ pub(super) fn below(view: &View<'_>, at: usize) -> Option<Settings> {
 fn old_name<'t>(view: &View<'t>, at: usize) -> Option<&'t [u8]> {
     let end = at.checked_sub(1)?;
     let end = end - usize::from(view.before(end) == Some(b'\r'));
-    let line = view.slice(line::start_of(view, end)?..end);
+    let line = view.slice(printed_line::start_of(view, end)?..end);
     let name = line.strip_prefix(b"--- ")?;
     name.split(|byte| matches!(byte, b'\t' | b'\r')).next()
 }

@@ -4,13 +4,13 @@
 //! result before the model is asked again: after a crash, the next worker finds everything that was done, and
 //! every call that may have been.
 
-mod act;
-mod compact;
-mod ended;
-mod known;
-mod remember;
-mod report;
-mod think;
+mod ask_model;
+mod cached;
+mod ended_commands;
+mod give_up;
+mod make_calls;
+mod save_memory;
+mod summarise;
 mod trace;
 
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use claw_core::{JobId, MessageId, SessionKey, TenantId, UsageId};
 use claw_registry::{Offer, OfferOptions};
 use tokio_util::sync::CancellationToken;
 
-use self::known::Known;
-pub(crate) use self::report::{GivenUp, report};
-use self::think::Thought;
+use self::ask_model::Thought;
+use self::cached::Known;
+pub(crate) use self::give_up::{GivenUp, report};
 use self::trace::Tracing;
 use crate::history::results;
 use crate::order::json;
@@ -88,7 +88,7 @@ pub(crate) struct Run<'a> {
     /// The number of times that the messages were too long for the model.
     squeezed: u32,
     /// Background commands whose end was reported.
-    told: ended::ReportedEnds,
+    told: ended_commands::ReportedEnds,
     known: Known,
     /// The store knows that the session has read untrusted text.
     is_marked: bool,
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
             loops,
             over,
             squeezed,
-            told: ended::ReportedEnds::new(),
+            told: ended_commands::ReportedEnds::new(),
             known: Known::new(&*deployment.store),
             is_marked,
             tracing: Tracing::of(deployment, job, lease.attempt),
@@ -362,7 +362,7 @@ impl<'a> Run<'a> {
             let scrubber = self.deployment.executor.scrubbers().for_tenant(&self.caller.tenant);
             let scrubbed = |(path, text): (String, String)| (path, scrubber.said(&text));
             let files: Vec<(String, String)> = files.unwrap_or_default().into_iter().map(scrubbed).collect();
-            section = prompt::project::section(&files, project.bytes);
+            section = prompt::project_instructions::section(&files, project.bytes);
         }
         self.known.project.insert(section).clone()
     }

@@ -1,17 +1,16 @@
 //! Lines of configuration: `password = swordfish`, `POSTGRES_PASSWORD: swordfish`, `host=db password=letmein`.
 //!
 //! Here the value of a secret's key is redacted however plain it looks. The file's name is not known, so the
-//! shape of the line must show that it is configuration ([`named`](super::named) is for known files): only the key before the sign, only the value
+//! shape of the line must show that it is configuration ([`config_file`](super::config_file) is for known files): only the key before the sign, only the value
 //! after it. A line that may be code (`self.password = password`, `password: String,`) is left to the rules
 //! for any text.
 
 use super::{
     Secret, Tail,
     key_name::{self, Family},
-    kind,
-    line::{self, Line},
-    pair::{self, Sign, Written},
-    plain,
+    key_value::{self, Sign, Written},
+    kind, plain_value,
+    printed_line::{self, Line},
     tail::triple_step,
 };
 use crate::scrub::view::{BLANK, Class, View, WORD, bytes, printable_but};
@@ -55,23 +54,26 @@ fn alone(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     let end = view.run(sign.value, VALUE, &VALUE_BYTES);
     let value = view.slice(sign.value..end);
     let is_long = end == sign.value + VALUE;
-    if value.is_empty() || !(is_long || line::ends(view, end)) || holds_pairs(value) {
+    if value.is_empty() || !(is_long || printed_line::ends(view, end)) || holds_pairs(value) {
         return None;
     }
     let (line, whole) = line_of(view, key, sign)?;
-    let place = plain::Place {
+    let place = plain_value::Place {
         upper: key.upper,
         tight: sign.equals && sign.tight,
         dotted: whole.contains(&b'.'),
         family: key.family,
     };
-    if sign.tight && !sign.equals || !plain::is_value(value, whole, &place) {
+    if sign.tight && !sign.equals || !plain_value::is_value(value, whole, &place) {
         return None;
     }
     // Code sets variables and fields too, mostly indented: `key = value` must be at the start of a line or in
     // a section.
     let loose = sign.equals && !sign.tight;
-    if loose && (plain::is_field_of_code(whole) || line.indent > 0 && !line::in_section(view, line.start)) {
+    if loose
+        && (plain_value::is_field_of_code(whole)
+            || line.indent > 0 && !printed_line::in_section(view, line.start))
+    {
         return None;
     }
     Some(Secret { start: sign.value, end, tail: Tail::Run(&VALUE_BYTES), kind: kind_of(sign, key) })
@@ -88,8 +90,8 @@ fn beside(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
         Some(b',' | b')' | b'(' | b'[' | b'{' | b'<') => return None,
         _ => !view.starts_with_placeholder(end),
     };
-    let place = plain::Place { upper: key.upper, tight: true, dotted: true, family: key.family };
-    if value.is_empty() || !closed || !plain::is_value(value, key.text, &place) {
+    let place = plain_value::Place { upper: key.upper, tight: true, dotted: true, family: key.family };
+    if value.is_empty() || !closed || !plain_value::is_value(value, key.text, &place) {
         return None;
     }
     let flag = key.text.starts_with(b"--") && !value.iter().all(|byte| byte.is_ascii_uppercase());
@@ -136,18 +138,18 @@ fn holds_pairs(value: &[u8]) -> bool {
 fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secret> {
     let three = view.get(sign.value + 1) == Some(quote) && view.get(sign.value + 2) == Some(quote);
     let quotes = if three { 3 } else { 1 };
-    if three && let Some(below) = line::after_break(view, sign.value + quotes) {
+    if three && let Some(below) = printed_line::after_break(view, sign.value + quotes) {
         return below_quotes(view, key, sign, quote, below);
     }
-    let written: Written = pair::quoted(view, sign.value + quotes, quote, false);
+    let written: Written = key_value::quoted(view, sign.value + quotes, quote, false);
     let value = view.slice(written.start..written.end);
     let close = written.end;
-    if !plain::is_quoted_value(value, key.text, key.family) || view.get(close) != Some(quote) {
+    if !plain_value::is_quoted_value(value, key.text, key.family) || view.get(close) != Some(quote) {
         return None;
     }
     let after = close + quotes;
     let after = after + usize::from(view.get(after) == Some(b','));
-    if !line::ends(view, after) {
+    if !printed_line::ends(view, after) {
         return None;
     }
     line_of(view, key, sign)?;
@@ -157,23 +159,23 @@ fn quoted(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8) -> Option<Secr
 /// A string of TOML in three quotes, from the line below them on. Where code may stand, its end must be near.
 fn below_quotes(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8, below: usize) -> Option<Secret> {
     let (line, whole) = line_of(view, key, sign)?;
-    let may_be_code =
-        plain::is_field_of_code(whole) || line.indent > 0 && !line::in_section(view, line.start);
+    let may_be_code = plain_value::is_field_of_code(whole)
+        || line.indent > 0 && !printed_line::in_section(view, line.start);
     if !sign.equals || may_be_code {
         return None;
     }
-    let text = if line.numbered { line::after_number(view, below)? } else { below };
+    let text = if line.numbered { printed_line::after_number(view, below)? } else { below };
     let mut end = text;
     while end < text + VALUE
         && let Some(next) = triple_step(view, end, quote, None)
     {
         end = next;
     }
-    let is_closed = view.starts_with(end, &[quote; 3]) && line::ends(view, end + 3);
+    let is_closed = view.starts_with(end, &[quote; 3]) && printed_line::ends(view, end + 3);
     let value = view.slice(text..end).trim_ascii();
     let is_secret = is_closed
         && !value.is_empty()
-        && plain::is_any_value(value)
+        && plain_value::is_any_value(value)
         // The rules for private keys keep the markers.
         && !value.starts_with(b"-----BEGIN ");
     is_secret.then_some(Secret { start: below, end, tail: Tail::None, kind: kind_of(sign, key) })
@@ -183,9 +185,9 @@ fn below_quotes(view: &View<'_>, key: &Key<'_>, sign: &Sign, quote: u8, below: u
 pub(super) fn block(view: &View<'_>, key: &Key<'_>, sign: &Sign) -> Option<Secret> {
     let end = view.run(sign.value, 4, &BLOCK_MARK);
     let end = view.run(end, 8, &BLANK);
-    let below = line::after_break(view, end)?;
+    let below = printed_line::after_break(view, end)?;
     let (line, _) = line_of(view, key, sign)?;
-    let start = line::deeper(view, below, line.indent, line.numbered)?;
+    let start = printed_line::deeper(view, below, line.indent, line.numbered)?;
     // The rules for private keys keep the markers.
     if view.starts_with_placeholder(start) || view.starts_with(start, b"-----BEGIN ") {
         return None;
@@ -203,13 +205,15 @@ pub(super) fn directive(view: &View<'_>, key: &[u8], key_start: usize, value: us
     let quote = view.get(value).filter(|byte| !netrc && matches!(byte, b'"' | b'\''));
     let start = value + usize::from(quote.is_some());
     let end = view.run(start, VALUE, &VALUE_BYTES);
-    if end == start || !plain::is_any_value(view.slice(start..end)) || view.starts_with_placeholder(end) {
+    if end == start || !plain_value::is_any_value(view.slice(start..end)) || view.starts_with_placeholder(end)
+    {
         return None;
     }
     let stands = match netrc {
-        true => line::follows_login(view, key_start),
+        true => printed_line::follows_login(view, key_start),
         false => {
-            line::ends(view, end + usize::from(quote.is_some())) && line::of(view, key_start, true).is_some()
+            printed_line::ends(view, end + usize::from(quote.is_some()))
+                && printed_line::of(view, key_start, true).is_some()
         }
     };
     let tail = Tail::Run(&VALUE_BYTES);
@@ -232,20 +236,20 @@ pub(super) fn pgpass(view: &View<'_>, at: usize, port: usize) -> Option<Secret> 
     }
     let end = view.run(start, VALUE, &VALUE_BYTES);
     let value = view.slice(start..end);
-    let secret = end > start && plain::is_any_value(value) && line::ends(view, end);
+    let secret = end > start && plain_value::is_any_value(value) && printed_line::ends(view, end);
     secret.then_some(Secret { start, end, tail: Tail::Run(&VALUE_BYTES), kind: kind::PAIR })
 }
 
 /// The line whose first word is `key`, and the whole key: long keys are read further than by the rules for
 /// any text.
 pub(super) fn line_of<'t>(view: &View<'t>, key: &Key<'_>, sign: &Sign) -> Option<(Line, &'t [u8])> {
-    let start = view.run_before(key.start, 2 * key_name::LONGEST, &pair::KEY_BEFORE);
+    let start = view.run_before(key.start, 2 * key_name::LONGEST, &key_value::KEY_BEFORE);
     // The `n` of a line break written `\n` does not belong to the key.
     let start = start + usize::from(view.before(start) == Some(b'\\') && view.get(start) == Some(b'n'));
     let may_be_context = view.slice(start..key.start).contains(&b'-');
-    let context = may_be_context.then(|| line::context_end(view, key.end)).flatten();
+    let context = may_be_context.then(|| printed_line::context_end(view, key.end)).flatten();
     let start = context.filter(|end| *end <= key.start).map_or(start, |end| start.max(end));
-    let line = line::of(view, start, sign.equals)?;
+    let line = printed_line::of(view, start, sign.equals)?;
     Some((line, view.slice(start..key.end)))
 }
 

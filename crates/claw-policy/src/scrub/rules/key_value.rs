@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use super::{
-    Secret, Tail,
+    Secret, Tail, config_file, config_line,
     key_name::{self, Family},
-    kind, line, named, setting,
+    kind, printed_line,
     tail::quoted_step,
     value::{self, Style, is_url},
 };
@@ -50,11 +50,11 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     };
     // The end of a file's name and a number may look like a part of the key.
     let may_be_context = view.slice(key_start..at).contains(&b'-');
-    let context = may_be_context.then(|| line::context_end(view, key_end)).flatten();
+    let context = may_be_context.then(|| printed_line::context_end(view, key_end)).flatten();
     let key_start = context.filter(|end| (key_start..=at).contains(end)).unwrap_or(key_start);
     let key = view.slice(key_start..key_end);
     let upper = !key.iter().any(u8::is_ascii_lowercase);
-    let of_settings = line::is_of_settings(view, key_end);
+    let of_settings = printed_line::is_of_settings(view, key_end);
     let family = match of_settings {
         true => key_name::family_in_settings(key, upper)?,
         false => key_name::family(key, upper)?,
@@ -62,8 +62,8 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
     if family == Family::Authorization {
         return credentials(view, sign.value).or_else(|| plain(view, Family::Token, &sign, upper));
     }
-    let key = setting::Key { start: key_start, end: key_end, text: key, family, upper };
-    if of_settings && let Some(secret) = named::value(view, &key, &sign) {
+    let key = config_line::Key { start: key_start, end: key_end, text: key, family, upper };
+    if of_settings && let Some(secret) = config_file::value(view, &key, &sign) {
         return Some(secret);
     }
     let found = plain(view, family, &sign, upper);
@@ -71,7 +71,7 @@ pub(super) fn pair(view: &View<'_>, at: usize, word: usize) -> Option<Secret> {
         return found;
     }
     // In a line of configuration any word is a value, and a sign is part of it.
-    setting::value(view, &key, &sign).or(found)
+    config_line::value(view, &key, &sign).or(found)
 }
 
 /// The secret after a key that is followed by a space: `Bearer ...`, `--password ...`, `requirepass ...`.
@@ -87,7 +87,7 @@ fn after_blank(view: &View<'_>, range: Range<usize>) -> Option<Secret> {
         return secret.then(|| written.secret(kind::AUTHORIZATION));
     }
     if !key.starts_with(b"-") {
-        return setting::directive(view, key, range.start, view.run(key_end, BLANKS, &BLANK));
+        return config_line::directive(view, key, range.start, view.run(key_end, BLANKS, &BLANK));
     }
     let family = key_name::family(key, false)?;
     let sign = Sign { value: view.run(key_end, BLANKS, &BLANK), tight: false, equals: false, plain: false };

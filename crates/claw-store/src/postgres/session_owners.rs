@@ -12,8 +12,8 @@ use sqlx::{query, query_scalar};
 use super::connections::Transaction;
 use super::failure::failed;
 use super::{PostgresStore, queue, sessions, uuid};
-use crate::conversations::{self as shared, ACCEPT, CHANGE, READ, Row};
 use crate::row;
+use crate::session_owners::{self as shared, ACCEPT, CHANGE, READ, Row};
 
 const COLUMNS: &str = shared::columns!("c.job::text");
 /// Sets the message counter of a forked session.

@@ -16,8 +16,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::plain::Plain;
-use super::ring::Ring;
+use super::decode::Plain;
+use super::output_ring::Ring;
 
 /// Time for a command to read its input before the call gives up.
 const READING: Duration = Duration::from_secs(10);

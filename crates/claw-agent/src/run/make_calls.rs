@@ -14,7 +14,7 @@ use claw_core::{CallId, MessageId, ToolName};
 use claw_registry::{Arguments, Offer, Reply, Request, Waiting};
 
 use super::{Run, Went};
-use crate::{Finding, RunError, result};
+use crate::{Finding, RunError, call_result};
 
 /// The shortest timeout of a call, even if the run has less time left.
 const SHORTEST_CALL: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Run<'_> {
             return Ok(());
         }
         let why = format!("{} calls may be made in one run", self.profile.limits.calls);
-        self.tell(beyond.iter().map(|wanted| result::not_made(wanted, &why)).collect()).await
+        self.tell(beyond.iter().map(|wanted| call_result::not_made(wanted, &why)).collect()).await
     }
 
     /// Resumes the calls that have no result: those that have not begun are made now; those that have begun
@@ -89,7 +89,7 @@ impl Run<'_> {
                     if !waits.is_empty() {
                         return Ok(waits);
                     }
-                    self.tell(vec![result::after_a_crash(&wanted, outcome)]).await?;
+                    self.tell(vec![call_result::after_a_crash(&wanted, outcome)]).await?;
                 }
             }
         }
@@ -132,8 +132,8 @@ impl Run<'_> {
     async fn made(&mut self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, ToolResult)>, Waits) {
         let stopped = self.stopping.now.is_cancelled();
         let early = |wanted: &Wanted| match stopped {
-            true => Some(result::not_made(wanted, "the run was stopped before")),
-            false => result::broken(wanted),
+            true => Some(call_result::not_made(wanted, "the run was stopped before")),
+            false => call_result::broken(wanted),
         };
         let early: Vec<Option<ToolResult>> = calls.iter().map(early).collect();
         let requests = calls.iter().zip(&early).filter(|(_, early)| early.is_none());
@@ -156,7 +156,7 @@ impl Run<'_> {
             let told = match (early, reply) {
                 (Some(told), _) => told,
                 (None, Some(reply)) => self.told_of(wanted, &reply, offer),
-                (None, None) => result::not_made(wanted, "something went wrong inside Clawsmith"),
+                (None, None) => call_result::not_made(wanted, "something went wrong inside Clawsmith"),
             };
             made.push((wanted.clone(), told));
         }
@@ -166,10 +166,10 @@ impl Run<'_> {
     /// The result of a call for the model; text of others in it is noted of the run.
     pub(super) fn told_of(&self, wanted: &Wanted, reply: &Reply, offer: &Offer) -> ToolResult {
         let meta = offer.meta(&wanted.tool).map(|meta| &**meta);
-        if result::is_untrusted(reply, meta) {
+        if call_result::is_untrusted(reply, meta) {
             self.caller.trace.read_untrusted();
         }
-        result::of(wanted, reply, meta)
+        call_result::of(wanted, reply, meta)
     }
 
     /// Stores that the session has read untrusted text, before its model reads it.
@@ -209,7 +209,7 @@ impl Run<'_> {
         let watched = made.into_iter().map(|(wanted, mut told)| {
             match self.loops.observe(&wanted, &told, offer.only_reads(&wanted.tool)) {
                 Some(Finding::Warn(what)) => {
-                    result::note(
+                    call_result::note(
                         &mut told,
                         &format!("{what}; try something else, or say what is in the way"),
                     );

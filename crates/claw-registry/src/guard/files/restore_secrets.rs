@@ -7,7 +7,7 @@ use claw_core::redact::PLACEHOLDER;
 use claw_core::text::{Mark, Masked};
 use claw_core::tool::ToolError;
 
-use super::align::{Last, Side, Site, align};
+use super::match_placeholders::{Last, Side, Site, align};
 
 /// A changed text.
 #[derive(Debug, PartialEq, Eq)]

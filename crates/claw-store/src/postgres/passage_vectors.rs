@@ -16,7 +16,7 @@ use super::documents::{found, key, owners, standing};
 use super::failure::failed;
 use super::{PostgresStore, get};
 use crate::vectors::{decode, encode, product, same_length};
-use crate::{document, row};
+use crate::{document_rules, row};
 
 const INDEX: &str = "could not index the memory";
 const SEARCH: &str = "could not search the memory";
@@ -335,7 +335,7 @@ async fn passages(connection: &mut Link<'_>, document: i64) -> Result<Vec<Unembe
             .fetch_all(connection)
             .await
             .map_err(failed(INDEX))?;
-    rows.into_iter().map(document::unembedded).collect()
+    rows.into_iter().map(document_rules::unembedded).collect()
 }
 
 fn place(similar: &SimilarPassage) -> (&DocumentKey, u64) {

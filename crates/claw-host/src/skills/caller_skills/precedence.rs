@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use claw_core::SkillName;
-use claw_core::search::SearchIndex;
+use claw_core::rank_texts::SearchIndex;
 use claw_core::skill::{SkillCard, SkillPackage, SkillState, SkillTier};
 use claw_core::store::{SkillAccess, StoredSkill};
 use claw_core::tool::{Caller, Digest, ToolError};

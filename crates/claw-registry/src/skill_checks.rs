@@ -2,7 +2,7 @@
 
 use claw_core::skill::SkillPackage;
 use claw_core::tool::{ErrorKind, ToolError};
-use claw_policy::skill::scan;
+use claw_policy::skill_attacks::scan;
 
 use crate::CallScrubber;
 

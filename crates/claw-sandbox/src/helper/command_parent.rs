@@ -15,7 +15,7 @@ use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::rename::Renames;
 use super::super::kernel::sys;
 use super::init::Init;
-use super::memory::MemoryDisks;
+use super::memory_file_systems::MemoryDisks;
 use super::supervise::Stdio;
 use super::target;
 use super::wire::{self, Ending, KILL, TERMINATE, Told};

@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use super::PostgresStore;
-use crate::streams::{Hub, MOST_BYTES};
+use crate::live_streams::{Hub, MOST_BYTES};
 
 pub(super) const CHANNEL: &str = "clawsmith_streams";
 /// The time for which pieces are gathered before they are sent.

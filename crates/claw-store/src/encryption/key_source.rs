@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::encrypt::Ring;
 use super::key::Key;
-use super::key_file::{self, Stamp};
+use super::key_ring_file::{self, Stamp};
 
 /// The variable that holds keys.
 const VARIABLE: &str = "CLAWSMITH_KEYS";
@@ -82,13 +82,13 @@ impl KeyRing {
             }
             KeySource::File(path) => path,
         };
-        if key_file::stamp(path)?.is_none() {
+        if key_ring_file::stamp(path)?.is_none() {
             match sealed {
-                [] => key_file::create(path, &Ring::new(Key::generate()?))?,
+                [] => key_ring_file::create(path, &Ring::new(Key::generate()?))?,
                 sealed => return Err(lost(path, sealed)),
             }
         }
-        let (ring, stamp) = key_file::read(path)?.ok_or_else(|| gone(path))?;
+        let (ring, stamp) = key_ring_file::read(path)?.ok_or_else(|| gone(path))?;
         Ok(Self { file: Some(path.clone()), held: Mutex::new((Arc::new(ring), Some(stamp))) })
     }
 
@@ -112,7 +112,7 @@ impl KeyRing {
     pub async fn sealing(self: &Arc<Self>) -> Result<Sealing, StoreError> {
         let this = Arc::clone(self);
         blocking(move || {
-            let turn = this.file.as_deref().map(key_file::lock).transpose()?;
+            let turn = this.file.as_deref().map(key_ring_file::lock).transpose()?;
             Ok(Sealing { ring: this.refreshed()?, _turn: turn })
         })
         .await
@@ -144,8 +144,8 @@ impl KeyRing {
         blocking(move || {
             let Some(path) = &this.file else { return Err(fixed()) };
             // From the file and not from memory: what is written is what was there, and one change.
-            let (ring, _) = key_file::read(path)?.ok_or_else(|| gone(path))?;
-            key_file::replace(path, &change(ring))?;
+            let (ring, _) = key_ring_file::read(path)?.ok_or_else(|| gone(path))?;
+            key_ring_file::replace(path, &change(ring))?;
             this.refreshed()?;
             drop(turn);
             Ok(())
@@ -156,8 +156,8 @@ impl KeyRing {
     fn refreshed(&self) -> Result<Arc<Ring>, StoreError> {
         let Some(path) = &self.file else { return Ok(self.ring()) };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if key_file::stamp(path)? != held.1 {
-            let (ring, stamp) = key_file::read(path)?.ok_or_else(|| gone(path))?;
+        if key_ring_file::stamp(path)? != held.1 {
+            let (ring, stamp) = key_ring_file::read(path)?.ok_or_else(|| gone(path))?;
             *held = (Arc::new(ring), Some(stamp));
         }
         Ok(Arc::clone(&held.0))
@@ -176,7 +176,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 fn gone(path: &Path) -> StoreError {
-    key_file::unusable(path, "it is missing; restore it from a copy, or set `CLAWSMITH_KEYS`")
+    key_ring_file::unusable(path, "it is missing; restore it from a copy, or set `CLAWSMITH_KEYS`")
 }
 
 fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
@@ -185,7 +185,7 @@ fn lost(path: &Path, sealed: &[KeyUse]) -> StoreError {
         "it is missing, and values are encrypted with {}; restore it from a copy, or set `{VARIABLE}`",
         keys.join(", ")
     );
-    key_file::unusable(path, &why)
+    key_ring_file::unusable(path, &why)
 }
 
 fn fixed() -> StoreError {

@@ -19,7 +19,7 @@ use super::SqliteStore;
 use super::documents::{found, key, owners, standing};
 use super::error::{column, failed};
 use crate::vectors::{Index, decode, encode, product, same_length};
-use crate::{document, row};
+use crate::{document_rules, row};
 
 const INDEX: &str = "could not index the memory";
 const SEARCH: &str = "could not search the memory";
@@ -420,7 +420,7 @@ async fn passages(
             .fetch_all(connection)
             .await
             .map_err(failed(INDEX))?;
-    rows.into_iter().map(document::unembedded).collect()
+    rows.into_iter().map(document_rules::unembedded).collect()
 }
 
 fn place(similar: &SimilarPassage) -> (&DocumentKey, u64) {

@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 
 use super::PostgresStore;
 use super::connections::close;
-use super::streams::{self, Ours};
+use super::live_streams::{self, Ours};
 
 /// The channel's name, as in the migrations.
 const CHANNEL: &str = "clawsmith";
@@ -100,13 +100,13 @@ async fn hear(
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
-    listener.listen_all([CHANNEL, streams::CHANNEL]).await?;
+    listener.listen_all([CHANNEL, live_streams::CHANNEL]).await?;
     sessions.ring_all();
     bells.ring_all();
     streams.joined();
     while let Some(notification) = listener.try_recv().await? {
         match notification.channel() {
-            streams::CHANNEL => streams.heard(notification.payload()),
+            live_streams::CHANNEL => streams.heard(notification.payload()),
             _ => heard(bells, sessions, notification.payload()),
         }
     }
