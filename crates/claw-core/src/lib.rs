@@ -22,6 +22,7 @@ pub mod skill;
 pub mod store;
 pub mod text;
 pub mod tool;
+pub mod untrusted_fence;
 
 pub use id::{
     AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, EntityId, InstallationId, InvalidId,
