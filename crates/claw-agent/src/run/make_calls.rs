@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::message::{Args, Part, ToolResult, Turn, Wanted};
-use claw_core::store::{Finish, Outcome, Parking, Role, RunEnd};
+use claw_core::store::{Finish, Parking, Role, RunEnd};
 use claw_core::tool::Progress;
 use claw_core::{CallId, MessageId, ToolName};
 use claw_registry::{Arguments, Offer, Reply, Request, Waiting};
@@ -59,7 +59,7 @@ impl Run<'_> {
     }
 
     /// Splits calls into those that the run may make and those beyond its limit.
-    fn within_limit(&self, calls: Vec<Wanted>) -> (Vec<Wanted>, Vec<Wanted>) {
+    pub(super) fn within_limit(&self, calls: Vec<Wanted>) -> (Vec<Wanted>, Vec<Wanted>) {
         let most = usize::try_from(self.profile.limits.calls).unwrap_or(usize::MAX);
         let turns = self.history.of_run();
         let first: HashSet<CallId> =
@@ -67,7 +67,7 @@ impl Run<'_> {
         calls.into_iter().partition(|wanted| first.contains(&wanted.call))
     }
 
-    async fn tell_beyond(&mut self, beyond: &[Wanted]) -> Result<(), RunError> {
+    pub(super) async fn tell_beyond(&mut self, beyond: &[Wanted]) -> Result<(), RunError> {
         if beyond.is_empty() {
             return Ok(());
         }
@@ -75,37 +75,7 @@ impl Run<'_> {
         self.tell(beyond.iter().map(|wanted| call_result::not_made(wanted, &why)).collect()).await
     }
 
-    /// Resumes the calls that have no result: those that have not begun are made now; those that have begun
-    /// are reported and never repeated.
-    pub(super) async fn take_up(&mut self, offer: &Offer, open: Vec<Wanted>) -> Result<Waits, RunError> {
-        let (open, beyond) = self.within_limit(open);
-        let (_, open) = self.order.client.split(open);
-        let mut to_make = Vec::new();
-        for wanted in open {
-            match self.fate(&wanted).await? {
-                None => to_make.push(wanted),
-                Some(outcome) => {
-                    let waits = self.make(offer, std::mem::take(&mut to_make)).await?;
-                    if !waits.is_empty() {
-                        return Ok(waits);
-                    }
-                    self.tell(vec![call_result::after_a_crash(&wanted, outcome)]).await?;
-                }
-            }
-        }
-        let waits = self.make(offer, to_make).await?;
-        if waits.is_empty() {
-            self.tell_beyond(&beyond).await?;
-        }
-        Ok(waits)
-    }
-
-    /// Returns the ledger's outcome of a call; `None` if it has not begun.
-    pub(super) async fn fate(&self, wanted: &Wanted) -> Result<Option<Outcome>, RunError> {
-        Ok(self.deployment.store.fate(&self.caller.tenant, wanted.call).await?)
-    }
-
-    async fn make(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
+    pub(super) async fn make(&mut self, offer: &Offer, calls: Vec<Wanted>) -> Result<Waits, RunError> {
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
             self.stopping.check()?;
@@ -223,7 +193,7 @@ impl Run<'_> {
     }
 
     /// Stores results, and adds them to the history.
-    async fn tell(&mut self, told: Vec<ToolResult>) -> Result<(), RunError> {
+    pub(super) async fn tell(&mut self, told: Vec<ToolResult>) -> Result<(), RunError> {
         self.write_trace().await?;
         let parts = told.into_iter().map(Part::Result).collect();
         self.say(MessageId::new(), Turn { role: Role::Tool, parts }).await
