@@ -6,7 +6,9 @@
 //! program, however it ended.
 
 mod command_parent;
+mod disk_space;
 mod init;
+mod kill_processes;
 mod memory_file_systems;
 mod supervise;
 mod target;
@@ -23,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::docker::inside;
 use super::kernel::{probe, sys};
 
-pub(super) use command_parent::{Process, end_descendants, processes};
+pub(super) use kill_processes::{Process, end_descendants, processes};
 pub(super) use supervise::see_through;
 
 const NAME: &str = "clawsmith-sandbox-helper";
