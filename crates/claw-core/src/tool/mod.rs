@@ -1,7 +1,7 @@
 //! Tools, and everything that travels with a call of one.
 //!
 //! - Authors write a [`Tool`]: typed arguments, a constant [`Meta`], a pure [`plan`](Tool::plan), a `run`.
-//! - The registry stores [`AnyTool`], made by [`tool_trait`]; tools whose schema is known only at run time (MCP,
+//! - The registry stores [`AnyTool`], made by [`erase`]; tools whose schema is known only at run time (MCP,
 //!   custom) implement that one directly.
 //! - A [`Plan`] states, before anything happens, the effects of one call and what it asks of the world.
 //! - A [`Call`] carries the caller, and the ports through which the tool acts.
