@@ -7,7 +7,7 @@ use claw_core::port::{AgentDirectory, Clock, Models, ResolvedAgent, Traces};
 use claw_core::provenance::UntrustedMemory;
 use claw_core::store::{AgentKind, Store, StoreError};
 use claw_core::{AgentId, TenantId};
-use claw_policy::sandbox::Sandboxing;
+use claw_policy::sandbox_mode::Sandboxing;
 use claw_registry::Executor;
 use serde::Deserialize as _;
 use serde_json::Value;

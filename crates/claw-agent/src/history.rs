@@ -11,7 +11,7 @@ use claw_core::store::{Message, Role, SessionLog, StoreError};
 use claw_core::{CallId, JobId, SessionKey, TenantId};
 use serde::Deserialize as _;
 
-use crate::{fit, result};
+use crate::{call_result, context_window};
 
 /// The number of messages read at a time.
 const PAGE: usize = 500;
@@ -119,12 +119,12 @@ impl History {
 
     /// Returns the turns for a model with room for this many tokens: the oldest runs are left out.
     pub(crate) fn turns_within(&self, tokens: usize) -> Vec<Turn> {
-        let own = fit::tokens(&self.run)
-            + fit::tokens(&self.continued)
-            + self.before().map_or(0, |before| fit::tokens(&[before]));
+        let own = context_window::tokens(&self.run)
+            + context_window::tokens(&self.continued)
+            + self.before().map_or(0, |before| context_window::tokens(&[before]));
         let mut left = tokens.saturating_sub(own);
         let fits = |run: &&Earlier| {
-            let size = fit::tokens(&run.turns);
+            let size = context_window::tokens(&run.turns);
             let fits = size <= left;
             left = left.saturating_sub(size);
             fits
@@ -140,7 +140,7 @@ impl History {
     /// Counts the tokens that a summary could replace.
     pub(crate) fn coverable(&self) -> usize {
         let count = self.earlier.iter().rposition(|run| run.upto.is_some()).map_or(0, |last| last + 1);
-        self.earlier.iter().take(count).map(|run| fit::tokens(&run.turns)).sum()
+        self.earlier.iter().take(count).map(|run| context_window::tokens(&run.turns)).sum()
     }
 
     /// Returns the oldest runs of about this many tokens that one summary can replace; `None` if there are
@@ -148,7 +148,7 @@ impl History {
     pub(crate) fn chunk(&self, tokens: usize) -> Option<Chunk> {
         let (mut size, mut chunk) = (0, None);
         for (at, run) in self.earlier.iter().enumerate() {
-            size += fit::tokens(&run.turns);
+            size += context_window::tokens(&run.turns);
             if size > tokens && chunk.is_some() {
                 break;
             }
@@ -174,7 +174,7 @@ impl History {
             if size <= tokens {
                 break;
             }
-            size = size.saturating_sub(fit::tokens(&run.turns));
+            size = size.saturating_sub(context_window::tokens(&run.turns));
             out = if run.upto.is_some() { at + 1 } else { out };
         }
         self.earlier.drain(..out);
@@ -326,7 +326,8 @@ fn settle(turns: &mut Vec<Turn>, after: &[Turn]) {
     if open.is_empty() {
         return;
     }
-    let told = |wanted: &Wanted| Part::Result(result::not_made(wanted, "nobody knows what became of it"));
+    let told =
+        |wanted: &Wanted| Part::Result(call_result::not_made(wanted, "nobody knows what became of it"));
     let at = turns.iter().rposition(|turn| turn.calls().next().is_some()).map_or(turns.len(), |at| at + 1);
     let results: Vec<Part> = open.iter().map(told).collect();
     match turns.get_mut(at) {

@@ -8,34 +8,34 @@
 //! answers it. A [`Worker`] takes such jobs and carries each to its end; after a crash, from where it
 //! stopped. Messages are stored before their calls are made, so that every action is on record.
 
-mod chronicle;
-mod client;
+mod call_events;
+mod call_result;
+mod client_tools;
+mod context_window;
 mod deployment;
 mod error;
-mod fit;
 mod history;
 mod images;
 mod limits;
 mod loops;
 mod order;
+mod other_sessions;
 mod prompt;
-mod result;
-mod session;
-mod talks;
-mod turn;
+mod run;
+mod session_key;
 mod worker;
 
-pub use chronicle::Chronicle;
-pub use client::{ClientChoice, ClientTool, ClientTools, client_result};
+pub use call_events::Chronicle;
+pub use client_tools::{ClientChoice, ClientTool, ClientTools, client_result};
 pub use deployment::{Deployment, ModelChoice, Profile, Profiles};
 pub use error::RunError;
 pub use history::History;
 pub use limits::{LoopLimits, Meanwhile, RunLimits, Threshold};
 pub use loops::{Finding, Loops};
 pub use order::{Acceptance, Budget, Order};
-pub use prompt::project::ProjectFiles;
-pub use session::{Peer, key};
-pub use talks::StoredTalks;
+pub use other_sessions::StoredTalks;
+pub use prompt::project_instructions::ProjectFiles;
+pub use session_key::{Peer, key};
 pub use worker::{Worker, WorkerOptions};
 
 pub use claw_core::store::RunEnd as End;

@@ -161,7 +161,7 @@ fn args(args: &Args) -> String {
 /// Returns the text of a result, without the parts that differ in every result.
 fn words(content: &[Block]) -> String {
     let words = content.iter().map(|block| match block {
-        Block::Text { text } => crate::result::plain(text).to_owned(),
+        Block::Text { text } => crate::call_result::plain(text).to_owned(),
         other => serde_json::to_string(other).unwrap_or_default(),
     });
     words.collect()

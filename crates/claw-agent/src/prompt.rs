@@ -4,7 +4,7 @@
 //! the rules of work, its context files, its memory. The changing part follows: the day, and reminders for
 //! this turn.
 
-pub(crate) mod project;
+pub(crate) mod project_instructions;
 pub(crate) mod skills;
 
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::turn::{GivenUp, Run, Stopping, Went};
+use crate::run::{GivenUp, Run, Stopping, Went};
 use crate::{Deployment, RunError};
 
 /// The longest wait before a failed run is retried.
@@ -305,7 +305,7 @@ impl Worker {
     async fn end(&self, job: &Job, lease: &Lease, given_up: GivenUp<'_>) {
         let deployment = self.deployment();
         let (why, event) = (given_up.why, given_up.event.clone());
-        let reported = match crate::turn::report(&deployment, job, lease, given_up).await {
+        let reported = match crate::run::report(&deployment, job, lease, given_up).await {
             // Without a valid order, the run cannot be reported in its session.
             Err(RunError::Unreadable(_)) => {
                 let failure = Failure { error: why.to_owned(), retry: None };

@@ -11,17 +11,18 @@ pub mod event;
 pub mod graph;
 pub mod id;
 pub mod image;
-pub mod listeners;
 pub mod message;
 pub mod nearest;
+pub mod own_listen_addresses;
 pub mod port;
 pub mod provenance;
+pub mod rank_texts;
 pub mod redact;
-pub mod search;
 pub mod skill;
 pub mod store;
 pub mod text;
 pub mod tool;
+pub mod untrusted_fence;
 
 pub use id::{
     AccessRequestId, AgentId, ApprovalId, ArtifactId, BootId, CallId, EntityId, InstallationId, InvalidId,

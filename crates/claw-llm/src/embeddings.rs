@@ -24,8 +24,8 @@ use serde_json::Value;
 
 pub use self::local::LocalEmbedder;
 use self::wire::Format;
-use crate::fault::{self, Trouble};
-use crate::keys::{KeyPlace, Keys};
+use crate::api_keys::{KeyPlace, Keys};
+use crate::provider_error::{self, Trouble};
 use crate::providers::{ConfigError, resolve};
 use crate::retry::Retry;
 
@@ -259,10 +259,11 @@ impl RemoteEmbedder {
         }
         let mut response = self.client.send(request).await?;
         let status = response.status();
-        let wait = fault::retry_after(|name| response.header(name).map(str::to_owned), Timestamp::now());
+        let wait =
+            provider_error::retry_after(|name| response.header(name).map(str::to_owned), Timestamp::now());
         let bytes = response.bytes().await?;
         if status != 200 {
-            return Err(fault::of_status(status, wait, &bytes));
+            return Err(provider_error::of_status(status, wait, &bytes));
         }
         let answer: Value = serde_json::from_slice(&bytes)
             .map_err(|_| Trouble::garbled("its answer is not JSON, or was cut off"))?;

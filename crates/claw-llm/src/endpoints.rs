@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use crate::keys::{KeyPlace, Keys};
+use crate::api_keys::{KeyPlace, Keys};
 use crate::providers::{ConfigError, resolve};
 
 /// Longest response, in bytes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use claw_core::port::{Answer, Ear, Fault, Model, ModelCard, ModelError, Question};
 
-use crate::remote::Listening;
+use crate::http_model::Listening;
 
 /// A model and its fallbacks. Its card is the first one's; the answer names the model that gave it.
 pub(crate) struct WithFallbacks {

@@ -5,30 +5,30 @@
 //! is one like the others.
 
 mod anthropic;
+mod api_keys;
+mod builtin;
+mod collect_answer;
 mod config;
 mod embeddings;
 mod endpoints;
 mod fallback;
-mod fault;
-mod gather;
 mod gemini;
-mod history;
-mod keys;
-mod known;
+mod http_model;
+mod message_order;
 mod openai;
+mod provider_error;
 mod providers;
-mod remote;
 mod retry;
 mod script;
 mod scripted;
 mod sse;
 mod wire;
 
+pub use api_keys::{EnvKeys, KeyPlace, Keys};
+pub use builtin::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};
 pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
 pub use embeddings::{EmbeddingsConfig, EmbeddingsKind, LocalEmbedder, RemoteEmbedder, embedder};
 pub use endpoints::{ConfiguredEndpoints, EndpointConfig};
-pub use keys::{EnvKeys, KeyPlace, Keys};
-pub use known::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};
 pub use providers::{ConfigError, ProviderCard, Providers};
 pub use script::{NoTurn, Pace, Scene, Script, ScriptError, Step};
 pub use scripted::Scripted;

@@ -16,13 +16,13 @@ use claw_net::{Client, Options, Origin, Times};
 use smol_str::SmolStr;
 
 use crate::anthropic::Anthropic;
+use crate::api_keys::Keys;
+use crate::builtin::{self, DEMO};
 use crate::config::{ModelsConfig, ProviderKind};
 use crate::fallback::WithFallbacks;
 use crate::gemini::Gemini;
-use crate::keys::Keys;
-use crate::known::{self, DEMO};
+use crate::http_model::Remote;
 use crate::openai::OpenAi;
-use crate::remote::Remote;
 use crate::retry::Retry;
 use crate::script::Script;
 use crate::scripted::Scripted;
@@ -115,7 +115,7 @@ impl Providers {
             return name.into();
         }
         let written = self.config.providers.keys().map(String::as_str);
-        let known = known::PROVIDERS.iter().map(|known| known.name);
+        let known = builtin::PROVIDERS.iter().map(|known| known.name);
         for name in written.chain(known) {
             let Some(provider) = self.providers.get(name) else { continue };
             // A provider without a key is used only if it is configured: nobody runs a server of every kind.

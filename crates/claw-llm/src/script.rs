@@ -23,8 +23,8 @@
 //! `first` are counted, by this process.
 
 mod file;
-mod fit;
 mod load;
+mod matching;
 mod template;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -38,7 +38,7 @@ use claw_core::port::{Fault, Prices, Question, Stop};
 use claw_core::store::Tokens;
 use smol_str::SmolStr;
 
-use fit::{Conversation, When};
+use matching::{Conversation, When};
 use template::{ArgsTemplate, Template};
 
 /// Largest script file, in bytes.
@@ -233,7 +233,7 @@ impl Script {
 }
 
 impl Turn {
-    fn scene(&self, found: &fit::Captured<'_>) -> Scene {
+    fn scene(&self, found: &matching::Captured<'_>) -> Scene {
         let mut steps = Vec::with_capacity(self.steps.len());
         let mut was_cut = false;
         for written in &self.steps {
@@ -257,7 +257,7 @@ impl Turn {
 
 impl Written {
     /// The step with its placeholders filled, and whether it was cut.
-    fn fill(&self, found: &fit::Captured<'_>) -> (Step, bool) {
+    fn fill(&self, found: &matching::Captured<'_>) -> (Step, bool) {
         match self {
             Self::Say { text, pace, cut } => {
                 let (text, cut) = cut_at(text.fill(found), *cut);

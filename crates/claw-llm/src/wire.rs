@@ -4,8 +4,8 @@ use claw_core::port::{ModelCard, Question};
 use claw_net::Url;
 use serde_json::Value;
 
-use crate::fault::Trouble;
-use crate::gather::Gather;
+use crate::collect_answer::Gather;
+use crate::provider_error::Trouble;
 
 /// A wire format.
 pub(crate) trait Wire: Send + Sync {

@@ -5,7 +5,7 @@ use claw_core::tool::{Cost, Effect, Effects, Group, Meta, Need, Source, Spec};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use crate::name::tool_name;
+use crate::tool_name::tool_name;
 
 /// The parts of a definition that a model or a policy reads. Only these are pinned.
 const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];

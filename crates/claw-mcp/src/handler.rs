@@ -17,7 +17,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use tokio::sync::Notify;
 
-use crate::elicit;
+use crate::elicitation;
 
 /// The client side of one connection. Sampling is not offered: a server gets nothing from us that no call gave it, or that
 /// the person behind a call was not asked for. Its roots are the directories that it was granted anyway.
@@ -162,7 +162,7 @@ impl ClientHandler for Watcher {
         };
         let _paused = time.pause();
         tokio::select! {
-            asked = elicit::ask(&call, &self.0.server, request) => match asked {
+            asked = elicitation::ask(&call, &self.0.server, request) => match asked {
                 Ok(answer) => Ok(answer),
                 Err(error) => cancelled(&error.message),
             },

@@ -12,18 +12,18 @@
 mod connection;
 mod content;
 mod definition;
-mod elicit;
+mod elicitation;
 mod error;
 mod grants;
 mod handler;
 mod hub;
-mod name;
 mod oauth;
-mod offers;
+mod resources_and_prompts;
 mod secrets;
 mod serve;
 mod servers;
 mod tool;
+mod tool_name;
 mod transport;
 
 pub use connection::{ConnectionStatus, ConnectionView, ServerReport};
@@ -31,10 +31,10 @@ pub use error::McpError;
 pub use grants::{Access, access};
 pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, WeakHub};
-pub use name::{OWN_TOOLS, tool_name, tool_prefix};
 pub use oauth::{LoginView, LoginWish};
 pub use secrets::{McpSecrets, SecretKind, secret_name};
 pub use serve::{
     ClawServer, ClientAnswer, ClientApprovals, Clients, HttpServer, Served, http_server, serve_stdio,
 };
 pub use servers::McpTools;
+pub use tool_name::{OWN_TOOLS, tool_name, tool_prefix};

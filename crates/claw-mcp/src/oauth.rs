@@ -1,10 +1,10 @@
 //! Logins by OAuth 2.1: begun by a person, finished with the address that their browser was redirected to,
 //! and stored sealed.
 
+mod credential_store;
 mod discovery;
+mod error_text;
 mod guarded;
-mod sealed;
-mod words;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,9 +20,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use self::credential_store::{OneState, SealedLogin};
 use self::discovery::{challenge, manager};
-use self::sealed::{OneState, SealedLogin};
-use self::words::{refusal, registration, words};
+use self::error_text::{refusal, registration, words};
 use crate::error::McpError;
 use crate::secrets::{McpSecrets, SecretKind, secret_name};
 

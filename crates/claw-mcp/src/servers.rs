@@ -12,9 +12,9 @@ use claw_registry::{CallerTools, ToolLayer};
 use crate::definition;
 use crate::grants::{Access, access};
 use crate::hub::{Hub, MOST_CALLERS, WeakHub};
-use crate::name::tool_name;
-use crate::offers::{OfferKind, OfferTool};
+use crate::resources_and_prompts::{OfferKind, OfferTool};
 use crate::tool::BridgedTool;
+use crate::tool_name::tool_name;
 
 /// The store's rows of a tenant's servers.
 pub(crate) struct Rows {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use claw_core::listeners::is_own_port;
+use claw_core::own_listen_addresses::is_own_port;
 use reqwest::Method;
 use reqwest::header::{self, HeaderMap, HeaderName};
 use tokio::time::{Instant, timeout_at};
@@ -15,7 +15,7 @@ use url::{Host, Url};
 
 use crate::error::NetError;
 use crate::origin::Origin;
-use crate::own::leads_here;
+use crate::own_address::leads_here;
 use crate::public_address::why_not_public;
 use crate::request::Request;
 use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};

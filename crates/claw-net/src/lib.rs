@@ -15,7 +15,7 @@ mod client;
 mod decode;
 mod error;
 mod origin;
-mod own;
+mod own_address;
 mod public_address;
 mod request;
 mod resolve;

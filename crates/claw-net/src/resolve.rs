@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::own::is_this_machine;
+use crate::own_address::is_this_machine;
 use crate::public_address::why_not_public;
 
 /// Returns the addresses of a name.

@@ -3,21 +3,21 @@
 //! The caller is already authorised to use the tool; this judges the effects of one call. It decides from the
 //! plan and from what the ports saw, and does nothing itself.
 
-mod address;
 mod command;
 mod config;
-mod grantable;
+mod grantable_directories;
 pub mod remembered;
+mod web_address;
 
 use std::path::Path;
 
 use claw_core::port::{Access, Root, Scope};
 use claw_core::tool::{Ask, Effect, Effects, Sight, Target, ToolError};
 
-pub use self::address::WebApprovals;
 pub use self::command::{AnalysedAsk, Analysis, Security, command, programs};
 pub use self::config::{ApprovalConfig, AskMode, EffectRule, Narrowing, OutsideRule};
-pub use self::grantable::Grantable;
+pub use self::grantable_directories::Grantable;
+pub use self::web_address::WebApprovals;
 
 /// The decision on a call, with the rule behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,7 +170,7 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
             (Ask::Input(_), _) => command::judge_input(config, analysed, circumstances),
             (_, Some(script)) => command::judge(config, &script, analysed, circumstances),
             (Ask::Fetch { origin, url }, None) => {
-                match address::judge(&config.web, &origin.host, url, circumstances.sights) {
+                match web_address::judge(&config.web, &origin.host, url, circumstances.sights) {
                     Judgement::Ask { .. } if analysed.covered => Judgement::Allow,
                     judgement => judgement,
                 }

@@ -16,18 +16,18 @@ use serde::Serialize;
 use crate::config::{AgentTools, PolicyConfig, ProviderTools, TenantTools};
 use crate::entry::{BadEntry, List};
 
+mod for_caller;
 #[cfg(test)]
 pub(crate) mod sample;
 mod step;
 mod tool_set;
 mod trace;
-mod view;
 mod words;
 
+pub use for_caller::View;
 pub use step::{Kind, Step};
 pub use tool_set::ToolSet;
 pub use trace::{Mark, Reason, Rule, Trace};
-pub use view::View;
 
 /// A compiled policy. It holds no tools: they are passed with each question.
 #[derive(Debug, Clone)]

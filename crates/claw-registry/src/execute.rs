@@ -39,11 +39,11 @@ pub use self::rehearse::{Rehearsal, RehearsedVerdict};
 pub use self::request::{Arguments, Asking, Request};
 use self::run::Ran;
 pub use self::timeout::{Paused, TimeLimit};
+use crate::call_spans::CallTrace;
 use crate::offer::{Offered, State};
 use crate::registry::Built;
 use crate::reply::{CallError, Refusal, Reply, Step};
 use crate::scrub::CallScrubber;
-use crate::traced::CallTrace;
 use crate::{Executor, Offer, output};
 
 impl Executor {

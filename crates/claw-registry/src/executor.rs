@@ -22,8 +22,7 @@ use claw_policy::rate_config::RateConfig;
 use futures_util::FutureExt as _;
 
 use crate::approver::Approver;
-use crate::bound::BoundTool;
-use crate::commands::CommandRules;
+use crate::bound_tool::BoundTool;
 use crate::guard::{FileRules, SeenTable};
 use crate::offer::{MadeFrom, Offer, OfferOptions, Offered, State};
 use crate::processes::BackgroundCommands;
@@ -31,6 +30,7 @@ use crate::rate_limiter::Limiter;
 use crate::registry::{Context, Registry};
 use crate::scrub::Scrubbers;
 use crate::settings::StoredLayers;
+use crate::shell_settings::CommandRules;
 use crate::tool_layer::{CallerTools, Layers};
 use crate::tool_overlay::{OverlayScope, Overlays};
 

@@ -10,38 +10,38 @@
 mod approval;
 mod approver;
 mod batch;
-mod bound;
-mod commands;
+mod bound_tool;
+mod call_spans;
 mod execute;
 mod executor;
 mod guard;
 mod offer;
-mod operation;
 mod output;
 mod processes;
 pub mod rate_limiter;
+mod recorded_operation;
 mod registry;
 mod reply;
 mod scrub;
 mod settings;
-pub mod skills;
+mod shell_settings;
+pub mod skill_checks;
 mod tool_layer;
 mod tool_overlay;
-mod traced;
 
 pub use approver::{ApprovalAnswer, Approver};
-pub use bound::BoundTool;
-pub use commands::{AgentCommands, CommandRules};
+pub use bound_tool::BoundTool;
+pub use call_spans::CallSpan;
 pub use execute::{Arguments, Asking, Paused, Rehearsal, RehearsedVerdict, Request, TimeLimit};
 pub use executor::{Executor, ExecutorBuilder, Limits, WeakExecutor};
 pub use guard::{AgentFiles, FileRules, unified_diff};
 pub use offer::{Offer, OfferOptions};
-pub use operation::{Operation, Recorder};
+pub use recorded_operation::{Operation, Recorder};
 pub use registry::{
     Context, Discovered, Discovery, Factory, Listing, RegisterError, Registry, Status, Version,
 };
 pub use reply::{CallError, Refusal, Reply, Step, Waiting};
 pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};
+pub use shell_settings::{AgentCommands, CommandRules};
 pub use tool_layer::{CallerTools, ToolLayer};
 pub use tool_overlay::OverlayScope;
-pub use traced::CallSpan;

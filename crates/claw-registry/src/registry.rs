@@ -7,14 +7,14 @@
 mod discover;
 mod entry;
 mod schemas;
-mod shelf;
+mod snapshot;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use claw_core::port::{Confinement, World};
-use claw_core::search::SearchIndex;
+use claw_core::rank_texts::SearchIndex;
 use claw_core::tool::{AnyTool, Caller, Meta, Need, Profile, Section, ToolSource, Unavailable};
 use claw_core::{InvalidId, ToolName};
 use claw_policy::pipeline::ToolSet;
@@ -25,7 +25,7 @@ pub use discover::{Discovered, Discovery};
 use entry::Maker;
 pub(crate) use entry::{Built, Entry};
 use schemas::Schemas;
-use shelf::{Attached, Reading, Shelf};
+use snapshot::{Attached, Reading, Shelf};
 
 /// The arguments of a lazy factory: the caller and the world that the tool is made for.
 #[derive(Debug, Clone, Copy)]

@@ -13,12 +13,12 @@
 #[cfg(feature = "docker")]
 pub mod docker;
 mod error;
+mod git_control_files;
 mod helper;
 mod kernel;
 mod launcher;
 mod layers;
 mod reach;
-mod repository;
 pub mod shell;
 
 pub use error::SandboxError;

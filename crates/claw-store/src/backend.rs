@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use claw_core::store::{Store, StoreError};
 
-use crate::chain::ChainReport;
 use crate::installation::Installation;
+use crate::ledger::chain::ChainReport;
 
 /// An open store, with the operations that only its operator may use.
 #[async_trait]

@@ -1,4 +1,6 @@
-//! Pages of the ledger: the query that both dialects share.
+//! The ledger, independent of its database: its hash [`chain`], and the query for a page, which both dialects share.
+
+pub mod chain;
 
 use claw_core::TenantId;
 use claw_core::store::{Entry, EntryPage, EntryUser, StoreError};

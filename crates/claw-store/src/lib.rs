@@ -8,33 +8,32 @@
 
 mod backend;
 pub mod backup;
-pub mod chain;
-mod conversations;
 pub mod copy;
-mod document;
+mod document_rules;
+pub mod encryption;
 mod graph;
 mod installation;
 mod ledger;
+mod live_streams;
+mod location;
 mod mcp;
 mod migrate;
 mod options;
-mod place;
 pub mod postgres;
 pub mod progress;
+mod query_words;
 mod row;
 mod runs;
-pub mod seal;
-mod search;
+mod session_owners;
 mod skills;
 pub mod sqlite;
 mod status;
 mod stem;
-mod streams;
 mod usage;
 pub mod vault;
 pub mod vectors;
 mod words;
-mod workspace;
+mod workspace_file_rules;
 
 use std::sync::Arc;
 
@@ -43,9 +42,10 @@ use claw_core::store::StoreError;
 
 pub use backend::Backend;
 pub use installation::Installation;
+pub use ledger::chain;
+pub use location::{PostgresUrl, StoreLocation};
 pub use migrate::Step;
 pub use options::StoreOptions;
-pub use place::{PostgresUrl, StoreLocation};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use status::{Journal, Schema, Status, TableStatus};

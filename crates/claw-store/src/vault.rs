@@ -24,8 +24,8 @@ pub use credentials::StoredCredentials;
 pub use custom::CustomToolValues;
 pub use env::ProgramEnv;
 
+use crate::encryption::{KeyRing, KeySource, Unopened};
 use crate::row::damaged;
-use crate::seal::{KeyRing, KeySource, Unopened};
 
 /// A secret is a password, a token or a key, not a file.
 pub const MOST_SECRET_BYTES: usize = 64 * 1024;
@@ -67,7 +67,7 @@ impl Vault {
     /// an earlier key.
     pub async fn open(store: Arc<dyn Store>, keys: KeySource) -> Result<Self, StoreError> {
         let sealed = store.key_use().await?;
-        let keys = crate::seal::blocking(move || KeyRing::open(&keys, &sealed)).await?;
+        let keys = crate::encryption::blocking(move || KeyRing::open(&keys, &sealed)).await?;
         Ok(Self { store, keys: Arc::new(keys) })
     }
 

@@ -7,18 +7,18 @@
 
 mod approval;
 mod ask;
+mod call_progress;
 mod completion;
 mod editor;
-mod live;
 mod markdown;
-mod out;
+mod output;
 mod progress;
-mod quiet;
 mod run;
-mod speech;
 mod spinner;
+mod streamed_text;
 pub mod style;
 mod table;
+mod typed_ahead;
 mod wrap;
 
 pub use approval::{AnswerScope, ApprovalAnswer, ApprovalPrompt, AskedApproval, PromptInput, ValuesCheck};
@@ -26,14 +26,14 @@ pub use ask::{
     AnswerInput, AnswerWanted, AskError, ask_hidden, ask_line, ask_secret, ask_until, ask_yes, bounded_line,
     can_ask, is_piped, on_interrupt, stop_requested, typed_lines,
 };
+pub use call_progress::Live;
 pub use completion::{Completion, Names, complete};
 pub use editor::{Entry, Heard, LineEditor};
-pub use live::Live;
-pub use out::{Out, complain, fit_to, tell, tell_styled, told_columns, visible};
+pub use output::{Out, complain, fit_to, tell, tell_styled, told_columns, visible};
 pub use progress::{Progress, StepCount};
-pub use quiet::Quiet;
 pub use run::{CallResult, RunDisplay, tell_change, took};
-pub use speech::Speech;
 pub use spinner::{Spinner, TICK};
+pub use streamed_text::Speech;
 pub use table::{Cell, Column, Table};
+pub use typed_ahead::Quiet;
 pub use wrap::{beside, indent, prose, width};

@@ -16,11 +16,11 @@ use crate::cache::Cache;
 use crate::config::WebConfig;
 use crate::error::WebConfigError;
 use crate::fetch::{Fetcher, Judge, MOST_READING, Pace};
-use crate::lists::HostPatterns;
+use crate::host_lists::HostPatterns;
 use crate::page;
 use crate::pdf::PdfProcess;
 use crate::search::{Chain, SearchProvider};
-use crate::seen::SeenHosts;
+use crate::seen_hosts::SeenHosts;
 
 /// Reads keys of search providers.
 #[async_trait]

@@ -9,17 +9,17 @@ mod config;
 mod error;
 mod fetch;
 mod host;
-mod lists;
+mod host_lists;
 mod page;
 pub mod pdf;
 mod search;
-mod seen;
+mod seen_hosts;
 
 pub use claw_net::Lookup;
 
 pub use config::{SearchConfig, SearchProviderConfig, WebConfig};
 pub use error::WebConfigError;
 pub use host::{SearchKeys, WebAccess, WebParts};
-pub use lists::{BadPattern, HostPatterns};
+pub use host_lists::{BadPattern, HostPatterns};
 pub use page::{Page, Source, extract};
 pub use search::SearchProvider;

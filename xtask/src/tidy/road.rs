@@ -19,7 +19,7 @@ use crate::tree::{File, Tree};
 /// The method that runs an erased tool.
 const ENTRY: &str = "run_erased";
 /// The file that declares that method.
-const DECLARATION: &str = "crates/claw-core/src/tool/erase.rs";
+const DECLARATION: &str = "crates/claw-core/src/tool/tool_trait.rs";
 /// The file that calls it, once.
 const ROAD: &str = "crates/claw-registry/src/execute/run.rs";
 

@@ -7,31 +7,31 @@
 mod access;
 mod agents;
 mod approvals;
-mod artifacts;
 mod blobs;
-mod changes;
-mod conversations;
 mod custom_tools;
 mod documents;
+mod encrypted_values;
 mod graph;
+mod kept_results;
 mod ledger;
+mod live_streams;
 mod mcp;
-mod memories;
+mod notifications;
 mod offers;
+mod passage_vectors;
 mod passages;
 mod processes;
 mod programs;
 mod queue;
 mod rules;
 mod runs;
-mod sealed;
 mod secrets;
-mod seen;
+mod seen_files;
 mod session_events;
+mod session_owners;
 mod sessions;
 mod settings;
 mod skills;
-mod streams;
 mod undo;
 mod usage;
 mod workspace_files;
@@ -44,10 +44,7 @@ pub use agents::{Agent, AgentKind, AgentSetup, AgentStore, AgentWrite};
 pub use approvals::{
     Answer, Approval, ApprovalState, Approvals, NewApproval, RuleWidth, Suggestion, Suggestions,
 };
-pub use artifacts::{ArtifactIndex, KeptArtifact};
 pub use blobs::{Blob, BlobCard, BlobLimits, Blobs, NewBlob};
-pub use changes::{Bells, Changes, SessionBells, Topic};
-pub use conversations::{Circle, Conversation, ConversationPage, Conversations, Fork, MessagePage, Party};
 pub use custom_tools::{
     CustomToolAction, CustomToolCard, CustomToolDefinition, CustomToolGrants, CustomToolHttp,
     CustomToolPlace, CustomTools, GrantedPath, StoredCustomTool,
@@ -56,24 +53,31 @@ pub use documents::{
     Document, DocumentCard, DocumentKey, DocumentWrite, Documents, FoundPassage, Passage, PassagePlace,
     PassageQuery, Shelf,
 };
+pub use encrypted_values::{
+    KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, SealKeyId, Sealed,
+    SealedPlace, SealedRow, SealedTable, SealedValues,
+};
 pub use graph::{
     EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,
     GraphState, GraphStore, GraphWalk, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd, Walked,
 };
+pub use kept_results::{ArtifactIndex, KeptArtifact};
 pub use ledger::{
     CallContext, ChangeRecord, Entry, EntryPage, EntryUser, Event as EntryEvent, Ledger, Outcome, Record,
     Tally,
 };
+pub use live_streams::{Delta, Source, Streams, Voice};
 pub use mcp::{
     McpAccess, McpEndpoint, McpGrant, McpOAuth, McpOverrides, McpProgram, McpRequest, McpRequestEvent,
     McpRequestState, McpReview, McpServer, McpStore, McpSubject, McpTool, McpToolState, McpTransport,
     compare_tools,
 };
-pub use memories::{
+pub use notifications::{Bells, Changes, SessionBells, Topic};
+pub use offers::Offers;
+pub use passage_vectors::{
     EmbeddingDone, EmbeddingFailure, EmbeddingWork, Memories, MemoryState, PassageHash, SimilarPassage,
     SimilarQuery, UnembeddedPassage,
 };
-pub use offers::Offers;
 pub use passages::passages;
 pub use processes::{NewProcess, Process, ProcessEnd, Processes};
 pub use programs::{Credentials, OpenProgram, Program, ProgramCard, ProgramPlace, ProgramSettings, Programs};
@@ -83,15 +87,12 @@ pub use queue::{
 };
 pub use rules::{NewRule, Rule, RuleScope, Rules};
 pub use runs::{Cancel, Cancelled, Parking, Runs};
-pub use sealed::{
-    KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, SealKeyId, Sealed,
-    SealedPlace, SealedRow, SealedTable, SealedValues,
-};
 pub use secrets::{SecretCard, SecretPlace, Secrets};
-pub use seen::{SEEN_FILES, SeenIndex};
+pub use seen_files::{SEEN_FILES, SeenIndex};
 pub use session_events::{
     ApprovalAsked, FeedEvent, RunEnd, RunEvent, SessionEvent, SessionEventBody, ToolEvent,
 };
+pub use session_owners::{Circle, Conversation, ConversationPage, Conversations, Fork, MessagePage, Party};
 pub use sessions::{
     Accepted, Announce, EndEvent, Finish, Finished, JobEnd, Message, NewEvent, NewMessage, Role, SessionLog,
     Summary,
@@ -101,7 +102,6 @@ pub use skills::{
     AcceptedSkill, NewSkillVersion, SkillAccess, SkillChange, SkillGrant, SkillGrantee, SkillStore, SkillUse,
     SkillVersion, SkillVisibility, StoredSkill,
 };
-pub use streams::{Delta, Source, Streams, Voice};
 pub use undo::{CommandUndo, FileState, NewUndo, Undo, UndoFilter, UndoIndex};
 pub use usage::{NewUsage, Spender, Tokens, Usage, UsageFilter, UsageLine, UsageLog};
 pub use workspace_files::{DEEPEST_PATH, FileChange, FileError, LARGEST_FILE, LONGEST_PATH, WorkspaceFiles};

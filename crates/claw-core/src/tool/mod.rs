@@ -32,7 +32,6 @@
 mod alias;
 mod call;
 mod effect;
-mod erase;
 mod error;
 mod group;
 mod meta;
@@ -40,11 +39,11 @@ mod output;
 mod plan;
 mod source;
 mod spec;
+mod tool_trait;
 
 pub use alias::Aliases;
 pub use call::{Call, CallParts, Caller, CallingModel, PeerKind, Progress, Secrets, SubagentDepth};
 pub use effect::{Effect, Effects, UnknownEffect};
-pub use erase::{AnyTool, Tool, erase};
 pub use error::{ErrorKind, ToolError};
 pub use group::{Group, Section};
 pub use meta::{Cost, Meta, Profile, Source};
@@ -55,5 +54,6 @@ pub use plan::{
 };
 pub use source::{ToolSource, Unavailable};
 pub use spec::Spec;
+pub use tool_trait::{AnyTool, Tool, erase};
 
 pub use crate::port::Need;

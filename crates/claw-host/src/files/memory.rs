@@ -12,10 +12,10 @@ use claw_core::port::{
 use claw_core::redact::Redactor;
 use claw_core::tool::{Digest, Sight, Target, ToolError};
 
-use super::by_text::{is_denied, outermost, resolve};
-use super::cards::Cards;
 use super::failure::{Excess, Failure};
 use super::listing::{search_tree, walk_tree};
+use super::resolve_by_text::{is_denied, outermost, resolve};
+use super::tree_snapshot::Cards;
 
 /// A file system in memory. It has no links, so a path means exactly what it spells.
 #[derive(Debug, Default)]

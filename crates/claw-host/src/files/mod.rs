@@ -3,8 +3,7 @@
 //! Each operation gets handles of its roots, finds the file beneath them (`resolve.rs`) and works on that
 //! handle; no path is checked first and used later. `docs/decisions/0011-confinement.md` says how and why.
 
-mod by_text;
-mod cards;
+mod context_documents;
 mod denied;
 mod failure;
 mod filter;
@@ -16,13 +15,14 @@ mod outside;
 mod quota;
 mod read;
 mod resolve;
+mod resolve_by_text;
 mod roots;
-mod route;
 mod search;
-mod seen;
+mod seen_files;
 mod store;
+mod tree_snapshot;
 mod undo;
-mod unfinished;
+mod unfinished_writes;
 mod walk;
 mod window;
 mod workspace;
@@ -40,6 +40,7 @@ use claw_core::port::{
 use claw_core::redact::Redactor;
 use claw_core::tool::{Sight, ToolError};
 
+pub use self::context_documents::{RoutedFiles, Routing};
 use self::failure::Failure;
 use self::filter::Filter;
 pub use self::listing::{Tree, search_tree, walk_tree};
@@ -47,13 +48,12 @@ pub use self::memory::MemoryFiles;
 use self::quota::Usages;
 use self::resolve::{Missing, ResolvedPath};
 use self::roots::{Handles, Reach, Recent};
-pub use self::route::{RoutedFiles, Routing};
 use self::search::Prepared;
 pub use self::search::{Collected, Prepared as PreparedSearch, search_prepared, search_text};
-pub use self::seen::StoredSeen;
+pub use self::seen_files::StoredSeen;
 pub use self::store::StoreFiles;
 pub use self::undo::{Restored, Restoring, Step, StoredUndo, UndoLimits, Verdict};
-use self::unfinished::Swept;
+use self::unfinished_writes::Swept;
 pub use self::workspace::workspace_path;
 
 /// The files of this machine. Cheap to clone; clones share their caches.

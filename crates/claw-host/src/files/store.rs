@@ -15,12 +15,12 @@ use claw_core::store::{
 };
 use claw_core::tool::{ErrorKind, Sight, Target, ToolError};
 
-use super::by_text::{self, is_denied, outermost};
-use super::cards::Cards;
 use super::failure::{Excess, Failure, shown};
 use super::ignored;
 use super::listing::{FoundFile, Looked, walk_tree, wanted_files};
+use super::resolve_by_text::{self, is_denied, outermost};
 use super::search::Prepared;
+use super::tree_snapshot::Cards;
 
 /// The most entries read below a directory; if there are more, the result is marked incomplete.
 const MOST_CARDS: usize = 200_000;
@@ -53,7 +53,7 @@ impl StoreFiles {
         full: &'a str,
         make: impl AsyncFnOnce(FileChange<'_>) -> Result<T, FileError>,
     ) -> Result<T, ToolError> {
-        let first = place.scope.roots.first().and_then(|root| by_text::normal(&root.path));
+        let first = place.scope.roots.first().and_then(|root| resolve_by_text::normal(&root.path));
         let first = first.as_deref().and_then(Path::to_str);
         let change = FileChange {
             tenant: &place.caller.tenant,
@@ -261,7 +261,7 @@ impl FsBridge for StoreFiles {
 
 /// Resolves a path to the text under which the store knows it.
 fn text(place: &FilePlace<'_>, path: &str, access: Access) -> Result<String, Failure> {
-    let full = by_text::resolve(place, path, access)?;
+    let full = resolve_by_text::resolve(place, path, access)?;
     let full = full.into_os_string().into_string().map_err(|_| Failure::NotAPath)?;
     if full.len() > LONGEST_PATH || full.matches('/').count() > DEEPEST_PATH {
         return Err(Failure::TooLong);

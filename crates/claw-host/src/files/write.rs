@@ -20,7 +20,7 @@ use super::handle::{
 use super::quota::{Change, Room};
 use super::resolve::{Missing, ResolvedPath, again};
 use super::roots::Reach;
-use super::unfinished::{Unfinished, random_name};
+use super::unfinished_writes::{Unfinished, random_name};
 use super::{Expectation, Request};
 
 /// The number of attempts to take a lock that another program holds, and the wait between them.

@@ -3,9 +3,9 @@
 //! Each command belongs to one session. Its output is scrubbed before it is kept; text typed into it was judged
 //! together with all text typed before, and is refused if something else was typed meanwhile.
 
-mod kept;
-mod plain;
-mod ring;
+mod background_command;
+mod decode;
+mod output_ring;
 mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use claw_core::store::{self, NewProcess, Worker};
 use claw_core::tool::{ErrorKind, Sight, Target, ToolError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::kept::Kept;
+use self::background_command::Kept;
 use self::watch::Watch;
 
 /// Settings for commands in the background.

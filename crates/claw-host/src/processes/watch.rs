@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ProcessKeeping;
-use super::kept::{Kept, Order};
+use super::background_command::{Kept, Order};
 
 /// Time to wait for remaining output after a command has ended.
 const DRAIN: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use claw_core::port::{
 use claw_core::store::{EntityQuery, FoundEntity, GraphStore, GraphWalk, StoreError, Walked};
 use claw_core::tool::{ErrorKind, ToolError};
 
-use super::{StoredMemory, fuse, owner};
+use super::{StoredMemory, combine_rankings, owner};
 use crate::SystemClock;
 
 /// The number of entities found by words, and of similar passages, before they are fused.
@@ -142,7 +142,8 @@ fn fused(by_words: Vec<FoundEntity>, similar: Vec<Entity>, limit: usize) -> Vec<
     let mut scores: HashMap<EntityId, f64> = HashMap::new();
     let ranked = by_words.iter().map(|found| &found.entity).zip(1_u32..);
     for (entity, rank) in ranked.chain(similar.iter().zip(1_u32..)) {
-        *scores.entry(entity.id).or_default() += fuse::reciprocal(rank) * fuse::weight(entity.owner);
+        *scores.entry(entity.id).or_default() +=
+            combine_rankings::reciprocal(rank) * combine_rankings::weight(entity.owner);
     }
     let mut all = by_words;
     for entity in similar {

@@ -3,8 +3,8 @@
 //! Search is read-only and asks a model for one vector at most. Without a model, or if it fails, the search
 //! uses words alone; every answer says so.
 
-mod extractor;
-mod fuse;
+mod combine_rankings;
+mod fact_extractor;
 mod graph;
 mod indexer;
 
@@ -23,7 +23,7 @@ use claw_core::store::{
 };
 use claw_core::tool::{ErrorKind, ToolError};
 
-pub use self::extractor::{Extracted, Extractor, ExtractorOptions};
+pub use self::fact_extractor::{Extracted, Extractor, ExtractorOptions};
 pub use self::graph::StoredGraph;
 pub use self::indexer::{Indexed, Indexer};
 
@@ -149,7 +149,7 @@ impl MemoryHost for StoredMemory {
             Err(note) => (Vec::new(), Some(note)),
         };
         let mode = if note.is_some() { MemoryMode::Words } else { MemoryMode::Hybrid };
-        let fused = fuse::Fused::new(by_words, similar, query.limit);
+        let fused = combine_rankings::Fused::new(by_words, similar, query.limit);
         let mut near = match fused.missing() {
             0 => Vec::new(),
             missing => {

@@ -8,10 +8,10 @@
 //! the digest of the whole directory. Until then it shadows no other skill, and no model learns of it.
 
 mod builtin;
+mod caller_skills;
 mod front_matter;
 mod local;
 mod package;
-mod shelf;
 mod snapshot;
 
 use std::fmt;
@@ -19,8 +19,8 @@ use std::fmt;
 use claw_core::skill::SkillPackage;
 use claw_core::tool::{ErrorKind, ToolError};
 
+pub use self::caller_skills::{SkillOptions, SkillShelf};
 pub use self::package::{LARGEST_FILE, LARGEST_SKILL, MOST_FILES};
-pub use self::shelf::{SkillOptions, SkillShelf};
 
 /// Reads and checks a directory that a person named as a skill.
 pub fn read_directory(path: &std::path::Path) -> Result<SkillPackage, SkillError> {

@@ -1,14 +1,13 @@
 //! Applies the operations of a manifest to the workspace; `undo.rs` takes them back.
 
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::entry::Relative;
-use super::manifest::{Manifest, Operation, State};
+use super::conflict::{self, Conflict};
+use super::entry;
+use super::manifest::{Manifest, State};
 use super::swap::{Roots, Swapped};
-use super::{Conflict, entry};
 
 impl Manifest {
     pub(super) fn roots(&self) -> io::Result<(OwnedFd, OwnedFd)> {
@@ -19,7 +18,7 @@ impl Manifest {
     pub(super) fn apply(&mut self, layer: &Path) -> io::Result<Vec<Conflict>> {
         let (workspace, stage) = self.roots()?;
         let roots = Roots { workspace: workspace.as_fd(), stage: stage.as_fd() };
-        let suffix = suffix(layer);
+        let suffix = conflict::suffix(layer);
         let mut conflicts = Vec::new();
         for at in 0..self.operations.len() {
             let operation = &mut self.operations[at];
@@ -29,7 +28,7 @@ impl Manifest {
             };
             let kept = swapped.and_then(|swapped| match swapped {
                 Swapped::Done => Ok(None),
-                Swapped::Conflict => keep_beside(roots, operation, &suffix).map(Some),
+                Swapped::Conflict => conflict::keep_beside(roots, operation, &suffix).map(Some),
             });
             match kept {
                 Ok(conflict) => conflicts.extend(conflict),
@@ -58,39 +57,4 @@ impl Manifest {
             }
         }
     }
-}
-
-/// Puts the command's version of an entry beside the one that somebody else changed. The operation then
-/// refers to that.
-fn keep_beside(roots: Roots<'_>, operation: &mut Operation, suffix: &str) -> io::Result<Conflict> {
-    let path = operation.path.0.clone();
-    operation.conflict = false;
-    operation.old = None;
-    let Some(new) = &operation.new else { return Ok(Conflict { path, kept: None }) };
-    let beside = with_suffix(&path, suffix);
-    let (stage, name) = entry::open_parent(roots.stage, &path)?;
-    let target = beside.file_name().unwrap_or(OsStr::new("")).to_owned();
-    if entry::find(stage.as_fd(), name)?.is_some_and(|raw| raw.st_ino == new.inode) {
-        rustix::fs::renameat(&stage, name, &stage, &target)?;
-    }
-    operation.path = Relative(beside.clone());
-    let kept = match roots.apply(operation)? {
-        Swapped::Done => Some(beside),
-        Swapped::Conflict => {
-            operation.new = None;
-            None
-        }
-    };
-    Ok(Conflict { path, kept })
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
-    name.push(suffix);
-    path.with_file_name(name)
-}
-
-fn suffix(layer: &Path) -> String {
-    let name = layer.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    format!(".from-command-{}", &name[..name.len().min(8)])
 }

@@ -11,11 +11,11 @@ use claw_core::port::FileChange;
 
 use super::changes::changes;
 use super::entry::{Entry, Kind, Stamp};
+use super::judged_programs::{JudgedProgram, Pinned};
 use super::manifest::{self, Directory, Manifest, State};
-use super::pin::{JudgedProgram, Pinned};
 use super::scan::{Scan, ScannedChanges, Sides, Within};
 use super::swap::Roots;
-use super::{Conflict, entry, pin, remove_whole, scan, tree};
+use super::{Conflict, entry, judged_programs, remove_whole, scan, tree};
 
 /// A layer that a command runs on, or has run on.
 #[derive(Debug)]
@@ -103,7 +103,8 @@ impl Transaction {
     pub fn pin(&mut self, programs: &[JudgedProgram]) -> io::Result<()> {
         let (layer, workspace) = (entry::open_root(&self.upper())?, entry::open_root(&self.workspace)?);
         for program in programs {
-            let pinned = pin::program(layer.as_fd(), workspace.as_fd(), &self.workspace, program)?;
+            let pinned =
+                judged_programs::program(layer.as_fd(), workspace.as_fd(), &self.workspace, program)?;
             self.pinned.extend(pinned);
         }
         tree::mirror(layer.as_fd(), workspace.as_fd())?;

@@ -4,15 +4,17 @@
 //! A layer is a directory below the data directory. While the command runs, overlayfs collects its changes in
 //! `upper`. Applying them exchanges each changed entry with the workspace's, so that `upper` holds the
 //! previous entries: reverting the changes exchanges them again. `manifest` lists the operations, `scan`
-//! finds them, `apply` does them, by `swap`, and takes them back; a layer whose process was killed is finished or discarded by
+//! finds them, `apply` does them, by `swap`, and takes them back; `conflict` says which entries somebody else changed
+//! meanwhile. A layer whose process was killed is finished or discarded by
 //! [`Transactions::recover`].
 
 mod apply;
 mod changes;
+mod conflict;
 mod entry;
+mod judged_programs;
 mod layer;
 mod manifest;
-mod pin;
 mod scan;
 mod swap;
 mod tree;
@@ -29,24 +31,16 @@ use claw_core::store::CommandUndo;
 use claw_core::tool::Digest;
 use rustix::fs::FlockOperation;
 
+pub use self::conflict::Conflict;
+pub use self::judged_programs::{JudgedProgram, identity};
 pub use self::layer::Transaction;
 use self::manifest::{Manifest, State};
-pub use self::pin::{JudgedProgram, identity};
 pub use self::undo::{AppliedTransaction, TransactionState};
 
 /// The directory of all layers, below the data directory.
 #[derive(Debug, Clone)]
 pub struct Transactions {
     directory: PathBuf,
-}
-
-/// A change that was not applied, since somebody else changed the same entry meanwhile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The path that stays as the others left it.
-    pub path: PathBuf,
-    /// The command's version, stored beside it; `None` if the command deleted it.
-    pub kept: Option<PathBuf>,
 }
 
 impl Transactions {

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
 
+use super::conflict;
 use super::entry::{self, Entry, Kind, Relative, Stamp};
+use super::judged_programs::Pinned;
 use super::manifest::{Directory, Operation};
-use super::pin::Pinned;
 
 /// Reads the upper directory of a layer against the workspace below it.
 pub(super) struct Scan<'a> {
@@ -96,7 +97,7 @@ impl Scan<'_> {
                 Ok(())
             }
             (Kind::Directory, Some(old)) if old.kind == Kind::Directory => {
-                let moved = within.moved || self.may_be_moved(&old, lower)?;
+                let moved = within.moved || conflict::may_be_moved(&old, lower, self.started)?;
                 let upper = entry::open_directory(upper, name)?;
                 let lower = entry::open_directory(lower, name)?;
                 let opaque = within.opaque || is_opaque(upper.as_fd());
@@ -118,18 +119,6 @@ impl Scan<'_> {
             }
             _ => self.written(sides, name, path, within.moved),
         }
-    }
-
-    /// Returns whether somebody else may have moved a directory to its place since the command started. A move changes the
-    /// directory itself and the list of names in its parent, and nothing in what it holds.
-    fn may_be_moved(&self, directory: &Entry, parent: BorrowedFd<'_>) -> io::Result<bool> {
-        if directory.changed <= self.started {
-            return Ok(false);
-        }
-        let parent = Entry::of(&rustix::fs::fstat(parent)?);
-        // The last change of it was one of its mode or time, as another command's changes are applied.
-        let only_set = directory.changed > parent.modified && directory.modified < directory.changed;
-        Ok(parent.modified > self.started && !only_set)
     }
 
     /// The command created or replaced an entry.

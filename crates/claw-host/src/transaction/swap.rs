@@ -12,7 +12,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::entry::{self, Entry, Kind, Stamp};
+use super::conflict::{is_at, is_untouched};
+use super::entry::{self, Entry, Stamp};
 use super::manifest::{Directory, Operation};
 use super::{scan, tree};
 
@@ -144,7 +145,9 @@ impl Names<'_> {
         }
         match entry::find(self.workspace, self.name)? {
             None => return Ok(Swapped::Done),
-            Some(_) if expected.is_some_and(|expected| !self.is_untouched(expected)) => {
+            Some(_)
+                if expected.is_some_and(|expected| !is_untouched(self.workspace, self.name, expected)) =>
+            {
                 return Ok(Swapped::Conflict);
             }
             Some(_) => {}
@@ -173,7 +176,7 @@ impl Names<'_> {
             let arrived = inode_of(self.workspace, self.name)? == Some(ours);
             return Ok(if arrived { Swapped::Done } else { Swapped::Conflict });
         }
-        if expected.is_some_and(|expected| !self.is_untouched(expected)) {
+        if expected.is_some_and(|expected| !is_untouched(self.workspace, self.name, expected)) {
             return Ok(Swapped::Conflict);
         }
         let swap = || {
@@ -191,16 +194,6 @@ impl Names<'_> {
             return Ok(Swapped::Conflict);
         }
         Ok(Swapped::Done)
-    }
-}
-
-impl Names<'_> {
-    /// Returns whether the workspace's entry is the expected one, and nobody changed anything below it.
-    fn is_untouched(&self, expected: &Entry) -> bool {
-        is_at(self.workspace, self.name, expected)
-            && (expected.kind != Kind::Directory
-                || Entry::read(self.workspace, self.name, false)
-                    .is_ok_and(|found| found.is_untouched(expected)))
     }
 }
 
@@ -237,12 +230,6 @@ impl Opened {
 
 fn inode_of(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Option<u64>> {
     Ok(entry::find(directory, name)?.filter(|raw| !scan::is_whiteout(raw)).map(|raw| raw.st_ino))
-}
-
-/// Returns whether the entry of this name is the expected one, unchanged.
-fn is_at(directory: BorrowedFd<'_>, name: &OsStr, expected: &Entry) -> bool {
-    let found = entry::find(directory, name).ok().flatten().map(|raw| Entry::of(&raw));
-    found.is_some_and(|found| found.inode == expected.inode && found.modified == expected.modified)
 }
 
 /// Returns whether a directory on the way is missing, or is a link or file by now.

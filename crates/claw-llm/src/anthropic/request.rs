@@ -10,13 +10,13 @@ use claw_schema::dialect::Dialect;
 use serde_json::{Value, json};
 
 use super::{Anthropic, REDACTED, SEAL};
-use crate::history::{self, Content, Message, Outcome};
+use crate::message_order::{self, Content, Message, Outcome};
 
 /// The smallest thinking budget that Anthropic accepts, in tokens.
 const LEAST_THINKING: u64 = 1_024;
 
 pub(super) fn body(wire: Anthropic, question: &Question, card: &ModelCard) -> Value {
-    let messages = history::messages(&question.turns, card.images);
+    let messages = message_order::messages(&question.turns, card.images);
     let output = question.output.unwrap_or(card.output).min(card.output);
     let mut body = json!({
         "model": card.model,
@@ -52,7 +52,7 @@ pub(super) fn body(wire: Anthropic, question: &Question, card: &ModelCard) -> Va
         }
         _ => {
             if let Some(temperature) = question.temperature {
-                body["temperature"] = history::decimal(temperature.min(1.0));
+                body["temperature"] = message_order::decimal(temperature.min(1.0));
             }
         }
     }
@@ -119,15 +119,14 @@ fn content(content: &Content<'_>) -> Value {
 }
 
 fn image(mime: &str, data: &[u8]) -> Value {
-    let data = history::base64(data);
+    let data = message_order::base64(data);
     json!({ "type": "image", "source": { "type": "base64", "media_type": mime, "data": data } })
 }
 
 fn outcome(outcome: &Outcome<'_>) -> Value {
     let mut content = vec![json!({ "type": "text", "text": outcome.text })];
     content.extend(outcome.images.iter().map(|(mime, data)| image(mime, data)));
-    let mut block =
-        json!({ "type": "tool_result", "tool_use_id": history::call_id(outcome.call), "content": content });
+    let mut block = json!({ "type": "tool_result", "tool_use_id": message_order::call_id(outcome.call), "content": content });
     if outcome.failed {
         block["is_error"] = true.into();
     }
@@ -139,7 +138,7 @@ fn spoken(part: &Part) -> Option<Value> {
         Part::Text { text } => Some(json!({ "type": "text", "text": text })),
         Part::Thinking { .. } => thought(part),
         Part::Call(Wanted { call, tool, args, .. }) => Some(json!({
-            "type": "tool_use", "id": history::call_id(*call), "name": tool, "input": history::arguments(args),
+            "type": "tool_use", "id": message_order::call_id(*call), "name": tool, "input": message_order::arguments(args),
         })),
         Part::Image(_) | Part::Result(_) => None,
     }

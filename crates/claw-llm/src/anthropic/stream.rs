@@ -5,8 +5,8 @@ use claw_core::port::Stop;
 use serde_json::Value;
 
 use super::{REDACTED, SEAL};
-use crate::fault::{self, Trouble};
-use crate::gather::Gather;
+use crate::collect_answer::Gather;
+use crate::provider_error::{self, Trouble};
 use crate::wire::{self, Reader, count};
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Reader for Stream {
         let event = wire::json(data)?;
         let Some(kind) = event.get("type").and_then(Value::as_str) else {
             return match event.get("error") {
-                Some(_) => Err(fault::of_error(&event)),
+                Some(_) => Err(provider_error::of_error(&event)),
                 None => Err(Trouble::garbled("an event has no `type`")),
             };
         };
@@ -48,7 +48,7 @@ impl Reader for Stream {
                     gather.stop = Some(stop(reason));
                 }
             }
-            "error" => return Err(fault::of_error(&event)),
+            "error" => return Err(provider_error::of_error(&event)),
             // `ping`, ends of blocks, the end, and unknown events.
             _ => {}
         }

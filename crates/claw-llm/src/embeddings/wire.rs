@@ -5,7 +5,7 @@ use claw_net::{HeaderName, Url, header};
 use serde_json::{Value, json};
 
 use super::EmbeddingsKind;
-use crate::fault::Trouble;
+use crate::provider_error::Trouble;
 
 /// The format of one kind of server.
 pub(super) struct Format(pub(super) EmbeddingsKind);

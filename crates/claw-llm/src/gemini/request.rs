@@ -6,17 +6,17 @@ use claw_schema::dialect::Dialect;
 use serde_json::{Value, json};
 
 use super::SEAL;
-use crate::history::{self, Content, Message, Outcome};
+use crate::message_order::{self, Content, Message, Outcome};
 
 /// Placeholder signature for calls made by another model: Gemini 3 refuses calls without one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(question: &Question, card: &ModelCard) -> Value {
-    let messages = history::messages(&question.turns, card.images);
+    let messages = message_order::messages(&question.turns, card.images);
     let mut generation =
         json!({ "maxOutputTokens": question.output.unwrap_or(card.output).min(card.output) });
     if let Some(temperature) = question.temperature {
-        generation["temperature"] = history::decimal(temperature);
+        generation["temperature"] = message_order::decimal(temperature);
     }
     if let Some(tokens) = question.thinking.filter(|tokens| *tokens > 0) {
         generation["thinkingConfig"] = json!({ "includeThoughts": true, "thinkingBudget": tokens });
@@ -74,7 +74,7 @@ fn content(content: &Content<'_>) -> Value {
 }
 
 fn image(mime: &str, data: &[u8]) -> Value {
-    let data = history::base64(data);
+    let data = message_order::base64(data);
     json!({ "inlineData": { "mimeType": mime, "data": data } })
 }
 
@@ -95,7 +95,8 @@ fn spoken(parts: &[&Part], signatures: bool) -> Vec<Value> {
         match part {
             Part::Text { text } => sent.push(json!({ "text": text })),
             Part::Call(Wanted { tool, args, seal, .. }) => {
-                let mut part = json!({ "functionCall": { "name": tool, "args": history::arguments(args) } });
+                let mut part =
+                    json!({ "functionCall": { "name": tool, "args": message_order::arguments(args) } });
                 match seal.as_ref().filter(|seal| seal.provider == SEAL) {
                     Some(seal) => part["thoughtSignature"] = json!(seal.value),
                     None if signatures && first_call => part["thoughtSignature"] = NO_SIGNATURE.into(),

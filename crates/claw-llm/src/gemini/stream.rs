@@ -6,8 +6,8 @@ use claw_core::store::Tokens;
 use serde_json::Value;
 
 use super::SEAL;
-use crate::fault::{self, Trouble};
-use crate::gather::Gather;
+use crate::collect_answer::Gather;
+use crate::provider_error::{self, Trouble};
 use crate::wire::{self, Reader, count};
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Reader for Stream {
     fn event(&mut self, data: &str, gather: &mut Gather<'_>) -> Result<(), Trouble> {
         let event = wire::json(data)?;
         if event.get("error").is_some() {
-            return Err(fault::of_error(&event));
+            return Err(provider_error::of_error(&event));
         }
         if let Some(usage) = event.get("usageMetadata") {
             gather.tokens = tokens(usage);

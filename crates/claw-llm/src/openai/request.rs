@@ -6,7 +6,7 @@ use claw_core::port::{Choice, ModelCard, Question};
 use serde_json::{Value, json};
 
 use super::{OpenAi, Thinking};
-use crate::history::{self, Content, Message, Outcome};
+use crate::message_order::{self, Content, Message, Outcome};
 
 pub(super) fn body(quirks: &OpenAi, question: &Question, card: &ModelCard) -> Value {
     let mut body = json!({
@@ -31,7 +31,7 @@ pub(super) fn body(quirks: &OpenAi, question: &Question, card: &ModelCard) -> Va
     let limit = if quirks.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
     body[limit] = question.output.unwrap_or(card.output).min(card.output).into();
     if let Some(temperature) = question.temperature {
-        body["temperature"] = history::decimal(temperature);
+        body["temperature"] = message_order::decimal(temperature);
     }
     match (question.thinking, quirks.thinking) {
         (None | Some(0), _) | (_, Thinking::Untold) => {}
@@ -55,7 +55,7 @@ fn messages(quirks: &OpenAi, question: &Question, sees: bool) -> Vec<Value> {
     if !system.is_empty() {
         sent.push(json!({ "role": "system", "content": system.join("\n\n") }));
     }
-    let messages = history::messages(&question.turns, sees);
+    let messages = message_order::messages(&question.turns, sees);
     let spoke = messages.iter().rposition(|message| matches!(message, Message::User(_))).unwrap_or(0);
     for (at, message) in messages.iter().enumerate() {
         match message {
@@ -79,7 +79,7 @@ fn contents(said: &[Content<'_>]) -> Value {
 }
 
 fn image(mime: &str, data: &[u8]) -> Value {
-    let data = history::base64(data);
+    let data = message_order::base64(data);
     json!({ "type": "image_url", "image_url": { "url": format!("data:{mime};base64,{data}") } })
 }
 
@@ -92,7 +92,7 @@ fn model(quirks: &OpenAi, parts: &[&Part], current: bool) -> Value {
             Part::Text { text } => texts.push(text.as_str()),
             Part::Thinking { text, .. } => thoughts.push(text.as_str()),
             Part::Call(wanted) => {
-                let arguments = Value::Object(history::arguments(&wanted.args)).to_string();
+                let arguments = Value::Object(message_order::arguments(&wanted.args)).to_string();
                 calls.push(json!({
                     "id": id(quirks, wanted.call),
                     "type": "function",
@@ -130,5 +130,5 @@ fn results(quirks: &OpenAi, outcomes: &[Outcome<'_>], sent: &mut Vec<Value>) {
 }
 
 fn id(quirks: &OpenAi, call: CallId) -> String {
-    if quirks.short_ids { history::short_call_id(call) } else { history::call_id(call) }
+    if quirks.short_ids { message_order::short_call_id(call) } else { message_order::call_id(call) }
 }

@@ -4,8 +4,8 @@ use claw_core::port::Stop;
 use claw_core::store::Tokens;
 use serde_json::Value;
 
-use crate::fault::{self, Trouble};
-use crate::gather::Gather;
+use crate::collect_answer::Gather;
+use crate::provider_error::{self, Trouble};
 use crate::wire::{self, Reader, count};
 
 /// Most calls in one answer.
@@ -37,7 +37,7 @@ impl Reader for Stream {
         }
         let chunk = wire::json(data)?;
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(fault::of_error(&chunk));
+            return Err(provider_error::of_error(&chunk));
         }
         self.begun = true;
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {

@@ -7,8 +7,8 @@ use claw_core::port::{Fault, Models as _};
 use secrecy::SecretString;
 
 use super::Providers;
+use crate::api_keys::{KeyPlace, Keys};
 use crate::config::ModelsConfig;
-use crate::keys::{KeyPlace, Keys};
 
 /// Has the keys whose variables are listed.
 struct Has(&'static [&'static str]);

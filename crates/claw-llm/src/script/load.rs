@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use toml::Spanned;
 
 use super::file::{self, Failure, File};
-use super::fit::When;
+use super::matching::When;
 use super::template::{ArgsTemplate, Template};
 use super::{Model, Pace, Script, ScriptError, Turn, Written};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fit::{Captured, When};
+use super::matching::{Captured, When};
 
 /// A text with placeholders.
 #[derive(Debug)]

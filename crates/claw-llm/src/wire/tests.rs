@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Wire, below};
 use crate::anthropic::Anthropic;
-use crate::gather::Gather;
+use crate::collect_answer::Gather;
 use crate::gemini::Gemini;
 use crate::openai::OpenAi;
 use crate::sse::Events;

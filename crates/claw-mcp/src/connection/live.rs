@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::dial::deepest;
 use super::{Live, ServerReport};
-use crate::elicit::answer_all;
+use crate::elicitation::answer_all;
 use crate::error::McpError;
 
 /// The most rounds in which a server asks for input during one call.

@@ -18,7 +18,7 @@ pub(super) fn forms(secret: &str) -> Vec<Vec<u8>> {
         let lines = secret.replace("\r\n", "\n").replace('\r', "\n");
         let trimmed = lines.trim_end_matches('\n').to_owned();
         for other in [trimmed.replace('\n', "\r\n"), trimmed, lines.replace('\n', "\r\n"), lines] {
-            if other.len() >= super::dynamic::SHORTEST {
+            if other.len() >= super::known_values::SHORTEST {
                 forms.extend(forms_of(&other));
             }
         }

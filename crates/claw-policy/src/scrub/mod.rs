@@ -14,11 +14,11 @@
 //! # Ok::<(), claw_policy::scrub::ValueError>(())
 //! ```
 
-mod dynamic;
+mod config_file_names;
 mod encoding;
 mod engine;
-mod files;
-mod guess;
+mod guessable;
+mod known_values;
 mod prefilter;
 mod report;
 mod rules;
@@ -37,11 +37,11 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use claw_core::redact::{PLACEHOLDER, Redaction, Redactor};
 
-use dynamic::Dictionary;
 use engine::{LINE, Pass};
+use known_values::Dictionary;
 
-pub use files::is_settings_file;
-pub use guess::Weakness;
+pub use config_file_names::is_settings_file;
+pub use guessable::Weakness;
 pub use report::Report;
 pub use stream::Stream;
 pub use values::{Value, ValueError};

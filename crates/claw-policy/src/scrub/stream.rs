@@ -8,7 +8,7 @@ use std::{mem, sync::Arc};
 
 use claw_core::redact::{PLACEHOLDER, Redaction};
 
-use super::{Report, Scrubber, dynamic::Dictionary, engine::Pass, merge, view::BEHIND};
+use super::{Report, Scrubber, engine::Pass, known_values::Dictionary, merge, view::BEHIND};
 
 /// A stream of text through a scrubber.
 pub struct Stream {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::dynamic::SHORTEST;
+use super::known_values::SHORTEST;
 
 /// A literal secret. Its text is never printed.
 #[derive(Clone, PartialEq, Eq)]

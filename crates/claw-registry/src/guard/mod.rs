@@ -4,22 +4,22 @@
 //! declares. Each guard refuses what the plan did not name.
 
 mod agents;
-mod artifacts;
 mod catalogue;
-mod changes;
+mod command_changes;
+mod command_output;
 mod endpoints;
 mod files;
 mod graph;
 mod http;
 mod inputs;
+mod kept_results;
 mod memory;
-mod printed;
+mod other_sessions;
 mod processes;
 mod scope;
 mod sessions;
 mod shell;
 mod skills;
-mod talks;
 mod web;
 
 use std::path::Path;
@@ -41,10 +41,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
 pub use self::files::unified_diff;
+pub(crate) use self::other_sessions::look_at_sessions;
 pub use self::scope::{AgentFiles, FileRules};
 pub(crate) use self::scope::{Beside, scope};
 pub(crate) use self::skills::look_at_skills;
-pub(crate) use self::talks::look_at_sessions;
 pub(crate) use self::web::look_at_hosts;
 use crate::{Asking, Executor, Offer, TimeLimit};
 
@@ -138,11 +138,11 @@ pub(crate) fn ports(site: &Site<'_>) -> Ports {
             Need::Shell => ports.shell = shell::guard(site),
             Need::Processes => ports.processes = processes::guard(site),
             Need::Programs => {} // The shell port runs them.
-            Need::Artifacts => ports.artifacts = artifacts::guard(site),
+            Need::Artifacts => ports.artifacts = kept_results::guard(site),
             Need::Agents => ports.agents = agents::guard(site),
             Need::Sessions => ports.sessions = Some(sessions::guard(site)),
             Need::Skills => ports.skills = skills::guard(site),
-            Need::Talks => ports.talks = talks::guard(site),
+            Need::Talks => ports.talks = other_sessions::guard(site),
             Need::Endpoints => ports.endpoints = endpoints::guard(site),
             Need::Http => ports.http = http::guard(site),
             Need::Web => ports.web = web::guard(site),

@@ -13,8 +13,8 @@ use claw_core::port::{
 use claw_core::tool::{Argv, Ask, Caller, Effect, Plan, Script, Sight, ToolError};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::changes::{ChangeSite, RanCommand};
-use super::printed::{without_edges, without_escapes};
+use super::command_changes::{ChangeSite, RanCommand};
+use super::command_output::{without_edges, without_escapes};
 use super::{Grant, Site};
 use crate::Executor;
 

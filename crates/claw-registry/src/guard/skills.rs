@@ -10,7 +10,7 @@ use claw_core::skill::{SkillCard, SkillPackage};
 use claw_core::tool::{Ask, Caller, Effect, ErrorKind, Sight, Target, ToolError};
 
 use super::{Grant, Site, unplanned};
-use crate::{Executor, Offer, skills};
+use crate::{Executor, Offer, skill_checks};
 
 pub(super) fn guard(site: &Site<'_>) -> Option<Arc<dyn Skills>> {
     Some(Arc::new(OwnSkills {
@@ -61,7 +61,7 @@ impl Skills for OwnSkills {
                 .try_instead("call again, so that it is judged again"));
         }
         let scrubber = self.executor.scrubbers().for_tenant(&self.caller.tenant);
-        let findings = skills::inspect(&package, &scrubber)?;
+        let findings = skill_checks::inspect(&package, &scrubber)?;
         self.host.publish(&self.caller, package, *visibility, findings).await
     }
 }
@@ -80,10 +80,10 @@ pub(crate) async fn look_at_skills(
         let Target::Skill { path } = target else { continue };
         let package = pack(&**host, offer.caller(), path, scope).await?;
         let scrubber = executor.scrubbers().for_tenant(&offer.caller().tenant);
-        let findings = skills::inspect(&package, &scrubber)?;
+        let findings = skill_checks::inspect(&package, &scrubber)?;
         sights.push(Sight {
             target: target.clone(),
-            path: Some(skills::summary(&package, &findings)),
+            path: Some(skill_checks::summary(&package, &findings)),
             identity: Some(package.digest().to_string()),
             credential: None,
             writable: true,

@@ -8,7 +8,7 @@ use super::super::helper::wire::Ending;
 use super::DockerError;
 use super::call::{self, Heard};
 use super::engine::Engine;
-use super::own::Own;
+use super::this_program::Own;
 use super::wire::{Order, Told};
 
 /// The longest a container may take to kill its leftover processes.

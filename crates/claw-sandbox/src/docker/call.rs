@@ -15,7 +15,7 @@ use super::super::helper::wire::frame_bytes;
 use super::DockerError;
 use super::engine::{Engine, is_gone, is_paused};
 use super::inside;
-use super::own::Own;
+use super::this_program::Own;
 use super::wire::{self, Order, Pieces, Told};
 
 /// The longest a container may take to accept an order.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::{Network, Reach};
 use super::inside;
 use super::mounts::{self, Mounts, WORKSPACE};
-use super::own::Own;
+use super::this_program::Own;
 use super::wire::Mounted;
 use super::{DockerError, DockerOptions, WorkspaceAccess};
 

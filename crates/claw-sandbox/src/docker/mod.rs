@@ -16,10 +16,10 @@ mod flow;
 pub(super) mod inside;
 mod mounts;
 mod options;
-mod own;
 mod pool;
 mod shell;
 mod start;
+mod this_program;
 mod watch;
 mod wire;
 

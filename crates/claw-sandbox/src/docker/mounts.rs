@@ -15,7 +15,7 @@ use bollard::models::{Mount, MountBindOptions, MountBindOptionsPropagationEnum, 
 use super::super::{Reach, SandboxError};
 use super::WorkspaceAccess;
 use super::wire::Mounted;
-use crate::repository::{ControlFiles, control_files};
+use crate::git_control_files::{ControlFiles, control_files};
 
 /// The path of the workspace inside.
 pub const WORKSPACE: &str = "/workspace";

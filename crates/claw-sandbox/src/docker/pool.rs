@@ -8,7 +8,7 @@ use super::DockerError;
 use super::call::{self, Ear, Mouth};
 use super::container::{self, Container};
 use super::engine::{Engine, Listed};
-use super::own::Own;
+use super::this_program::Own;
 use super::wire::Order;
 
 /// The number of attempts while another program removes the same container, and the pause between them.

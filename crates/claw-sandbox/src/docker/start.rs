@@ -8,8 +8,8 @@ use super::aftermath::Aftermath;
 use super::child::Starting;
 use super::container::Container;
 use super::flow::WINDOW;
-use super::own::Own;
 use super::shell::{PLACE, refused};
+use super::this_program::Own;
 use super::wire::Order;
 use super::{DockerCommand, DockerError, DockerShell};
 

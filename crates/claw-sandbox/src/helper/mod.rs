@@ -5,9 +5,11 @@
 //! another. Each of the three kills its children when its parent is gone, so that nothing outlives the
 //! program, however it ended.
 
+mod command_parent;
+mod disk_space;
 mod init;
-mod memory;
-mod nurse;
+mod kill_processes;
+mod memory_file_systems;
 mod supervise;
 mod target;
 pub(super) mod wire;
@@ -23,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::docker::inside;
 use super::kernel::{probe, sys};
 
-pub(super) use nurse::{Process, end_descendants, processes};
+pub(super) use kill_processes::{Process, end_descendants, processes};
 pub(super) use supervise::see_through;
 
 const NAME: &str = "clawsmith-sandbox-helper";

@@ -11,8 +11,9 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use super::super::kernel::cgroup::{self, Group};
 use super::super::kernel::mounts::{During as _, Step};
 use super::super::kernel::sys;
+use super::command_parent::CommandParent;
 use super::init::Init;
-use super::nurse::{self, Nurse};
+use super::kill_processes;
 use super::wire::{self, Ending, KILL, Spec, TERMINATE, Told};
 
 /// The standard input, output and error of a command.
@@ -57,10 +58,10 @@ fn read(control: &UnixStream) -> Step<Option<(Spec, Stdio)>> {
 /// Runs a command to its end in a place set up by others, such as a container.
 pub(crate) fn see_through(mut control: &UnixStream, spec: &Spec, stdio: Stdio) -> u8 {
     let init = Init::new(spec, Path::new("/tmp"));
-    let nurse = Nurse { init: &init, alone: false };
-    let ended = set_child_subreaper(Some(getpid()))
-        .during("adopt orphans")
-        .and_then(|()| nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants()));
+    let parent = CommandParent { init: &init, alone: false };
+    let ended = set_child_subreaper(Some(getpid())).during("adopt orphans").and_then(|()| {
+        parent.see_through(control, stdio).inspect_err(|_| _ = kill_processes::end_descendants())
+    });
     let told = match ended {
         Ok(ending) => Told::Ended(ending),
         Err((step, error)) => Told::Failed { step, reason: error.to_string() },
@@ -87,9 +88,9 @@ fn run(control: &UnixStream, spec: Spec, stdio: Stdio, group: &mut Option<Group>
         inside(control, &init, stdio)?
     } else {
         set_child_subreaper(Some(getpid())).during("adopt orphans")?;
-        let nurse = Nurse { init: &init, alone: false };
+        let parent = CommandParent { init: &init, alone: false };
         // Were it not to be waited for, it must not go on either.
-        nurse.see_through(control, stdio).inspect_err(|_| _ = nurse::end_descendants())?
+        parent.see_through(control, stdio).inspect_err(|_| _ = kill_processes::end_descendants())?
     };
     ending.memory = out_of_memory() > before;
     Ok(ending)
@@ -119,8 +120,8 @@ fn inside(control: &UnixStream, init: &Init<'_>, stdio: Stdio) -> Step<Ending> {
 /// The first process of the namespace, which furnishes it.
 fn first(init: &Init<'_>, channel: &UnixStream, stdio: Stdio) -> u8 {
     cgroup::go_first();
-    let nurse = Nurse { init, alone: true };
-    let ended = init.enter().and_then(|()| nurse.see_through(channel, stdio));
+    let parent = CommandParent { init, alone: true };
+    let ended = init.enter().and_then(|()| parent.see_through(channel, stdio));
     let told = match ended {
         Ok(ending) => Told::Ended(ending),
         Err((step, error)) => Told::Failed { step, reason: error.to_string() },

@@ -15,21 +15,21 @@ use super::init::{Init, Rules};
 use super::supervise::Stdio;
 use super::wire;
 
-/// Becomes the command; returns only if that fails, with the reason. The `nurse` gets the descriptor on which
+/// Becomes the command; returns only if that fails, with the reason. The `parent` gets the descriptor on which
 /// renames arrive, if they are handed over. If no process above has entered the sandbox, there are no `rules`
 /// yet and this one enters it.
 pub(super) fn become_command(
     init: &Init<'_>,
     rules: Option<Rules>,
     stdio: Stdio,
-    nurse: &UnixStream,
+    parent: &UnixStream,
 ) -> (String, io::Error) {
-    match try_become(init, rules, stdio, nurse) {
+    match try_become(init, rules, stdio, parent) {
         Err(failure) => failure,
     }
 }
 
-fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio, nurse: &UnixStream) -> Step<Infallible> {
+fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio, parent: &UnixStream) -> Step<Infallible> {
     let spec = init.spec;
     sys::reset_signals();
     rustix::process::setsid().during("begin a session")?;
@@ -75,7 +75,7 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio, nurse: &UnixS
     command.stdin(Stream::from(input)).stdout(Stream::from(output)).stderr(Stream::from(error));
     sys::close_on_exec_from(3).during("close descriptors")?;
     if let Some(listener) = rules.put_on()? {
-        wire::send_fds(nurse, b'L', &[listener.as_fd()]).during("hand renames over")?;
+        wire::send_fds(parent, b'L', &[listener.as_fd()]).during("hand renames over")?;
     }
     Err((format!("run `{program}`"), command.exec()))
 }

@@ -18,8 +18,8 @@ use rustix::mount::{
 
 use super::sys;
 use crate::Network;
+use crate::git_control_files::{ControlFiles, control_files};
 use crate::reach::{DEVICES, Execute, Grant, HOME, RESOLVER, Reach, SYSTEM, WorkspaceLayer};
-use crate::repository::{ControlFiles, control_files};
 
 const READ_ONLY: u64 = 1;
 const NO_SET_ID: u64 = 2;

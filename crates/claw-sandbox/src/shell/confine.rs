@@ -7,7 +7,7 @@ use claw_core::tool::Effect;
 use claw_host::secret_files::secret_files;
 
 use super::local::LocalShell;
-use super::{scratch, sight};
+use super::{home_and_tmp, identify_files};
 use crate::{Confinement, Execute, Grant, HOME, Network, Reach};
 
 /// The directory in a data directory that holds workspaces.
@@ -20,7 +20,7 @@ impl LocalShell {
         let grants = grants.map(|grant| grant.path.canonicalize().unwrap_or_else(|_| grant.path.clone()));
         let given = context.paths.iter().chain(&context.granted).filter(|path| path.write);
         let given = given.map(|path| path.path.canonicalize().unwrap_or_else(|_| path.path.clone()));
-        let temporary = sight::TEMPORARY.iter().map(PathBuf::from);
+        let temporary = identify_files::TEMPORARY.iter().map(PathBuf::from);
         let home = self.options().homes.as_ref().filter(|_| context.home.is_some());
         let homes = home.into_iter().flat_map(|homes| [PathBuf::from(HOME), homes.clone()]);
         let own = std::iter::once(context.workspace.clone()).chain(homes);
@@ -70,7 +70,7 @@ impl LocalShell {
         if context.readable.is_empty() {
             return Vec::new();
         }
-        let there = sight::existing(context.readable.clone()).await;
+        let there = identify_files::existing(context.readable.clone()).await;
         there.into_iter().map(|path| Grant { path, write: false }).collect()
     }
 
@@ -88,7 +88,7 @@ impl LocalShell {
         let is_granted = |path: &Path| context.granted.iter().any(|granted| path.starts_with(&granted.path));
         let is_shown = |path: &&PathBuf| path.starts_with(&context.workspace) || is_granted(path);
         let inside = context.hidden.iter().filter(is_shown).cloned();
-        hidden.extend(sight::existing(inside.chain(secrets(context).await).collect()).await);
+        hidden.extend(identify_files::existing(inside.chain(secrets(context).await).collect()).await);
         hidden
     }
 
@@ -96,7 +96,7 @@ impl LocalShell {
     /// own.
     async fn temporary(&self, context: &RunContext) -> Option<PathBuf> {
         let (root, key) = (self.options().temporary.clone()?, context.sandbox_key.clone());
-        let made = tokio::task::spawn_blocking(move || scratch::directory(&root, &key)).await;
+        let made = tokio::task::spawn_blocking(move || home_and_tmp::directory(&root, &key)).await;
         match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
             Ok(directory) => Some(directory),
             Err(error) => {
@@ -110,7 +110,7 @@ impl LocalShell {
     pub(super) async fn home(&self, context: &RunContext) -> Option<Grant> {
         let (root, CommandHome { key, write }) = (self.options().homes.clone()?, context.home.clone()?);
         let knows_user = self.options().knows_user;
-        let made = tokio::task::spawn_blocking(move || scratch::home(&root, &key, knows_user)).await;
+        let made = tokio::task::spawn_blocking(move || home_and_tmp::home(&root, &key, knows_user)).await;
         match made.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped))) {
             Ok(path) => Some(Grant { path, write: write && writes(context) }),
             Err(error) => {
@@ -126,13 +126,14 @@ pub(crate) fn closed_ports(network: Network) -> Vec<u16> {
     match network {
         // Nobody listens on a network of its own.
         Network::None | Network::Loopback => Vec::new(),
-        Network::Host => claw_core::listeners::own_ports(),
+        Network::Host => claw_core::own_listen_addresses::own_ports(),
     }
 }
 
 /// Returns the existing directories that the deployment grants.
 async fn granted(context: &RunContext) -> Vec<Grant> {
-    let there = sight::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
+    let there =
+        identify_files::existing(context.granted.iter().map(|granted| granted.path.clone()).collect()).await;
     let granted = context.granted.iter().filter(|granted| there.contains(&granted.path));
     granted
         .map(|granted| {

@@ -12,10 +12,10 @@ use claw_core::tool::{Argv, Effect, ErrorKind, Script, Sight, Target, ToolError}
 use tokio::sync::OnceCell;
 
 use super::confine::writes;
-use super::pending::Pending;
+use super::pending_changes::Pending;
 use super::process::{Command, Finished, Input, Process, Streams, Watch};
 use super::search_path::SearchPath;
-use super::{OutputLimits, child, environment, generated, sight};
+use super::{OutputLimits, child, environment, generated_directories, identify_files};
 use crate::{Confinement, Grant, Launcher, LayerName, Limits, Network, Reach, SandboxError, WorkspaceLayer};
 use claw_host::transaction::Transactions;
 
@@ -136,7 +136,7 @@ impl LocalShell {
         let (workspace, names) = (context.workspace.clone(), self.options.direct.clone());
         let start = command.directory.strip_prefix(&workspace).unwrap_or(Path::new("")).to_owned();
         let found = tokio::task::spawn_blocking(move || {
-            generated::find(&workspace, &start.to_string_lossy(), &names)
+            generated_directories::find(&workspace, &start.to_string_lossy(), &names)
         });
         found.await.unwrap_or_default()
     }
@@ -294,7 +294,8 @@ impl LocalShell {
         match context.sights.iter().zip(&now).find(|pair| !same(pair)) {
             None => Ok(()),
             Some((sight, _)) => {
-                let message = format!("{} changed since the call was judged", sight::named(&sight.target));
+                let message =
+                    format!("{} changed since the call was judged", identify_files::named(&sight.target));
                 Err(ToolError::new(ErrorKind::Conflict, message)
                     .try_instead("call again, so that it is judged again"))
             }
@@ -364,7 +365,7 @@ impl LocalShell {
 #[async_trait]
 impl ShellHost for LocalShell {
     async fn look(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, ToolError> {
-        let seen = sight::look(targets, &context.workspace, search(context)).await?;
+        let seen = identify_files::look(targets, &context.workspace, search(context)).await?;
         let mut sights = Vec::with_capacity(targets.len());
         for (target, seen) in targets.iter().zip(seen) {
             let (path, identity) = match target {
@@ -380,7 +381,12 @@ impl ShellHost for LocalShell {
             };
             let writable = match target {
                 Target::Sandbox => context.sandboxed && self.no_mounts().await.is_some(),
-                _ => sight::is_writable(target, path.as_deref(), &context.workspace, &self.writable(context)),
+                _ => identify_files::is_writable(
+                    target,
+                    path.as_deref(),
+                    &context.workspace,
+                    &self.writable(context),
+                ),
             };
             sights.push(Sight { target: target.clone(), path, identity, credential: None, writable });
         }
@@ -467,7 +473,7 @@ const fn place(context: &RunContext) -> &'static str {
 async fn interpreter() -> &'static str {
     static FOUND: OnceCell<&'static str> = OnceCell::const_new();
     let find = || async {
-        let bash = sight::existing(vec![PathBuf::from("/bin/bash")]).await;
+        let bash = identify_files::existing(vec![PathBuf::from("/bin/bash")]).await;
         if bash.is_empty() { "/bin/sh" } else { "/bin/bash" }
     };
     FOUND.get_or_init(find).await

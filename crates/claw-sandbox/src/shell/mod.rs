@@ -3,19 +3,20 @@
 mod child;
 mod confine;
 mod environment;
-mod generated;
+mod generated_directories;
+mod home_and_tmp;
+mod identify_files;
 mod local;
 mod output;
-mod pending;
+mod pending_changes;
 mod process;
 mod programs;
-mod scratch;
 mod search_path;
-mod sight;
 mod terminal;
 
 pub(crate) use confine::closed_ports;
 pub(crate) use environment::environment;
+pub(crate) use identify_files::{TEMPORARY, is_writable, named};
 pub use local::{GENERATED, LocalShell, ShellOptions};
 pub(crate) use local::{no_dry_run, no_layer};
 pub use output::OutputLimits;
@@ -24,6 +25,5 @@ pub use process::{Command, Finished, Input, Process, Reason, Streams};
 pub use programs::{
     CredentialedPrograms, Harmless, NoCredentials, ProgramRules, check_program, digest_program,
 };
-pub(crate) use sight::{TEMPORARY, is_writable, named};
 pub(crate) use terminal::END;
 pub use terminal::Terminal;

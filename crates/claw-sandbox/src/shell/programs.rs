@@ -26,7 +26,7 @@ use tokio::task::spawn_blocking;
 
 use self::git::{Errand, Login};
 use super::process::Streams;
-use super::{Command, LocalShell, sight};
+use super::{Command, LocalShell, identify_files};
 use crate::{Execute, Grant, LayerName};
 
 pub use self::file::{check as check_program, digest as digest_program};
@@ -145,7 +145,7 @@ impl CredentialedPrograms {
     /// The directories that commands of agents can write to. A `/tmp` of this machine is none of theirs.
     fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
         let is_temporary =
-            |path: &PathBuf| sight::TEMPORARY.iter().any(|temporary| path == Path::new(temporary));
+            |path: &PathBuf| identify_files::TEMPORARY.iter().any(|temporary| path == Path::new(temporary));
         self.shell.writable(context).into_iter().filter(|path| !is_temporary(path)).collect()
     }
 
@@ -202,11 +202,11 @@ fn registered(
     writable: &[PathBuf],
 ) -> Result<(String, String), ToolError> {
     let (name, binary) = (&run.program.place.name, run.program.settings.binary.as_str());
-    let (Some(path), Some(identity)) = sight::file(Path::new(binary)) else {
+    let (Some(path), Some(identity)) = identify_files::file(Path::new(binary)) else {
         return Err(forbidden(format!("`{binary}`, the file of `{name}`, does not exist"), TELL));
     };
     if run.word.contains('/') {
-        let meant = sight::file(&workspace.join(&run.directory).join(&run.word)).0;
+        let meant = identify_files::file(&workspace.join(&run.directory).join(&run.word)).0;
         if meant.as_deref() != Some(path.as_str()) {
             let message = format!("`{}` is not the registered `{name}`, which is `{binary}`", run.word);
             return Err(forbidden(message, &format!("call it as `{name}`")));

@@ -6,8 +6,8 @@ use claw_core::store::StoreError;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query_scalar};
 
-use crate::chain::ChainReport;
 use crate::copy::{put_there, schema, sqlite};
+use crate::ledger::chain::ChainReport;
 use crate::migrate;
 use crate::options::StoreOptions;
 use crate::sqlite::error::{at, failed};

@@ -18,10 +18,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use self::file::Partial;
 use self::inspect::Inspection;
-use crate::chain::ChainReport;
 use crate::copy::{self, Options};
+use crate::ledger::chain::ChainReport;
+use crate::location::StoreLocation;
 use crate::options::StoreOptions;
-use crate::place::StoreLocation;
 use crate::progress::{Progress, Tell};
 use crate::sqlite::connect;
 use crate::sqlite::error::{at, failed, is_busy};

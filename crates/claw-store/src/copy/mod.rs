@@ -7,11 +7,11 @@
 
 mod postgres;
 pub(crate) mod schema;
-mod shape;
 mod side;
 mod sql;
 pub(crate) mod sqlite;
 mod state;
+mod tables;
 mod value;
 mod verify;
 
@@ -21,15 +21,15 @@ use futures_util::TryStreamExt as _;
 use serde::Serialize;
 
 use self::postgres::PostgresSide;
-pub(crate) use self::shape::put_there;
-use self::shape::{CountedTable, Kind, Part, Plan, Table, plan};
 use self::side::{Source, Target};
 use self::sqlite::SqliteSide;
 use self::state::{Header, Mark, Reached};
 pub(crate) use self::state::{PROGRESS, UNFINISHED, refuse_unfinished, source};
+pub(crate) use self::tables::put_there;
+use self::tables::{CountedTable, Kind, Part, Plan, Table, plan};
 use self::value::{Row, Value};
-use crate::chain::ChainReport;
-use crate::place::StoreLocation;
+use crate::ledger::chain::ChainReport;
+use crate::location::StoreLocation;
 use crate::progress::{Progress, Tell};
 use crate::row;
 

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use claw_core::store::StoreError;
 use futures_util::stream::BoxStream;
 
-use super::shape::{Derived, Part, Shape};
+use super::tables::{Derived, Part, Shape};
 use super::value::{Row, Value};
-use crate::chain::ChainReport;
+use crate::ledger::chain::ChainReport;
 
 /// The source or the target of a copy.
 #[async_trait]

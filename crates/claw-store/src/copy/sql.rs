@@ -1,15 +1,15 @@
 //! The statements that both dialects read.
 
-use super::shape::Part;
+use super::tables::Part;
 
 /// The parts of the SQL in which the two dialects differ.
 pub(crate) struct Words {
     /// A column in a select list.
-    pub(crate) read: fn(&super::shape::Column) -> String,
+    pub(crate) read: fn(&super::tables::Column) -> String,
     /// A column as rows are ordered by it.
-    pub(crate) order: fn(&super::shape::Column) -> String,
+    pub(crate) order: fn(&super::tables::Column) -> String,
     /// A value for a column.
-    pub(crate) write: fn(usize, &super::shape::Column) -> String,
+    pub(crate) write: fn(usize, &super::tables::Column) -> String,
     /// Between the columns and the values of an insertion.
     pub(crate) values: &'static str,
 }

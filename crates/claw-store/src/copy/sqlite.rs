@@ -14,12 +14,12 @@ use sqlx::{
     query_scalar,
 };
 
-use super::shape::{Column, Derived, Kind, Part, Shape};
 use super::side::{Side, Source, Target};
 use super::sql::{self, Words, quoted};
+use super::tables::{Column, Derived, Kind, Part, Shape};
 use super::value::{Row, Value};
 use super::{COPY, put_there, refused, schema};
-use crate::chain::ChainReport;
+use crate::ledger::chain::ChainReport;
 use crate::options::StoreOptions;
 use crate::sqlite::error::{at, failed};
 use crate::sqlite::{bring_up_to_date, connect, ledger, make_file};

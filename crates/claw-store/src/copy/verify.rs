@@ -3,8 +3,8 @@
 use claw_core::store::StoreError;
 use futures_util::TryStreamExt as _;
 
-use super::shape::CountedTable;
 use super::side::{Source, Target};
+use super::tables::CountedTable;
 use super::value::{Value, show};
 use super::{replace_nul, within};
 use crate::progress::{Progress, Tell};

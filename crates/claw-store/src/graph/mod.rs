@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::store::graph_store;
 pub(crate) use self::walk::graph_reading;
 pub(crate) use self::writing::graph_writing;
-use crate::{document, row};
+use crate::{document_rules, row};
 
 pub(crate) const WRITE: &str = "could not write the knowledge graph";
 pub(crate) const READ: &str = "could not read the knowledge graph";
@@ -89,7 +89,7 @@ pub(crate) fn folded<'r, F: Deserialize<'r>>(
     for (path, first, last, _, model, run) in rows.iter().filter(|(path, ..)| !path.is_empty()) {
         let source = GraphSource {
             model: model.clone(),
-            run: document::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), false)?.run,
+            run: document_rules::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), false)?.run,
             ..GraphSource::new(path, row::count(*first)?, row::count(*last)?)
         };
         if sources.len() < NAMED_SOURCES && !sources.contains(&source) {
@@ -192,8 +192,8 @@ pub(crate) type KeyRow = (String, String, String, String);
 fn document_key((tenant, agent, user, path): KeyRow) -> Result<DocumentKey, StoreError> {
     Ok(DocumentKey {
         tenant: row::word("a document's tenant", &tenant)?,
-        agent: document::agent_of(&agent)?,
-        user: document::user_of(&user)?,
+        agent: document_rules::agent_of(&agent)?,
+        user: document_rules::user_of(&user)?,
         shelf: Shelf::Memory,
         path,
     })
@@ -210,7 +210,7 @@ pub(crate) fn work(
         key: document_key(key)?,
         version: row::count(version)?,
         tries: row::count(tries)?,
-        text: document::text("a document", text)?,
+        text: document_rules::text("a document", text)?,
     })
 }
 

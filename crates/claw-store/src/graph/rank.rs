@@ -6,7 +6,7 @@ use std::ops::ControlFlow::Continue;
 use claw_core::graph::EntityFacts;
 use serde_json::Value;
 
-use crate::{search, words};
+use crate::{query_words, words};
 
 /// The weight of a word in a name, against one in a description.
 const NAMED: i64 = 3;
@@ -57,7 +57,7 @@ pub(crate) fn best(
 ) -> Vec<(i64, String)> {
     let weights: HashMap<&str, f64> = counted
         .iter()
-        .map(|(word, count)| (word.as_str(), search::weight(*count, entities.max(*count))))
+        .map(|(word, count)| (word.as_str(), query_words::weight(*count, entities.max(*count))))
         .collect();
     let mut scores: HashMap<(i64, String), f64> = HashMap::new();
     for (owner, entity, word, times, length) in postings {

@@ -34,8 +34,8 @@ macro_rules! graph_store {
                              AND version = $6 AND text IS NOT NULL RETURNING run, untrusted",
                         )
                         .bind(key.tenant.as_str())
-                        .bind(document::agent(key.agent.as_ref()))
-                        .bind(document::user(key.user.as_ref()))
+                        .bind(document_rules::agent(key.agent.as_ref()))
+                        .bind(document_rules::user(key.user.as_ref()))
                         .bind(key.shelf.name())
                         .bind(&key.path)
                         .bind(row::number(*version))
@@ -122,8 +122,8 @@ macro_rules! graph_store {
                     if let Some((tenant, agent, user, path)) = found {
                         let owner = GraphOwner {
                             tenant: row::word("a document's tenant", &tenant)?,
-                            agent: document::agent_of(&agent)?,
-                            user: document::user_of(&user)?,
+                            agent: document_rules::agent_of(&agent)?,
+                            user: document_rules::user_of(&user)?,
                         };
                         let owner = hold_owner(&mut transaction, &owner).await?;
                         let facts = unsay(&mut transaction, owner, &path).await?;
@@ -354,8 +354,8 @@ macro_rules! graph_store {
                      WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5 AND version = $6",
                 )
                 .bind(key.tenant.as_str())
-                .bind(document::agent(key.agent.as_ref()))
-                .bind(document::user(key.user.as_ref()))
+                .bind(document_rules::agent(key.agent.as_ref()))
+                .bind(document_rules::user(key.user.as_ref()))
                 .bind(key.shelf.name())
                 .bind(&key.path)
                 .bind(row::number(work.version))

@@ -43,7 +43,7 @@ macro_rules! graph_reading {
             )
             .bind(reader.tenant.as_str())
             .bind(reader.agent.as_str())
-            .bind(document::user(reader.user.as_ref()))
+            .bind(document_rules::user(reader.user.as_ref()))
             .fetch_all(connection)
             .await
             .map_err($failed(READ))?;
@@ -146,7 +146,7 @@ macro_rules! graph_reading {
             .await
             .map_err($failed(READ))?;
             let entities: u64 = row::count(entities)?;
-            let common = search::common(entities);
+            let common = query_words::common(entities);
             let counts: Vec<(String, i64)> = query_as(COUNT_WORDS)
                 .bind(three[0])
                 .bind(three[1])
@@ -160,9 +160,9 @@ macro_rules! graph_reading {
                 .into_iter()
                 .map(|(word, count)| Ok((word, row::count(count)?)))
                 .collect::<Result<_, StoreError>>()?;
-            let mut telling = search::telling(&counted, common);
+            let mut telling = query_words::telling(&counted, common);
             if telling.is_empty() {
-                telling = search::rarest(counted);
+                telling = query_words::rarest(counted);
             }
             let telling_words: Vec<&String> = telling.iter().map(|(word, _)| word).collect();
             let postings = query_as(POSTINGS)

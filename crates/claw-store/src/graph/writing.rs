@@ -436,8 +436,8 @@ macro_rules! graph_writing {
                  ON CONFLICT (tenant, agent, for_user) DO UPDATE SET passages = document_owners.passages RETURNING id",
             )
             .bind(owner.tenant.as_str())
-            .bind(document::agent(owner.agent.as_ref()))
-            .bind(document::user(owner.user.as_ref()))
+            .bind(document_rules::agent(owner.agent.as_ref()))
+            .bind(document_rules::user(owner.user.as_ref()))
             .fetch_one(connection)
             .await
             .map_err($failed(WRITE))

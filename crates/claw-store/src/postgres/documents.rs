@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::connections::Link;
 use super::failure::failed;
 use super::{PostgresStore, get, uuid};
-use crate::document::{self, Standing, check_path, user};
-use crate::{row, search, words};
+use crate::document_rules::{self, Standing, check_path, user};
+use crate::{query_words, row, words};
 
 const WRITE: &str = "could not write the document";
 const INDEX: &str = "could not index the document";
@@ -39,7 +39,7 @@ impl Documents for PostgresStore {
              AND text IS NOT NULL",
         )
         .bind(key.tenant.as_str())
-        .bind(document::agent(key.agent.as_ref()))
+        .bind(document_rules::agent(key.agent.as_ref()))
         .bind(user(key.user.as_ref()))
         .bind(key.shelf.name())
         .bind(&key.path)
@@ -47,8 +47,8 @@ impl Documents for PostgresStore {
         .await
         .map_err(failed(READ))?;
         let Some((version, text, at, run, untrusted)) = row else { return Ok(None) };
-        let (version, text) = (row::count(version)?, document::text("a document", text)?);
-        let provenance = document::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), untrusted)?;
+        let (version, text) = (row::count(version)?, document_rules::text("a document", text)?);
+        let provenance = document_rules::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), untrusted)?;
         Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at), provenance }))
     }
 
@@ -58,12 +58,12 @@ impl Documents for PostgresStore {
         let mut transaction = self.begin(WRITE).await?;
         let version = loop {
             let found = standing(&mut transaction, key).await?;
-            let version = document::next(key, found.as_ref(), seen)?;
+            let version = document_rules::next(key, found.as_ref(), seen)?;
             let Some(standing) = found else {
                 if create(&mut transaction, key, &write).await.map_err(failed(WRITE))? {
                     let made = standing(&mut transaction, key).await?;
-                    let made = made.ok_or_else(|| document::stale(key, None))?;
-                    let passages = document::passages(key, text);
+                    let made = made.ok_or_else(|| document_rules::stale(key, None))?;
+                    let passages = document_rules::passages(key, text);
                     replace(&mut transaction, key, &made, &passages).await.map_err(failed(WRITE))?;
                     break version;
                 }
@@ -87,7 +87,7 @@ impl Documents for PostgresStore {
             .execute(&mut *transaction)
             .await
             .map_err(failed(WRITE))?;
-            let passages = document::passages(key, text);
+            let passages = document_rules::passages(key, text);
             replace(&mut transaction, key, &standing, &passages).await.map_err(failed(WRITE))?;
             break version;
         };
@@ -100,8 +100,8 @@ impl Documents for PostgresStore {
         check_path(WRITE, key)?;
         let mut transaction = self.begin(WRITE).await?;
         let standing = standing(&mut transaction, key).await?;
-        let version = document::next(key, standing.as_ref(), Some(seen))?;
-        let Some(standing) = standing else { return Err(document::stale(key, None)) };
+        let version = document_rules::next(key, standing.as_ref(), Some(seen))?;
+        let Some(standing) = standing else { return Err(document_rules::stale(key, None)) };
         query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL, embedded = NULL WHERE id = $1")
             .bind(standing.id)
             .bind(version)
@@ -130,7 +130,7 @@ impl Documents for PostgresStore {
              ORDER BY path, for_user",
         )
         .bind(tenant.as_str())
-        .bind(document::agent(agent))
+        .bind(document_rules::agent(agent))
         .bind(shelf.name())
         .bind(user(for_user))
         .fetch_all(&self.pool)
@@ -204,7 +204,8 @@ impl Documents for PostgresStore {
             return Ok(Vec::new());
         }
         let terms: Vec<String> = telling.iter().map(|(word, _)| term(&owners, word)).collect();
-        let weights: Vec<f64> = telling.iter().map(|(_, count)| search::weight(*count, passages)).collect();
+        let weights: Vec<f64> =
+            telling.iter().map(|(_, count)| query_words::weight(*count, passages)).collect();
         let score = score(terms.len());
         let rows = query(AssertSqlSafe(format!(
             "WITH found AS MATERIALIZED (
@@ -237,7 +238,7 @@ impl Documents for PostgresStore {
         let (mut versions, mut firsts, mut lasts) = <(Vec<_>, Vec<_>, Vec<_>)>::default();
         for PassagePlace { key, version, first_line, last_line } in places {
             tenants.push(key.tenant.as_str());
-            agents.push(document::agent(key.agent.as_ref()));
+            agents.push(document_rules::agent(key.agent.as_ref()));
             users.push(user(key.user.as_ref()));
             shelves.push(key.shelf.name());
             paths.push(key.path.as_str());
@@ -298,7 +299,7 @@ pub(super) async fn standing(
          FOR NO KEY UPDATE",
     )
     .bind(key.tenant.as_str())
-    .bind(document::agent(key.agent.as_ref()))
+    .bind(document_rules::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
@@ -319,7 +320,7 @@ async fn create(
          ON CONFLICT (tenant, agent, for_user) DO NOTHING",
     )
     .bind(key.tenant.as_str())
-    .bind(document::agent(key.agent.as_ref()))
+    .bind(document_rules::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .execute(&mut *connection)
     .await?;
@@ -331,7 +332,7 @@ async fn create(
          ON CONFLICT (tenant, agent, shelf, path, for_user) DO NOTHING",
     )
     .bind(key.tenant.as_str())
-    .bind(document::agent(key.agent.as_ref()))
+    .bind(document_rules::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
@@ -397,8 +398,9 @@ async fn insert(
     let last: Vec<i64> = passages.iter().map(|passage| row::number(passage.last_line)).collect();
     let texts: Vec<&[u8]> = passages.iter().map(|passage| passage.text.as_bytes()).collect();
     let headings: Vec<&[u8]> = passages.iter().map(|passage| passage.heading.as_bytes()).collect();
-    let hashes: Vec<Vec<u8>> = passages.iter().map(|passage| document::hash(passage).to_vec()).collect();
-    let vector = |passage| words::vector(standing.owner, &document::indexed(&key.path, passage));
+    let hashes: Vec<Vec<u8>> =
+        passages.iter().map(|passage| document_rules::hash(passage).to_vec()).collect();
+    let vector = |passage| words::vector(standing.owner, &document_rules::indexed(&key.path, passage));
     let vectors: Vec<String> = passages.iter().map(vector).collect();
     query(
         "INSERT INTO passages (tenant, document, first_line, last_line, text, words, heading, hash)
@@ -450,14 +452,14 @@ async fn telling(
     if let [word] = asked.as_slice() {
         return Ok(vec![(word.clone(), 0)]);
     }
-    let common = search::common(passages);
+    let common = query_words::common(passages);
     let counted = count(connection, owners, asked, common + 1).await?;
-    let telling = search::telling(&counted, common);
+    let telling = query_words::telling(&counted, common);
     if !telling.is_empty() {
         return Ok(telling);
     }
     let asked = counted.into_iter().map(|(word, _)| word).collect();
-    Ok(search::rarest(count(connection, owners, asked, passages).await?))
+    Ok(query_words::rarest(count(connection, owners, asked, passages).await?))
 }
 
 /// Counts the passages that have each word, up to `most`. If a sample already has clearly more hits than
@@ -505,8 +507,8 @@ fn term(owners: &[i64], word: &str) -> String {
 pub(super) fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {
     Ok(DocumentKey {
         tenant: row::word("a document's tenant", get(row, "tenant")?)?,
-        agent: document::agent_of(get(row, "agent")?)?,
-        user: document::user_of(get(row, "for_user")?)?,
+        agent: document_rules::agent_of(get(row, "agent")?)?,
+        user: document_rules::user_of(get(row, "for_user")?)?,
         shelf: row::word("a document's shelf", get(row, "shelf")?)?,
         path: get(row, "path")?,
     })
@@ -514,7 +516,7 @@ pub(super) fn key(row: &PgRow) -> Result<DocumentKey, StoreError> {
 
 fn provenance(row: &PgRow) -> Result<Provenance, StoreError> {
     let run: Option<Uuid> = get(row, "run")?;
-    document::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), get(row, "untrusted")?)
+    document_rules::provenance(run.as_ref().map(|run| &run.as_bytes()[..]), get(row, "untrusted")?)
 }
 
 fn card(row: &PgRow) -> Result<DocumentCard, StoreError> {
@@ -531,11 +533,11 @@ pub(super) fn found(row: &PgRow, asked: &[(String, String)]) -> Result<FoundPass
     let passage = Passage {
         first_line: row::count(get(row, "first_line")?)?,
         last_line: row::count(get(row, "last_line")?)?,
-        heading: document::text("a passage's heading", get(row, "heading")?)?,
-        text: document::text("a passage", get(row, "text")?)?,
+        heading: document_rules::text("a passage's heading", get(row, "heading")?)?,
+        text: document_rules::text("a passage", get(row, "text")?)?,
     };
     let key = key(row)?;
-    let words = words::matched(asked, &document::indexed(&key.path, &passage));
+    let words = words::matched(asked, &document_rules::indexed(&key.path, &passage));
     let version = row::count(get(row, "version")?)?;
     Ok(FoundPassage { key, words, version, provenance: provenance(row)?, passage })
 }

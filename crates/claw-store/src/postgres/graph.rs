@@ -19,7 +19,7 @@ use crate::graph::{
     checked, desk, distrust, end, entity, failure, folded, graph_reading, graph_store, graph_writing, names,
     no_entity, ordered, rank, relation, work,
 };
-use crate::{document, row, search, words};
+use crate::{document_rules, query_words, row, words};
 
 graph_writing!(Link<'_>, database: Postgres, failed: super::failure::failed);
 graph_reading!(

@@ -10,8 +10,8 @@ use super::approvals::spend;
 use super::connections::{Link, Transaction};
 use super::failure::{failed, is_taken};
 use super::{PostgresStore, uuid};
-use crate::chain::{ChainReport, Columns, Head, Walk};
 use crate::ledger as shared;
+use crate::ledger::chain::{ChainReport, Columns, Head, Walk};
 use crate::row::{self, wrong_state};
 
 const APPEND: &str = "could not write to the ledger";

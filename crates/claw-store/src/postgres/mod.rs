@@ -9,24 +9,26 @@ mod access;
 #[path = "../sql/agents.rs"]
 mod agents;
 mod approvals;
-#[path = "../sql/artifacts.rs"]
-mod artifacts;
 #[path = "../sql/blobs.rs"]
 mod blobs;
-mod changes;
 pub(crate) mod connections;
-mod conversations;
 #[path = "../sql/custom_tools.rs"]
 mod custom_tools;
 mod dialect;
 mod documents;
+#[path = "../sql/encrypted_values.rs"]
+mod encrypted_values;
 pub(crate) mod failure;
 mod graph;
+#[path = "../sql/kept_results.rs"]
+mod kept_results;
 pub(crate) mod ledger;
+mod live_streams;
 mod mcp;
-mod memories;
+mod notifications;
 #[path = "../sql/offers.rs"]
 mod offers;
+mod passage_vectors;
 mod pgvector;
 #[path = "../sql/processes.rs"]
 mod processes;
@@ -36,18 +38,16 @@ mod queue;
 mod rules;
 mod runs;
 mod schema;
-#[path = "../sql/sealed.rs"]
-mod sealed;
 #[path = "../sql/secrets.rs"]
 mod secrets;
-#[path = "../sql/seen.rs"]
-mod seen;
+#[path = "../sql/seen_files.rs"]
+mod seen_files;
+mod session_owners;
 mod sessions;
 #[path = "../sql/settings.rs"]
 mod settings;
 #[path = "../sql/skills.rs"]
 mod skills;
-mod streams;
 mod undo;
 #[path = "../sql/usage.rs"]
 mod usage;
@@ -63,14 +63,14 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
-use self::changes::Listener;
 use self::connections::{Connections, Transaction, in_time};
 use self::failure::{failed, refused};
+use self::live_streams::Wire;
+use self::notifications::Listener;
 pub(crate) use self::schema::{bring_up_to_date, exists, status};
-use self::streams::Wire;
 use crate::backend::Backend;
-use crate::chain::ChainReport;
 use crate::installation::Installation;
+use crate::ledger::chain::ChainReport;
 use crate::migrate::Step;
 use crate::options::StoreOptions;
 

@@ -10,7 +10,7 @@ use super::connections::{Connections, Link};
 use super::documents::found;
 use super::failure::failed;
 use super::get;
-use crate::document::Standing;
+use crate::document_rules::Standing;
 use crate::row;
 use crate::vectors::decode;
 

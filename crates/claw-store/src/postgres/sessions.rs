@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use super::connections::Transaction;
 use super::failure::failed;
-use super::{PostgresStore, conversations, queue, uuid};
-use crate::conversations::RAISE_LAST;
+use super::{PostgresStore, queue, session_owners, uuid};
+use crate::session_owners::RAISE_LAST;
 use crate::{row, runs};
 
 const ACCEPT: &str = "could not accept the message";
@@ -326,7 +326,7 @@ async fn announce(
             return Ok(Accepted { seq, job: *id });
         }
     }
-    match conversations::accept(transaction, party, message, job).await? {
+    match session_owners::accept(transaction, party, message, job).await? {
         Some(accepted) => Ok(accepted),
         None => accepted(transaction, message).await,
     }

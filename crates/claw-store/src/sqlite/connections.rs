@@ -24,7 +24,7 @@ use sqlx_core::transaction::TransactionManager as _;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::log::{Log, SyncCounts, Ticket, Waited};
+use super::shared_sync::{Log, SyncCounts, Ticket, Waited};
 
 type Manager = <Sqlite as Database>::TransactionManager;
 

@@ -13,8 +13,8 @@ use sqlx::{query, query_as, query_scalar};
 
 use super::SqliteStore;
 use super::error::{column, failed};
-use crate::document::{self, Standing, check_path, user};
-use crate::{row, search, words};
+use crate::document_rules::{self, Standing, check_path, user};
+use crate::{query_words, row, words};
 
 const WRITE: &str = "could not write the document";
 const INDEX: &str = "could not index the document";
@@ -31,7 +31,7 @@ impl Documents for SqliteStore {
              AND text IS NOT NULL",
         )
         .bind(key.tenant.as_str())
-        .bind(document::agent(key.agent.as_ref()))
+        .bind(document_rules::agent(key.agent.as_ref()))
         .bind(user(key.user.as_ref()))
         .bind(key.shelf.name())
         .bind(&key.path)
@@ -39,8 +39,8 @@ impl Documents for SqliteStore {
         .await
         .map_err(failed(READ))?;
         let Some((version, text, at, run, untrusted)) = row else { return Ok(None) };
-        let (version, text) = (row::count(version)?, document::text("a document", text)?);
-        let provenance = document::provenance(run.as_deref(), untrusted)?;
+        let (version, text) = (row::count(version)?, document_rules::text("a document", text)?);
+        let provenance = document_rules::provenance(run.as_deref(), untrusted)?;
         Ok(Some(Document { key: key.clone(), version, text, at: UnixMillis(at), provenance }))
     }
 
@@ -49,7 +49,7 @@ impl Documents for SqliteStore {
         check_path(WRITE, key)?;
         let mut transaction = self.write(WRITE).await?;
         let standing = standing(&mut transaction, key).await?;
-        let version = document::next(key, standing.as_ref(), seen)?;
+        let version = document_rules::next(key, standing.as_ref(), seen)?;
         let owner = match &standing {
             Some(standing) => standing.owner,
             None => owner(&mut transaction, key).await?,
@@ -66,7 +66,7 @@ impl Documents for SqliteStore {
              RETURNING id",
         )
         .bind(key.tenant.as_str())
-        .bind(document::agent(key.agent.as_ref()))
+        .bind(document_rules::agent(key.agent.as_ref()))
         .bind(user(key.user.as_ref()))
         .bind(owner)
         .bind(key.shelf.name())
@@ -81,7 +81,7 @@ impl Documents for SqliteStore {
         .await
         .map_err(failed(WRITE))?;
         let standing = Standing { id, owner, version, is_there: true };
-        let passages = document::passages(key, text);
+        let passages = document_rules::passages(key, text);
         replace(&mut transaction, key, &standing, &passages).await.map_err(failed(WRITE))?;
         transaction.commit().await.map_err(failed(WRITE))?;
         self.bells.ring(Topic::Documents);
@@ -92,8 +92,8 @@ impl Documents for SqliteStore {
         check_path(WRITE, key)?;
         let mut transaction = self.write(WRITE).await?;
         let standing = standing(&mut transaction, key).await?;
-        let version = document::next(key, standing.as_ref(), Some(seen))?;
-        let Some(standing) = standing else { return Err(document::stale(key, None)) };
+        let version = document_rules::next(key, standing.as_ref(), Some(seen))?;
+        let Some(standing) = standing else { return Err(document_rules::stale(key, None)) };
         query("UPDATE documents SET version = $2, text = NULL, at = $3, mark = NULL, embedded = NULL WHERE id = $1")
             .bind(standing.id)
             .bind(version)
@@ -122,7 +122,7 @@ impl Documents for SqliteStore {
              ORDER BY path, for_user",
         )
         .bind(tenant.as_str())
-        .bind(document::agent(agent))
+        .bind(document_rules::agent(agent))
         .bind(shelf.name())
         .bind(user(for_user))
         .fetch_all(&self.readers)
@@ -236,7 +236,7 @@ impl Documents for SqliteStore {
                  ORDER BY max($7 - p.last_line, p.first_line - $8), p.first_line, p.id LIMIT $9",
             )
             .bind(key.tenant.as_str())
-            .bind(document::agent(key.agent.as_ref()))
+            .bind(document_rules::agent(key.agent.as_ref()))
             .bind(user(key.user.as_ref()))
             .bind(key.shelf.name())
             .bind(&key.path)
@@ -264,7 +264,7 @@ pub(super) async fn standing(
          WHERE tenant = $1 AND agent = $2 AND for_user = $3 AND shelf = $4 AND path = $5",
     )
     .bind(key.tenant.as_str())
-    .bind(document::agent(key.agent.as_ref()))
+    .bind(document_rules::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .bind(key.shelf.name())
     .bind(&key.path)
@@ -281,7 +281,7 @@ async fn owner(connection: &mut SqliteConnection, key: &DocumentKey) -> Result<i
          ON CONFLICT (tenant, agent, for_user) DO UPDATE SET passages = passages RETURNING id",
     )
     .bind(key.tenant.as_str())
-    .bind(document::agent(key.agent.as_ref()))
+    .bind(document_rules::agent(key.agent.as_ref()))
     .bind(user(key.user.as_ref()))
     .fetch_one(connection)
     .await
@@ -347,12 +347,12 @@ async fn insert(
     .bind(row::number(passage.last_line))
     .bind(passage.heading.as_bytes())
     .bind(passage.text.as_bytes())
-    .bind(document::hash(passage).as_slice())
+    .bind(document_rules::hash(passage).as_slice())
     .execute(&mut *connection)
     .await?;
     query("INSERT INTO passage_words (rowid, words) VALUES ($1, $2)")
         .bind(inserted.last_insert_rowid())
-        .bind(words::spaced(standing.owner, &document::indexed(&key.path, passage)))
+        .bind(words::spaced(standing.owner, &document_rules::indexed(&key.path, passage)))
         .execute(connection)
         .await?;
     Ok(())
@@ -385,16 +385,16 @@ async fn telling(
     asked: Vec<String>,
     passages: u64,
 ) -> Result<Vec<String>, StoreError> {
-    let common = search::common(passages);
+    let common = query_words::common(passages);
     if passages <= common || asked.len() == 1 {
         return Ok(asked);
     }
     let mut counted = count(connection, owners, asked, common + 1).await?;
-    let mut telling = search::telling(&counted, common);
+    let mut telling = query_words::telling(&counted, common);
     if telling.is_empty() {
         let asked = counted.into_iter().map(|(word, _)| word).collect();
         counted = count(connection, owners, asked, passages).await?;
-        telling = search::rarest(counted);
+        telling = query_words::rarest(counted);
     }
     Ok(telling.into_iter().map(|(word, _)| word).collect())
 }
@@ -432,8 +432,8 @@ fn matching(owners: &[i64], words: &[String]) -> String {
 pub(super) fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {
     Ok(DocumentKey {
         tenant: row::word("a document's tenant", column(row, "tenant")?)?,
-        agent: document::agent_of(column(row, "agent")?)?,
-        user: document::user_of(column(row, "for_user")?)?,
+        agent: document_rules::agent_of(column(row, "agent")?)?,
+        user: document_rules::user_of(column(row, "for_user")?)?,
         shelf: row::word("a document's shelf", column(row, "shelf")?)?,
         path: column(row, "path")?,
     })
@@ -441,7 +441,7 @@ pub(super) fn key(row: &SqliteRow) -> Result<DocumentKey, StoreError> {
 
 fn provenance(row: &SqliteRow) -> Result<Provenance, StoreError> {
     let run: Option<Vec<u8>> = column(row, "run")?;
-    document::provenance(run.as_deref(), column(row, "untrusted")?)
+    document_rules::provenance(run.as_deref(), column(row, "untrusted")?)
 }
 
 fn card(row: &SqliteRow) -> Result<DocumentCard, StoreError> {
@@ -458,11 +458,11 @@ pub(super) fn found(row: &SqliteRow, asked: &[(String, String)]) -> Result<Found
     let passage = Passage {
         first_line: row::count(column(row, "first_line")?)?,
         last_line: row::count(column(row, "last_line")?)?,
-        heading: document::text("a passage's heading", column(row, "heading")?)?,
-        text: document::text("a passage", column(row, "text")?)?,
+        heading: document_rules::text("a passage's heading", column(row, "heading")?)?,
+        text: document_rules::text("a passage", column(row, "text")?)?,
     };
     let key = key(row)?;
-    let words = words::matched(asked, &document::indexed(&key.path, &passage));
+    let words = words::matched(asked, &document_rules::indexed(&key.path, &passage));
     let version = row::count(column(row, "version")?)?;
     Ok(FoundPassage { key, words, version, provenance: provenance(row)?, passage })
 }

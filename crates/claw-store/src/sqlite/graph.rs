@@ -18,7 +18,7 @@ use crate::graph::{
     checked, desk, distrust, end, entity, failure, folded, graph_reading, graph_store, graph_writing, names,
     no_entity, ordered, rank, relation, work,
 };
-use crate::{document, row, search, words};
+use crate::{document_rules, query_words, row, words};
 
 graph_writing!(SqliteConnection, database: Sqlite, failed: super::error::failed);
 graph_reading!(

@@ -13,8 +13,8 @@ use sqlx::{QueryBuilder, query, query_as, query_scalar};
 use super::SqliteStore;
 use super::approvals::spend;
 use super::error::{failed, is_taken};
-use crate::chain::{ChainReport, Columns, Head, Walk};
 use crate::ledger as shared;
+use crate::ledger::chain::{ChainReport, Columns, Head, Walk};
 use crate::row::{self, wrong_state};
 
 pub(super) use self::together::Together;

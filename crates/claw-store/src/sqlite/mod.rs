@@ -9,27 +9,28 @@ mod access;
 #[path = "../sql/agents.rs"]
 mod agents;
 mod approvals;
-#[path = "../sql/artifacts.rs"]
-mod artifacts;
 mod batch;
 #[path = "../sql/blobs.rs"]
 mod blobs;
-mod changes;
 mod connections;
-mod conversations;
 #[path = "../sql/custom_tools.rs"]
 mod custom_tools;
 mod dialect;
 mod documents;
+#[path = "../sql/encrypted_values.rs"]
+mod encrypted_values;
 pub(crate) mod error;
 mod graph;
+#[path = "../sql/kept_results.rs"]
+mod kept_results;
 pub(crate) mod ledger;
-mod log;
+mod live_streams;
 mod mark;
 mod mcp;
-mod memories;
+mod notifications;
 #[path = "../sql/offers.rs"]
 mod offers;
+mod passage_vectors;
 #[path = "../sql/processes.rs"]
 mod processes;
 #[path = "../sql/programs.rs"]
@@ -38,18 +39,17 @@ mod queue;
 mod rules;
 mod runs;
 mod schema;
-#[path = "../sql/sealed.rs"]
-mod sealed;
 #[path = "../sql/secrets.rs"]
 mod secrets;
-#[path = "../sql/seen.rs"]
-mod seen;
+#[path = "../sql/seen_files.rs"]
+mod seen_files;
+mod session_owners;
 mod sessions;
 #[path = "../sql/settings.rs"]
 mod settings;
+mod shared_sync;
 #[path = "../sql/skills.rs"]
 mod skills;
-mod streams;
 mod undo;
 #[path = "../sql/usage.rs"]
 mod usage;
@@ -68,19 +68,19 @@ use claw_core::store::{Bells, BlobLimits, SessionBells, StoreError};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use self::changes::Tail;
 use self::connections::{Begun, Connections};
 use self::error::{at, failed, is_busy};
-use self::log::Log;
-pub use self::log::SyncCounts;
 use self::mark::Mark;
+use self::notifications::Tail;
 pub(crate) use self::schema::{bring_up_to_date, status};
+use self::shared_sync::Log;
+pub use self::shared_sync::SyncCounts;
 use crate::backend::Backend;
-use crate::chain::ChainReport;
 use crate::installation::{self, Installation};
+use crate::ledger::chain::ChainReport;
+use crate::live_streams::Hub;
 use crate::migrate::Step;
 use crate::options::StoreOptions;
-use crate::streams::Hub;
 
 pub(crate) const OPEN: &str = "could not open the store";
 
@@ -97,7 +97,7 @@ pub struct SqliteStore {
     tail: Option<Tail>,
     installation: Installation,
     blob_limits: BlobLimits,
-    held: memories::Held,
+    held: passage_vectors::Held,
     together: ledger::Together,
     grants: mcp::KeptGrants,
 }
@@ -133,7 +133,7 @@ impl SqliteStore {
             tail: None,
             installation,
             blob_limits: options.blobs,
-            held: memories::Held::default(),
+            held: passage_vectors::Held::default(),
             grants: mcp::KeptGrants::new(Mark::Alone),
         })
     }
@@ -163,7 +163,7 @@ impl SqliteStore {
             tail,
             installation,
             blob_limits,
-            held: memories::Held::default(),
+            held: passage_vectors::Held::default(),
             grants: mcp::KeptGrants::new(Mark::beside(path)),
         })
     }

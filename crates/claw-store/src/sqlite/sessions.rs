@@ -15,8 +15,8 @@ use tokio::sync::watch;
 
 use super::batch::parts;
 use super::error::failed;
-use super::{SqliteStore, conversations, queue};
-use crate::conversations::RAISE_LAST;
+use super::{SqliteStore, queue, session_owners};
+use crate::session_owners::RAISE_LAST;
 use crate::{row, runs};
 
 const WRITE: &str = "could not write to the session";
@@ -371,7 +371,7 @@ async fn announce(
             return Ok(Accepted { seq, job: *parent });
         }
     }
-    match conversations::accept(connection, party, message, job).await? {
+    match session_owners::accept(connection, party, message, job).await? {
         Some(accepted) => Ok(accepted),
         None => accepted(connection, message).await,
     }

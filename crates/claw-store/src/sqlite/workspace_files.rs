@@ -10,7 +10,7 @@ use sqlx::{QueryBuilder, Sqlite, query, query_as};
 use super::SqliteStore;
 use super::error::failed;
 use crate::row;
-use crate::workspace::{self, Below, Growth, Missing, Standing, Way};
+use crate::workspace_file_rules::{self, Below, Growth, Missing, Standing, Way};
 
 const WRITE: &str = "could not write the file";
 const READ: &str = "could not read files";
@@ -22,23 +22,23 @@ impl WorkspaceFiles for SqliteStore {
     async fn file_stat(&self, tenant: &TenantId, path: &str) -> Result<Option<Stat>, StoreError> {
         let row = query_as("SELECT version, size, at FROM workspace_files WHERE tenant = $1 AND place = $2")
             .bind(tenant.as_str())
-            .bind(workspace::place(READ, path)?)
+            .bind(workspace_file_rules::place(READ, path)?)
             .fetch_optional(&self.readers)
             .await
             .map_err(failed(READ))?;
-        row.map(workspace::stat).transpose()
+        row.map(workspace_file_rules::stat).transpose()
     }
 
     async fn file(&self, tenant: &TenantId, path: &str) -> Result<Option<(Stat, Vec<u8>)>, StoreError> {
         let row: Option<(Option<String>, i64, i64, Option<Vec<u8>>)> =
             query_as("SELECT version, size, at, bytes FROM workspace_files WHERE tenant = $1 AND place = $2")
                 .bind(tenant.as_str())
-                .bind(workspace::place(READ, path)?)
+                .bind(workspace_file_rules::place(READ, path)?)
                 .fetch_optional(&self.readers)
                 .await
                 .map_err(failed(READ))?;
         let Some((version, size, at, bytes)) = row else { return Ok(None) };
-        Ok(Some((workspace::stat((version, size, at))?, bytes.unwrap_or_default())))
+        Ok(Some((workspace_file_rules::stat((version, size, at))?, bytes.unwrap_or_default())))
     }
 
     async fn file_contents(
@@ -48,7 +48,8 @@ impl WorkspaceFiles for SqliteStore {
     ) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let mut found = Vec::with_capacity(paths.len());
         for paths in paths.chunks(TOGETHER) {
-            let places = paths.iter().map(|path| workspace::place(READ, path)).collect::<Result<_, _>>()?;
+            let places =
+                paths.iter().map(|path| workspace_file_rules::place(READ, path)).collect::<Result<_, _>>()?;
             let mut asked = QueryBuilder::<Sqlite>::new(
                 "SELECT path, bytes FROM workspace_files WHERE bytes IS NOT NULL AND tenant = ",
             );
@@ -67,7 +68,7 @@ impl WorkspaceFiles for SqliteStore {
         directory: &str,
         limit: usize,
     ) -> Result<Vec<(String, Stat)>, StoreError> {
-        workspace::place(READ, directory)?;
+        workspace_file_rules::place(READ, directory)?;
         let below = Below::new(directory);
         let rows: Vec<(String, Option<String>, i64, i64)> = query_as(
             "SELECT path, version, size, at FROM workspace_files
@@ -83,15 +84,16 @@ impl WorkspaceFiles for SqliteStore {
         .fetch_all(&self.readers)
         .await
         .map_err(failed(READ))?;
-        let card =
-            |(path, version, size, at): (String, _, _, _)| Ok((path, workspace::stat((version, size, at))?));
+        let card = |(path, version, size, at): (String, _, _, _)| {
+            Ok((path, workspace_file_rules::stat((version, size, at))?))
+        };
         rows.into_iter().map(card).collect()
     }
 
     async fn put_file(&self, change: &FileChange<'_>, bytes: &[u8]) -> Result<Stat, FileError> {
-        workspace::check_size(WRITE, bytes)?;
-        let (way, stat) = (Way::to(WRITE, change.path)?, workspace::file(bytes, change.at));
-        let room = workspace::room(change);
+        workspace_file_rules::check_size(WRITE, bytes)?;
+        let (way, stat) = (Way::to(WRITE, change.path)?, workspace_file_rules::file(bytes, change.at));
+        let room = workspace_file_rules::room(change);
         let mut transaction = self.write(WRITE).await?;
         let standing = standing(&mut transaction, change.tenant, way).await?;
         let (missing, growth) =
@@ -120,7 +122,7 @@ impl WorkspaceFiles for SqliteStore {
 
     async fn put_directory(&self, change: &FileChange<'_>) -> Result<(), FileError> {
         let way = Way::to(WRITE, change.path)?;
-        let room = workspace::room(change);
+        let room = workspace_file_rules::room(change);
         let mut transaction = self.write(WRITE).await?;
         let standing = standing(&mut transaction, change.tenant, way).await?;
         let (missing, growth) = standing.may_make(room.map_or("", |(below, _)| below))?;
@@ -181,7 +183,7 @@ async fn check_room(
     change: &FileChange<'_>,
     growth: Growth,
 ) -> Result<(), FileError> {
-    let Some((directory, quota)) = workspace::room(change).filter(|_| growth.is_more()) else {
+    let Some((directory, quota)) = workspace_file_rules::room(change).filter(|_| growth.is_more()) else {
         return Ok(());
     };
     let below = Below::new(directory);

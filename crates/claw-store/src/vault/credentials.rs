@@ -9,7 +9,7 @@ use secrecy::ExposeSecret as _;
 use tokio::sync::{OnceCell, watch};
 
 use super::Vault;
-use crate::seal::KeySource;
+use crate::encryption::KeySource;
 
 /// Lists programs from a store and opens them with its keys, which are read when the first one is opened.
 pub struct StoredCredentials {

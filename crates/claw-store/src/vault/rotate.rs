@@ -8,7 +8,7 @@ use claw_core::store::{KeyUse, Resealed, SealKeyId, SealedPlace, SealedRow, Seal
 use serde::Serialize;
 
 use super::{Vault, why};
-use crate::seal::Ring;
+use crate::encryption::Ring;
 
 /// The number of values resealed in one turn; writers wait that long.
 const BATCH: usize = 64;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use claw_core::NodeId;
 use claw_core::store::{KeyUse, ProgramSettings, SealKeyId, Store};
-use claw_store::seal::KeySource;
+use claw_store::encryption::KeySource;
 use claw_store::{SqliteStore, Vault};
 use claw_testkit::fixture::NOW;
 use secrecy::ExposeSecret as _;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use claw_core::store::{ProgramPlace, ProgramSettings, SealKeyId, SealedTable, SecretPlace, StoreError};
 use claw_core::{AgentId, NodeId, ProgramName, SecretName, TenantId};
-use claw_store::seal::KeySource;
+use claw_store::encryption::KeySource;
 use claw_store::vault::{MOST_SECRET_BYTES, ProgramEnv};
 use claw_store::{SqliteStore, Vault};
 use claw_testkit::fixture::{NOW, tenant};

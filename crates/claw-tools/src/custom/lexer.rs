@@ -4,7 +4,7 @@
 //! quotes, a here-document, arithmetic, `[[ ]]`. A placeholder is accepted only where a single-quoted text
 //! means exactly itself in both `sh` and `bash`.
 
-use super::code::Reads;
+use super::code_positions::Reads;
 use super::template::TemplateError;
 
 /// Opens a placeholder.

@@ -5,7 +5,7 @@
 //! opens no secret: the application passes it the values.
 
 mod check;
-mod code;
+mod code_positions;
 mod fill;
 mod http_template;
 mod lexer;

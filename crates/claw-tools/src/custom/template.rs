@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::code::Reads;
+use super::code_positions::Reads;
 use super::fill::{self, FillError};
 use super::lexer::{self, Piece, Slot};
 use super::parameters::Parameters;

@@ -4,16 +4,16 @@
 //! line end matches, and the file keeps its own.
 
 mod find;
+mod line_ends;
 mod nearest;
 mod patch;
-mod plain;
 
 use claw_core::port::Splice;
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::plain::{Plain, Replacement};
+use self::line_ends::{Plain, Replacement};
 use super::write_file::told;
 
 #[derive(Default)]

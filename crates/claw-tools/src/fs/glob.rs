@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::list_files::here;
-use crate::shown::{self, BYTES};
+use crate::format::{self, BYTES};
 
 #[derive(Default)]
 pub(crate) struct Glob;
@@ -70,12 +70,12 @@ fn show(args: &Args, walked: &Walked) -> Output {
         0 => format!("no file in `{path}` matches `{pattern}`\n"),
         files => {
             let matches = if files == 1 { "matches" } else { "match" };
-            format!("{} {matches} `{pattern}`\n", shown::count(files, "file", "files"))
+            format!("{} {matches} `{pattern}`\n", format::count(files, "file", "files"))
         }
     };
     let mut listed = 0;
     for entry in &walked.entries {
-        let line = shown::path(path, &entry.path);
+        let line = format::path(path, &entry.path);
         if text.len() + line.len() > BYTES {
             break;
         }
@@ -84,7 +84,7 @@ fn show(args: &Args, walked: &Walked) -> Output {
         listed += 1;
     }
     if walked.files > listed {
-        let more = shown::count(walked.files - listed, "older one is", "older ones are");
+        let more = format::count(walked.files - listed, "older one is", "older ones are");
         text.push_str(&format!("({more} not shown; use a narrower pattern or path)\n"));
     }
     if walked.stopped {

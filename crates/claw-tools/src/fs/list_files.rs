@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::shown::{self, BYTES};
+use crate::format::{self, BYTES};
 
 #[derive(Default)]
 pub(crate) struct ListFiles;
@@ -74,8 +74,8 @@ fn show(args: &Args, walked: &Walked) -> Output {
     let path = &args.path;
     let mut text = format!(
         "`{path}`: {}, {}",
-        shown::count(walked.files, "file", "files"),
-        shown::count(walked.directories, "directory", "directories"),
+        format::count(walked.files, "file", "files"),
+        format::count(walked.directories, "directory", "directories"),
     );
     if args.depth > 1 {
         text.push_str(&format!(" down to level {}", args.depth));
@@ -114,12 +114,12 @@ fn show(args: &Args, walked: &Walked) -> Output {
 fn line(directory: &str, entry: &Entry) -> String {
     let (size, mark) = match entry.kind {
         EntryKind::Directory => ("-".to_owned(), "/"),
-        EntryKind::File => (shown::size(entry.size), ""),
+        EntryKind::File => (format::size(entry.size), ""),
         EntryKind::Link => ("link".to_owned(), ""),
         EntryKind::Other => ("other".to_owned(), ""),
     };
-    let name = shown::name(if entry.path.is_empty() { directory } else { &entry.path });
-    format!("{size:>6}  {}  {name}{mark}\n", shown::time(entry.modified))
+    let name = format::name(if entry.path.is_empty() { directory } else { &entry.path });
+    format!("{size:>6}  {}  {name}{mark}\n", format::time(entry.modified))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::list_files::here;
-use crate::shown::{self, BYTES};
+use crate::format::{self, BYTES};
 
 /// Longest part of a line that is shown, in bytes.
 const LINE: usize = 400;
@@ -116,8 +116,8 @@ fn show(args: &Args, found: &Searched) -> Output {
         let (part, lines) = match args.mode {
             Mode::Lines if hits.lines.is_empty() => break,
             Mode::Lines => lines(args, hits, BYTES.saturating_sub(text.len())),
-            Mode::Files => (format!("{}\n", shown::path(&args.path, &hits.path)), 1),
-            Mode::Count => (format!("{}: {}\n", shown::path(&args.path, &hits.path), hits.count), 1),
+            Mode::Files => (format!("{}\n", format::path(&args.path, &hits.path)), 1),
+            Mode::Count => (format!("{}: {}\n", format::path(&args.path, &hits.path), hits.count), 1),
         };
         if text.len() + part.len() > BYTES {
             break;
@@ -150,7 +150,7 @@ fn show(args: &Args, found: &Searched) -> Output {
 
 fn header(args: &Args, found: &Searched) -> String {
     let pattern = &args.pattern;
-    let searched = shown::count(found.searched, "file", "files");
+    let searched = format::count(found.searched, "file", "files");
     match found.hits {
         0 => format!("nothing matches `{pattern}` in `{}`; {searched} searched\n", args.path),
         hits => {
@@ -162,7 +162,7 @@ fn header(args: &Args, found: &Searched) -> String {
 
 /// The lines of one file that fit, and how many of them match.
 fn lines(args: &Args, hits: &Hits, room: usize) -> (String, u64) {
-    let mut text = format!("{}\n", shown::path(&args.path, &hits.path));
+    let mut text = format!("{}\n", format::path(&args.path, &hits.path));
     let (mut shown, mut last) = (0, None);
     for line in &hits.lines {
         let gap = args.context > 0 && last.is_some_and(|last| line.number > last + 1);
@@ -190,10 +190,10 @@ fn cut(line: &str) -> String {
 fn notes(args: &Args, found: &Searched) -> String {
     let mut notes = Vec::new();
     if found.binary > 0 {
-        notes.push(format!("{} left out: not text", shown::count(found.binary, "file", "files")));
+        notes.push(format!("{} left out: not text", format::count(found.binary, "file", "files")));
     }
     if found.failed > 0 {
-        let failed = shown::count(found.failed, "file or directory", "files or directories");
+        let failed = format::count(found.failed, "file or directory", "files or directories");
         notes.push(format!("{failed} could not be read"));
     }
     if found.stopped {

@@ -1,6 +1,6 @@
 //! `credentialed_exec`: runs a registered program, with its credentials and without a shell.
 
-mod words;
+mod split;
 
 use claw_core::port::{Ran, Stopped};
 use claw_core::tool::{Argv, Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};
@@ -37,7 +37,7 @@ fn here() -> String {
 
 impl Args {
     fn argv(&self) -> Result<Argv, ToolError> {
-        let mut argv = words::split(&self.command).map_err(|wrong| {
+        let mut argv = split::split(&self.command).map_err(|wrong| {
             ToolError::invalid(format!("`command` {wrong}"))
                 .try_instead("call one program alone; pass texts with such characters in `arguments`")
         })?;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::shown;
+use crate::format;
 
 /// The longest time limit of a command, in seconds.
 const LONGEST: u32 = 3600;
@@ -212,7 +212,7 @@ fn ending(ran: &Ran, args: &Args) -> Vec<String> {
     lines.extend(ran.full.iter().map(ToString::to_string));
     lines.extend(ran.missing.iter().map(ToString::to_string));
     if ran.stragglers > 0 {
-        let count = shown::count(ran.stragglers.into(), "process that it left", "processes that it left");
+        let count = format::count(ran.stragglers.into(), "process that it left", "processes that it left");
         lines.push(format!("killed {count} running"));
     }
     if lacks_network(ran) && !args.network {

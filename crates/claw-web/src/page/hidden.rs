@@ -3,8 +3,8 @@
 use dom_query::{Document, NodeRef};
 
 use super::colour::Rgb;
-use super::sheet::{SelectedElement, Sheet};
 use super::style::{Look, Variables};
+use super::style_sheet::{SelectedElement, Sheet};
 
 /// Marks text that a page hides until a reader opens it.
 const FOLDED: &str = "(folded on the page)";

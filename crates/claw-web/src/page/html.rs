@@ -9,7 +9,7 @@ use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 
 use super::hidden;
-use super::region::{self, Region};
+use super::main_region::{self, Region};
 use super::survey::Survey;
 
 /// Deepest tree that is parsed; deeper ones are read as plain text, since libraries walk trees by recursion.
@@ -25,7 +25,7 @@ pub(super) fn read(html: &str, url: &Url, mode: ExtractMode, page: &mut WebPage)
     page.hidden = dropped.count;
     page.title = survey.title();
     if dropped.depth > DEEPEST {
-        page.text = region::plain_text(&document);
+        page.text = main_region::plain_text(&document);
         return;
     }
     let candidate = Region::of(&document, &survey);
@@ -38,7 +38,7 @@ pub(super) fn read(html: &str, url: &Url, mode: ExtractMode, page: &mut WebPage)
         return;
     };
     let article = readability.parse().ok();
-    let found = article.as_ref().map(|article| region::words(&article.text_content)).unwrap_or_default();
+    let found = article.as_ref().map(|article| main_region::words(&article.text_content)).unwrap_or_default();
     if let Some(article) = &article {
         page.author = article.byline.clone();
         page.date = article.published_time.clone().or_else(|| article.modified_time.clone());

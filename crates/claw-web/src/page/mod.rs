@@ -6,13 +6,13 @@ mod colour;
 mod feed;
 mod hidden;
 mod html;
+mod main_region;
 mod media;
 mod nesting;
 mod plain;
-mod region;
 mod shapes;
-mod sheet;
 mod style;
+mod style_sheet;
 mod survey;
 
 pub(crate) use self::plain::label;

@@ -2,7 +2,7 @@
 
 use dom_query::{Document, NodeId, NodeRef};
 
-use super::sheet::Sheet;
+use super::style_sheet::Sheet;
 
 /// The contents of a page, before anything is dropped.
 pub(super) struct Survey {

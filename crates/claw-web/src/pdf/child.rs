@@ -7,7 +7,7 @@ use hayro_interpret::hayro_syntax::object::DateTime;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use hayro_interpret::{InterpreterCache, InterpreterSettings};
 
-use super::layout;
+use super::page_text;
 use super::{Head, Line};
 
 /// The argument that makes a program the reader.
@@ -64,7 +64,7 @@ pub(super) fn read(document: Vec<u8>, tell: &mut dyn FnMut(&Line) -> io::Result<
     }))?;
     let cache = InterpreterCache::new();
     for page in pages.iter() {
-        let text = layout::read(page, &cache, pdf.xref(), InterpreterSettings::default());
+        let text = page_text::read(page, &cache, pdf.xref(), InterpreterSettings::default());
         tell(&Line::Page(text))?;
     }
     tell(&Line::End)

@@ -6,7 +6,7 @@
 //! far are kept.
 
 mod child;
-mod layout;
+mod page_text;
 
 use async_trait::async_trait;
 use claw_core::port::WebPage;

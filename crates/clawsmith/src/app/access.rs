@@ -6,15 +6,15 @@
 mod authenticate;
 mod key_rate;
 mod keys;
+mod open_requests;
 mod permission;
-mod places;
 mod users;
 mod visitor;
 
 pub use authenticate::Door;
 pub use keys::{KeyRequest, is_good};
+pub use open_requests::{Full, Place, PlaceKind};
 pub use permission::Permission;
-pub use places::{Full, Place, PlaceKind};
 pub use visitor::{CallerWish, Visitor};
 
 /// The channel of calls that come over a network.

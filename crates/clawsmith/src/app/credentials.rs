@@ -10,7 +10,7 @@ use claw_core::tool::{Argv, Digest, ToolError};
 use claw_core::{AgentId, InvalidId, ProgramName};
 use claw_host::SystemClock;
 use claw_policy::program::{ArgumentRules, OPEN_VARIABLES, Route, preset};
-use claw_policy::sandbox::SandboxMode;
+use claw_policy::sandbox_mode::SandboxMode;
 use claw_policy::scrub::Value as SecretValue;
 use claw_sandbox::shell::{CredentialedPrograms, check_program, digest_program};
 use claw_store::vault::ProgramEnv;

@@ -14,11 +14,11 @@ use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::KeyUse;
 use claw_host::SystemClock;
 use claw_policy::lint::Severity;
-use claw_policy::sandbox::SandboxMode;
+use claw_policy::sandbox_mode::SandboxMode;
 use claw_sandbox::docker::DockerShell;
 use claw_sandbox::shell::{LocalShell, ShellOptions};
 use claw_sandbox::{Launcher, Standing};
-use claw_store::seal::{KeyRing, KeySource};
+use claw_store::encryption::{KeyRing, KeySource};
 use claw_store::{Status, StoreLocation};
 use serde::Serialize;
 

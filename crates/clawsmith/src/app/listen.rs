@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-pub use claw_core::listeners::OwnListener;
+pub use claw_core::own_listen_addresses::OwnListener;
 
 use super::{Error, Setup};
 

@@ -21,7 +21,7 @@ use claw_core::store::{
 use claw_core::{AgentId, ServerName, UserId};
 use claw_host::SystemClock;
 use claw_mcp::{ConnectionView, Hub, HubOptions, ServerReport, WeakHub};
-use claw_policy::sandbox::SandboxMode;
+use claw_policy::sandbox_mode::SandboxMode;
 use secrecy::SecretString;
 use serde::Serialize;
 use tokio::sync::{OnceCell, watch};

@@ -9,7 +9,7 @@ use claw_core::store::SecretPlace;
 use claw_core::{SecretName, TenantId};
 use claw_llm::{ConfiguredEndpoints, KeyPlace, Keys, ModelsConfig, ProviderConfig, ProviderKind, Providers};
 use claw_registry::Executor;
-use claw_store::seal::KeySource;
+use claw_store::encryption::KeySource;
 use claw_store::{Backend, Vault};
 use secrecy::{ExposeSecret as _, SecretString};
 

@@ -25,7 +25,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 pub use self::plan::{ASK_DELETES, FoundToolchains, ModelPlan};
-use super::{Error, Setup, key_in_environment, probe};
+use super::{Error, Setup, key_in_environment, model_probe};
 use crate::config::{Loaded, NAME, Surroundings};
 
 /// The longest the test waits for an answer to begin, in seconds.
@@ -272,7 +272,7 @@ impl Setup {
                 return Ok(ModelTest { state: ModelTestState::Failed, what: error.message, millis: None });
             }
         };
-        Ok(match probe::ask(&*found).await {
+        Ok(match model_probe::ask(&*found).await {
             Ok(took) => works(model, took),
             Err(error) => failed(model, &error),
         })

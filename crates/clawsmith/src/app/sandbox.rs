@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use claw_core::port::{CommandHome, FileChange, RunContext};
 use claw_core::tool::{Effect, Effects, Progress};
-use claw_policy::sandbox::SandboxMode;
+use claw_policy::sandbox_mode::SandboxMode;
 use claw_sandbox::docker::{DockerCommand, DockerShell};
 use claw_sandbox::shell::{Finished, LocalShell, Reason, ShellOptions};
 use claw_sandbox::{Grant, Launcher, Network, SandboxError, Stopped};

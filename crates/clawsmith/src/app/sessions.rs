@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::client_tools::ClientTurn;
 use super::compose::Hooks;
-use super::following::Following;
+use super::follow_changes::Following;
 use super::mode::Mode;
-use super::processes::{self, Owning};
+use super::running_programs::{self, Owning};
 use super::traces::Collector;
 use super::{App, Error, client_tools};
 use crate::config::Config;
@@ -107,7 +107,7 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let chronicle = Chronicle::start(Arc::clone(&store), Arc::clone(&clock), None);
         let (me, data) = (alone(), setup.data_dir()?);
-        let lost = processes::lost(&data, &self.store).await;
+        let lost = running_programs::lost(&data, &self.store).await;
         let owning = Owning::begin(&data, &me)?;
         let keeping = Owning::keeping(&self.store, me.clone(), config.limits.for_processes());
         let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
@@ -415,7 +415,7 @@ fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profile
         untrusted_memory: config.memory.untrusted,
         skill_tokens: config.skills.prompt_tokens as usize,
         project: Some(ProjectFiles {
-            read: claw_host::project::instructions,
+            read: claw_host::project_instructions::instructions,
             bytes: config.files.project_bytes as usize,
         }),
         tools: Arc::new(config.tool_settings()),

@@ -12,7 +12,7 @@ use claw_policy::lint::{self, Finding};
 use claw_policy::pipeline::{Policy, PolicyError, ToolSet};
 use claw_schema::dialect::{self, Dialect};
 use claw_store::StoreLocation;
-use claw_store::seal::KeySource;
+use claw_store::encryption::KeySource;
 
 use super::Error;
 use crate::config::{Config, KEYS, Loaded, Surroundings, Trust};

@@ -13,7 +13,7 @@ use claw_core::tool::{Caller, Digest, ErrorKind, ToolError};
 use claw_core::{SkillName, UserId};
 use claw_host::SystemClock;
 use claw_host::skills::{SkillOptions, SkillShelf, read_directory};
-use claw_registry::{FileRules, skills};
+use claw_registry::{FileRules, skill_checks};
 use serde::Serialize;
 
 use super::{App, Error, Setup, real};
@@ -109,7 +109,7 @@ impl App {
                 return Err(told(shelf.read(caller, name).await.err().unwrap_or_else(|| gone(name))));
             }
         };
-        let findings = skills::findings(&package);
+        let findings = skill_checks::findings(&package);
         let files = package.files.iter().map(|file| (file.path.clone(), file.bytes.len())).collect();
         let (mut stored, mut versions) = (None, Vec::new());
         if card.tier == SkillTier::Store {
@@ -149,7 +149,7 @@ impl App {
                 Error::invalid(format!("`{}` is not a skill: {error}", publication.directory.display()))
             })?;
         let scrubber = self.scrubber(self.tenant()).await?;
-        let findings = skills::inspect(&package, &scrubber).map_err(told)?;
+        let findings = skill_checks::inspect(&package, &scrubber).map_err(told)?;
         let new = NewSkillVersion {
             tenant: self.tenant().clone(),
             digest: package.digest(),

@@ -11,7 +11,7 @@ use claw_llm::{KeyPlace, Keys};
 use claw_web::{SearchKeys, WebAccess, WebParts};
 use secrecy::SecretString;
 
-use super::pdf::SandboxedPdf;
+use super::pdf_process::SandboxedPdf;
 use super::{Error, Setup};
 
 impl Setup {

@@ -16,7 +16,7 @@ use super::env::{self, Override};
 use super::find::{Found, FoundBy, Surroundings, find, of_user};
 use super::problem::{Problem, ProblemPlace as At, Problems};
 use super::schema::Node;
-use super::{Config, StoreUrl, named};
+use super::{Config, StoreUrl, outside_names};
 use crate::app::{catalogue, settings};
 
 /// Lists that only restrict; those of the user and of a project are combined.
@@ -133,7 +133,9 @@ impl Loaded {
         }
         problems.extend(self.unknown_providers());
         problems.extend(
-            named::wrong(&self.config).into_iter().map(|(key, entry, why)| self.at(&key, &entry, why)),
+            outside_names::wrong(&self.config)
+                .into_iter()
+                .map(|(key, entry, why)| self.at(&key, &entry, why)),
         );
         problems.extend(self.unmatched_paths());
         problems.extend(self.unread_settings());

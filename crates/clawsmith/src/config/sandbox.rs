@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use claw_policy::sandbox::{SandboxMode, SandboxScope, Sandboxing};
+use claw_policy::sandbox_mode::{SandboxMode, SandboxScope, Sandboxing};
 use claw_sandbox::docker::{DockerOptions, SOCKET, WORKSPACE, WorkspaceAccess};
 use claw_sandbox::shell::GENERATED;
 use claw_sandbox::{LayerName, REQUIRED};

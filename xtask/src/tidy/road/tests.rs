@@ -23,8 +23,8 @@ fn the_road_alone_is_fine() {
 fn a_second_caller_is_found() {
     let call = "fn f() {\n    // run_erased\n    tool.run_erased(call, args);\n}";
     check_files(
-        &[("crates/claw-agent/src/turn.rs", call)],
-        &["crates/claw-agent/src/turn.rs:3: only the road"],
+        &[("crates/claw-agent/src/run.rs", call)],
+        &["crates/claw-agent/src/run.rs:3: only the road"],
     );
     let path = "fn f() { AnyTool::run_erased(&tool, call, args); let g = <T as AnyTool>::run_erased; }";
     check_files(&[("crates/claw-cli/src/main.rs", path)], &["crates/claw-cli/src/main.rs:1: only"; 2]);
@@ -55,14 +55,14 @@ fn the_road_runs_a_tool_in_one_place() {
 fn only_the_registry_makes_a_call() {
     let makes = "fn f() {\n    let call = Call::new(parts);\n}";
     check_files(
-        &[("crates/claw-agent/src/turn.rs", makes)],
-        &["crates/claw-agent/src/turn.rs:2: only the registry"],
+        &[("crates/claw-agent/src/run.rs", makes)],
+        &["crates/claw-agent/src/run.rs:2: only the registry"],
     );
     check_files(
         &[("crates/claw-registry/src/run.rs", makes), ("crates/claw-agent/src/turn/tests.rs", makes)],
         &[],
     );
-    check_files(&[("crates/claw-agent/src/turn.rs", "fn f() { ToolCall::new() }")], &[]);
+    check_files(&[("crates/claw-agent/src/run.rs", "fn f() { ToolCall::new() }")], &[]);
 }
 
 #[test]
@@ -70,6 +70,6 @@ fn a_renamed_entry_is_no_way_round() {
     let renamed = "pub trait AnyTool {\n    async fn run(&self, call: &Call);\n}\nfn run_erased() {}";
     check_files(
         &[(DECLARATION, renamed)],
-        &["crates/claw-core/src/tool/erase.rs:1: `AnyTool` has no method"],
+        &["crates/claw-core/src/tool/tool_trait.rs:1: `AnyTool` has no method"],
     );
 }

@@ -3,19 +3,19 @@
 //! A rule is tried at one position and decides from a bounded look around it. It does not depend on how the
 //! position was found: the prefilter is only for speed.
 
-mod heading;
+mod config_file;
+mod config_line;
+mod file_heading;
 mod hex;
 mod jwt;
 mod key_name;
-mod line;
-mod named;
-mod pair;
+mod key_value;
 mod pem;
 mod pem_line;
-mod plain;
-mod prefixed;
-mod setting;
+mod plain_value;
+mod printed_line;
 mod tail;
+mod token_prefix;
 mod url;
 mod value;
 
@@ -23,7 +23,7 @@ use super::view::{Settings, View};
 
 pub(super) use pem::held_line_start;
 #[cfg(test)]
-pub(super) use plain::is_any_value;
+pub(super) use plain_value::is_any_value;
 pub(super) use tail::Tail;
 #[cfg(test)]
 pub(super) use value::is_variable;
@@ -137,10 +137,10 @@ pub(super) fn literals() -> Vec<(String, Rule)> {
         (PGPASS, Rule::Pgpass),
         ("psk=", Rule::Pair(3)),
         ("masterauth", Rule::Pair(10)),
-        (heading::DIFF, Rule::Heading),
-        (heading::HEAD, Rule::Heading),
+        (file_heading::DIFF, Rule::Heading),
+        (file_heading::HEAD, Rule::Heading),
     ];
-    let prefixed = prefixed::FORMS.iter().enumerate();
+    let prefixed = token_prefix::FORMS.iter().enumerate();
     prefixed
         .map(|(i, form)| (form.prefix.to_ascii_lowercase(), Rule::Prefixed(i)))
         .chain(OTHERS.iter().map(|&(literal, rule)| (literal.to_owned(), rule)))
@@ -152,23 +152,23 @@ impl Rule {
     /// The secret that starts with this rule's literal at `at`, if any.
     pub(super) fn judge(self, view: &View<'_>, at: usize) -> Option<Secret> {
         match self {
-            Self::Prefixed(form) => prefixed::form_at(view, at, prefixed::FORMS.get(form)?),
-            Self::Sk => prefixed::sk(view, at),
-            Self::Slack => prefixed::slack(view, at),
-            Self::Aws => prefixed::aws(view, at),
+            Self::Prefixed(form) => token_prefix::form_at(view, at, token_prefix::FORMS.get(form)?),
+            Self::Sk => token_prefix::sk(view, at),
+            Self::Slack => token_prefix::slack(view, at),
+            Self::Aws => token_prefix::aws(view, at),
             Self::Jwt => jwt::token(view, at),
             Self::Url => url::password(view, at),
             Self::PemBegin => pem::begin(view, at),
             Self::PemEnd => pem::end(view, at),
-            Self::Pgpass => setting::pgpass(view, at, PGPASS.len()),
-            Self::Pair(word) => pair::pair(view, at, word),
+            Self::Pgpass => config_line::pgpass(view, at, PGPASS.len()),
+            Self::Pair(word) => key_value::pair(view, at, word),
             Self::Heading => None,
         }
     }
 
     /// The kind of the text below the heading at `at`, if it is one.
     pub(super) fn heading(self, view: &View<'_>, at: usize) -> Option<Settings> {
-        matches!(self, Self::Heading).then(|| heading::below(view, at)).flatten()
+        matches!(self, Self::Heading).then(|| file_heading::below(view, at)).flatten()
     }
 }
 
@@ -181,5 +181,5 @@ pub(super) fn takes_next_word(word: &[u8], before: &[u8]) -> bool {
 
 /// The secret that a long run without spaces starts at `at`, if it does. These have no literal.
 pub(super) fn judge_run(view: &View<'_>, at: usize) -> Option<Secret> {
-    hex::long(view, at).or_else(|| prefixed::telegram(view, at)).or_else(|| pem::cut(view, at))
+    hex::long(view, at).or_else(|| token_prefix::telegram(view, at)).or_else(|| pem::cut(view, at))
 }

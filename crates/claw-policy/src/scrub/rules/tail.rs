@@ -2,7 +2,7 @@
 //!
 //! Tails have no maximum length: a stream swallows them byte by byte and keeps none of it.
 
-use super::{line, pem};
+use super::{pem, printed_line};
 use crate::scrub::view::{Class, View};
 
 /// The rest of a secret.
@@ -44,7 +44,7 @@ impl Tail {
             Self::Continued => steps(text, at, last, continued_step),
             Self::Pem => steps(text, at, last, pem::body_step),
             Self::Block { indent, numbered } => {
-                steps(text, at, last, |view, end| line::block_step(view, end, *indent, *numbered))
+                steps(text, at, last, |view, end| printed_line::block_step(view, end, *indent, *numbered))
             }
         }
     }
@@ -94,7 +94,7 @@ pub(in crate::scrub) fn triple_step(
     prefix: Option<&[u8]>,
 ) -> Option<usize> {
     if let Some(prefix) = prefix
-        && let Some(next) = line::after_break(view, at)
+        && let Some(next) = printed_line::after_break(view, at)
     {
         return view.starts_with(next, prefix).then_some(next);
     }

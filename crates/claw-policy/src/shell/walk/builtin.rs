@@ -1,7 +1,7 @@
 //! Builtins that run other commands or change the state of the shell.
 
 use super::environment::{Environment, Variable};
-use super::{Input, Output, Place, Walker, Written, text};
+use super::{Input, Output, Place, Walker, Written, known_output};
 use crate::shell::rules;
 use crate::shell::verdict::{Argument, UNKNOWN};
 
@@ -462,7 +462,7 @@ impl Walker<'_> {
         let variable = variable_of(&variable);
         self.fill(&variable);
         environment.forget(&variable);
-        Some(text::output("true", &[], &Input::Inherited))
+        Some(known_output::output("true", &[], &Input::Inherited))
     }
 
     /// Notes that a builtin sets a variable.

@@ -1,9 +1,9 @@
 //! A simple command: resolves it to a function, builtin, wrapper, shell or program, and follows that.
 
 use super::environment::{Environment, Variable};
-use super::peel::{self, Inner};
 use super::skips::Skips;
-use super::{Input, Output, Place, Walker, Written, eaters, programs, text};
+use super::wrappers::{self, Inner};
+use super::{Input, Output, Place, Walker, Written, known_output, programs, stdin_readers};
 use crate::shell::verdict::{Argument, UNKNOWN};
 use crate::shell::{builtins, rules};
 
@@ -50,7 +50,10 @@ impl Walker<'_> {
         let arguments = &argv[1..];
         self.record(argv, programs::effects(&name, arguments, place));
         rules::judge(self, &name, argv, place);
-        if self.takes_script && place.input == Input::Inherited && eaters::reads_input(&name, arguments) {
+        if self.takes_script
+            && place.input == Input::Inherited
+            && stdin_readers::reads_input(&name, arguments)
+        {
             self.hit("unknown.script", Some("it reads lines of the same script as its shell"));
         }
         self.runs_written_file(written, arguments, place, environment);
@@ -69,7 +72,7 @@ impl Walker<'_> {
             return self.shell(&name, arguments, place, environment);
         }
         self.depth += 1;
-        let inner = peel::peel(&name, arguments, &place.input);
+        let inner = wrappers::peel(&name, arguments, &place.input);
         if name == "ssh" && inner.is_empty() && !arguments.is_empty() {
             // Without a command, the remote shell reads one.
             match &place.input {
@@ -106,7 +109,7 @@ impl Walker<'_> {
             || place.assigned.iter().any(|(variable, _)| variable == "TMPDIR");
         match name == "mktemp" && moved {
             true => None,
-            false => text::output(&name, arguments, &place.input),
+            false => known_output::output(&name, arguments, &place.input),
         }
     }
 
@@ -240,7 +243,7 @@ impl Walker<'_> {
             copy.set(name, Variable::Text(value.text().to_owned()));
         }
         self.depth += 1;
-        for (script, file) in peel::shell_start(name, arguments) {
+        for (script, file) in wrappers::shell_start(name, arguments) {
             match (script.known(), file) {
                 (_, true) => self.shell_file(&script, &mut copy),
                 (Some(script), false) => {
@@ -249,10 +252,10 @@ impl Walker<'_> {
                 (None, false) => rules::judge_dynamic(self, script.text()),
             }
         }
-        let given = peel::shell(arguments);
-        let outer = std::mem::replace(&mut self.reads_script, matches!(given, peel::Shell::Input));
+        let given = wrappers::shell(arguments);
+        let outer = std::mem::replace(&mut self.reads_script, matches!(given, wrappers::Shell::Input));
         let output = match given {
-            peel::Shell::Script { script, positional } => {
+            wrappers::Shell::Script { script, positional } => {
                 positional.iter().for_each(|argument| self.arithmetic.keeps(argument.text()));
                 set_positional(&mut copy, &positional);
                 match script.known() {
@@ -263,8 +266,8 @@ impl Walker<'_> {
                     }
                 }
             }
-            peel::Shell::Input => self.shell_input(name, &place.input, &mut copy),
-            peel::Shell::File(path) => {
+            wrappers::Shell::Input => self.shell_input(name, &place.input, &mut copy),
+            wrappers::Shell::File(path) => {
                 match path.known() {
                     Some("/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0" | "-") => {
                         let place = Place { input: place.input.clone(), ..place.clone() };
@@ -282,16 +285,16 @@ impl Walker<'_> {
                 None
             }
             // `curl ... | xargs sh -c`: fetched text becomes the script.
-            peel::Shell::Unclear if matches!(place.input, Input::Unknown { fetched: true, .. }) => {
+            wrappers::Shell::Unclear if matches!(place.input, Input::Unknown { fetched: true, .. }) => {
                 rules::judge_piped(self, name, &place.input);
                 None
             }
-            peel::Shell::Unclear => {
+            wrappers::Shell::Unclear => {
                 self.hit("unknown.script", None);
                 self.attempt_texts(arguments);
                 None
             }
-            peel::Shell::Nothing => None,
+            wrappers::Shell::Nothing => None,
         };
         self.reads_script = outer;
         self.depth -= 1;

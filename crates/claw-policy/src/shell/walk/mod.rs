@@ -7,22 +7,22 @@ mod arithmetic;
 mod braces;
 mod builtin;
 mod call;
-mod eaters;
 mod environment;
 mod expand;
 mod files;
-mod peel;
+mod known_output;
 mod programs;
 mod runners;
 mod simple;
 mod skips;
-mod text;
+mod stdin_readers;
+mod wrappers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-pub(super) use self::peel::long_option;
 pub(super) use self::programs::{is_shell, name};
+pub(super) use self::wrappers::long_option;
 
 use self::arithmetic::Arithmetic;
 use self::environment::{Environment, Variable};

@@ -344,7 +344,7 @@ pub(in crate::shell) fn is_shell(name: &str) -> bool {
 /// Returns whether a program is known not to run its arguments, or is followed elsewhere.
 pub(super) fn only_itself(name: &str) -> bool {
     [READERS, QUIET, WRITERS, NETWORKERS, INTERPRETERS, SHELLS].iter().any(|names| names.contains(&name))
-        || super::peel::is_wrapper(name)
+        || super::wrappers::is_wrapper(name)
 }
 
 pub(super) fn is_interpreter(name: &str) -> bool {

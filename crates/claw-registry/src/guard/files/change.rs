@@ -8,9 +8,9 @@ use claw_core::redact::PLACEHOLDER;
 use claw_core::text::{Encoding, Masked, Text};
 use claw_core::tool::{Digest, ErrorKind, ToolError};
 
-use super::align::Last;
-use super::compose::{Composed, compose, first_shown};
-use super::seen::Seen;
+use super::match_placeholders::Last;
+use super::restore_secrets::{Composed, compose, first_shown};
+use super::seen_files::Seen;
 use super::{Current, GuardedFiles, WHOLE_BYTES, absent, changed, diff};
 
 /// Most diff lines that describe a write.

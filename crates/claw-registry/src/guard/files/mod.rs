@@ -1,16 +1,16 @@
 //! Guard of files: files within the caller's scope, as views without their secrets; writes only what the plan
 //! names.
 //!
-//! - [`compose`] applies changes of a view to the text behind it; [`align`] tells which secret a placeholder
+//! - [`restore_secrets`] applies changes of a view to the text behind it; [`match_placeholders`] tells which secret a placeholder
 //!   stands for.
-//! - [`seen`] remembers what each session has seen, so that no session overwrites text unknown to it.
+//! - [`seen_files`] remembers what each session has seen, so that no session overwrites text unknown to it.
 //! - [`change`] is the only way to write a file: journaled, and only if the file has not changed.
 
-mod align;
 mod change;
-mod compose;
 mod diff;
-mod seen;
+mod match_placeholders;
+mod restore_secrets;
+mod seen_files;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ use claw_core::tool::{Ask, Caller, Digest, ErrorKind, Target, ToolError};
 use claw_core::{CallId, ToolName};
 
 pub use self::diff::unified as unified_diff;
-use self::seen::Seen;
-pub(crate) use self::seen::SeenTable;
+use self::seen_files::Seen;
+pub(crate) use self::seen_files::SeenTable;
 use super::{Grant, Site};
 use crate::Executor;
 use crate::scrub::CallScrubber;

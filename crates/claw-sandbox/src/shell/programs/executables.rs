@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::sight;
+use super::super::identify_files;
 use super::file;
 
 /// Longest first line of a script that the kernel reads.
@@ -48,7 +48,7 @@ fn place(helper: &str, binary: &Path) -> Option<PathBuf> {
         _ if helper.starts_with('/') => Some(PathBuf::from(helper)),
         _ if helper.starts_with("../") => Some(binary.parent()?.join(helper)),
         _ if helper.contains('/') => None,
-        _ => sight::in_path(helper),
+        _ => identify_files::in_path(helper),
     }
 }
 
@@ -72,7 +72,7 @@ fn interpreters(line: &[u8]) -> Vec<PathBuf> {
     let Some(interpreter) = words.next().map(PathBuf::from) else { return Vec::new() };
     let is_env = interpreter.file_name().is_some_and(|name| name == "env");
     let named = words.find(|word| !word.starts_with('-') && !word.contains('='));
-    let named = named.filter(|_| is_env).and_then(sight::in_path);
+    let named = named.filter(|_| is_env).and_then(identify_files::in_path);
     std::iter::once(interpreter).chain(named).collect()
 }
 

@@ -4,7 +4,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use claw_core::listeners::OwnListener;
+use claw_core::own_listen_addresses::OwnListener;
 use claw_core::tool::{Effect, Effects};
 use claw_sandbox::Network;
 

@@ -3,8 +3,8 @@ use std::str::FromStr as _;
 use sqlx::postgres::PgConnectOptions;
 
 use super::{WORDS, label};
-use crate::copy::shape::{Column, Kind, Part};
 use crate::copy::sql::{insert, select};
+use crate::copy::tables::{Column, Kind, Part};
 
 fn notes() -> Part {
     let column = |(name, kind): (&str, Kind)| Column { name: name.to_owned(), kind };

@@ -2,7 +2,7 @@
 
 use claw_core::tool::ToolError;
 
-use super::plain::{Plain, Replacement, to_plain};
+use super::line_ends::{Plain, Replacement, to_plain};
 use super::{Edit, nearest};
 
 /// Number of lines named if a text occurs too often.

@@ -4,7 +4,7 @@
 
 use claw_core::tool::ToolError;
 
-use super::plain::Plain;
+use super::line_ends::Plain;
 
 /// Lines that are compared closely.
 const CLOSELY: usize = 24;

@@ -2,8 +2,8 @@
 
 use claw_core::tool::ToolError;
 
+use super::line_ends::{Plain, Replacement, to_plain};
 use super::nearest;
-use super::plain::{Plain, Replacement, to_plain};
 
 /// A hunk of a diff.
 struct Hunk<'p> {

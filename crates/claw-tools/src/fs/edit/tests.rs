@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fs::tests::{Road, done, failed};
 
-use super::plain::to_plain;
+use super::line_ends::to_plain;
 use super::*;
 
 async fn edit(text: &str, mut args: Value) -> (claw_registry::Reply, String) {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::Visitor;
 use super::key_rate::Rates;
-use super::places::{Full, Place, PlaceKind, Places};
+use super::open_requests::{Full, Place, PlaceKind, Places};
 use crate::app::{App, Error};
 
 /// The time for which a valid key is cached. A change of access is noticed sooner.

@@ -10,7 +10,7 @@ use claw_sandbox::shell::digest_program;
 
 use super::{Finding, State};
 use crate::app::credentials::usable;
-use crate::app::probe::ask as probe_model;
+use crate::app::model_probe::ask as probe_model;
 use crate::app::{App, Error, Setup};
 use crate::config::{FoundBy, Origin};
 

@@ -9,7 +9,7 @@ use claw_core::{AgentId, SecretName, ServerName, TenantId};
 use claw_host::SystemClock;
 use claw_mcp::{McpSecrets, SecretKind, ServerReport, secret_name};
 use claw_store::Vault;
-use claw_store::seal::KeySource;
+use claw_store::encryption::KeySource;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
 

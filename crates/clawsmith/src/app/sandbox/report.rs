@@ -1,7 +1,7 @@
 //! The sandbox in facts for programs and in words for people: its parts, the reach of a command, its limits.
 
 use claw_core::tool::Effect;
-use claw_policy::sandbox::SandboxMode;
+use claw_policy::sandbox_mode::SandboxMode;
 use claw_sandbox::docker::{DockerShell, Listed, WorkspaceAccess};
 use claw_sandbox::{LayerName, Limits, Network, Standing};
 use serde_json::{Value, json};

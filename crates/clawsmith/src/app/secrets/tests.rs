@@ -2,7 +2,7 @@ use claw_core::SecretName;
 use claw_core::port::Clock as _;
 use claw_core::store::SecretPlace;
 use claw_host::SystemClock;
-use claw_store::seal::KeySource;
+use claw_store::encryption::KeySource;
 
 use super::*;
 use crate::app::Hooks;
