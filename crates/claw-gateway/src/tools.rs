@@ -81,6 +81,8 @@ pub(crate) struct Called {
     ok: Option<bool>,
     /// The id that means this call when the request is sent again.
     call_id: Option<CallId>,
+    /// The id of the call in the ledger, and of its changes of files.
+    ledger_call_id: Option<CallId>,
     tool: String,
     session_key: Option<SessionKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,6 +195,7 @@ pub(crate) async fn invoke(
         if let Some(outcome) = fate.map_err(clawsmith::app::Error::from)? {
             let recorded = Called {
                 call_id: Some(call.shown),
+                ledger_call_id: Some(call.id),
                 tool: invoke.tool,
                 session_key: Some(caller.session.clone()),
                 recorded: Some(outcome),
@@ -287,6 +290,7 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
     let called = |ok: bool| Called {
         ok: Some(ok),
         call_id: Some(call),
+        ledger_call_id: Some(reply.call),
         tool: reply.tool.to_string(),
         session_key: Some(session.clone()),
         took_ms: Some(u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX)),
@@ -326,7 +330,10 @@ fn answered(reply: &Reply, call: CallId, session: SessionKey) -> Result<Response
             let error = ApiError::from(refusal);
             Err(match &refusal.details {
                 Some(_) => error,
-                None => error.details(json!({ "callId": call, "step": refusal.step.name() })),
+                None => {
+                    let step = refusal.step.name();
+                    error.details(json!({ "callId": call, "ledgerCallId": reply.call, "step": step }))
+                }
             })
         }
     }
