@@ -18,6 +18,7 @@ mod trace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use claw_core::counted::counted;
 use claw_core::message::{Part, Turn, Wanted};
 use claw_core::port::{Choice, Fault, Model, Owner, Question, Stop, UnixMillis};
 use claw_core::provenance::RunTrace;
@@ -301,9 +302,9 @@ impl<'a> Run<'a> {
                 let (turns, calls) =
                     (limits.iterations.saturating_sub(asked), limits.calls.saturating_sub(made));
                 if turns <= limits.iterations / 5 + 1 || calls <= limits.calls / 5 {
-                    reminders.push(format!(
-                        "This run is near its limits: {turns} more answers and {calls} more calls. Come to an end."
-                    ));
+                    let (turns, calls) = (counted(turns, "more answer"), counted(calls, "more call"));
+                    reminders
+                        .push(format!("This run is near its limits: {turns} and {calls}. Come to an end."));
                 }
                 self.order.client.choice()
             }

@@ -7,6 +7,7 @@
 //! Read [`tool`] first.
 
 pub mod attachment;
+pub mod counted;
 pub mod event;
 pub mod graph;
 pub mod id;

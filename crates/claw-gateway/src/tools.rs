@@ -81,6 +81,8 @@ pub(crate) struct Called {
     ok: Option<bool>,
     /// The id that means this call when the request is sent again.
     call_id: Option<CallId>,
+    /// The id of the call in the ledger, and of its changes of files.
+    ledger_call_id: Option<CallId>,
     tool: String,
     session_key: Option<SessionKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,6 +195,7 @@ pub(crate) async fn invoke(
         if let Some(outcome) = fate.map_err(clawsmith::app::Error::from)? {
             let recorded = Called {
                 call_id: Some(call.shown),
+                ledger_call_id: Some(call.id),
                 tool: invoke.tool,
                 session_key: Some(caller.session.clone()),
                 recorded: Some(outcome),
@@ -305,10 +308,11 @@ fn claimed(invoke: &Invoke) -> ApiError {
 
 /// A reply as a program reads it.
 fn answered(reply: Reply, call: CallId, session: SessionKey) -> Result<Response, ApiError> {
-    let Reply { tool, outcome, notes, took, .. } = reply;
+    let Reply { call: recorded, tool, outcome, notes, took, .. } = reply;
     let called = |ok: bool, tool: String, session: SessionKey| Called {
         ok: Some(ok),
         call_id: Some(call),
+        ledger_call_id: Some(recorded),
         tool,
         session_key: Some(session),
         took_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
@@ -344,7 +348,10 @@ fn answered(reply: Reply, call: CallId, session: SessionKey) -> Result<Response,
             let error = ApiError::from(&refusal);
             Err(match &refusal.details {
                 Some(_) => error,
-                None => error.details(json!({ "callId": call, "step": refusal.step.name() })),
+                None => {
+                    let step = refusal.step.name();
+                    error.details(json!({ "callId": call, "ledgerCallId": recorded, "step": step }))
+                }
             })
         }
     }

@@ -1,7 +1,9 @@
-//! Definitions of a server's tools: the accepted ones, and their metadata for the policy.
+//! Definitions of a server's tools: the accepted ones, the check that a definition is still that, and their metadata for the
+//! policy.
 
+use claw_core::ServerName;
 use claw_core::store::{McpServer, McpTool};
-use claw_core::tool::{Cost, Effect, Effects, Group, Meta, Need, Source, Spec};
+use claw_core::tool::{Cost, Digest, Effect, Effects, ErrorKind, Group, Meta, Need, Source, Spec, ToolError};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -18,6 +20,25 @@ pub(crate) fn pinned(tool: &rmcp::model::Tool) -> Value {
     let Value::Object(mut whole) = whole else { return Value::Null };
     let parts = PINNED.iter().filter_map(|part| Some(((*part).to_owned(), whole.remove(*part)?)));
     Value::Object(parts.collect::<Map<_, _>>())
+}
+
+/// Checks that the definition that the server has `now` is the accepted one, whatever the store says.
+pub(crate) fn check_accepted(
+    server: &ServerName,
+    tool: &str,
+    accepted: Digest,
+    now: Option<Digest>,
+) -> Result<(), ToolError> {
+    if now == Some(accepted) {
+        return Ok(());
+    }
+    let message =
+        format!("the definition of `{tool}` at MCP server `{server}` is not the one that was accepted");
+    // A connection with values or a login of its own does not store what it lists: it would block the tool for everyone else.
+    Err(ToolError::new(ErrorKind::Forbidden, message).try_instead(format!(
+        "ask the administrator to run `clawsmith mcp test {server}`, which reads the definitions again, and then \
+         `clawsmith mcp pin {server}`, which shows the difference"
+    )))
 }
 
 /// Returns the metadata and the specification of an accepted tool; the error says why there is none. `longest` is the

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::connection::TimedCall;
 use crate::content;
+use crate::definition::check_accepted;
 use crate::hub::WeakHub;
 
 /// A server's tool as it was accepted.
@@ -45,20 +46,7 @@ impl AnyTool for BridgedTool {
         let hub = self.hub.upgrade().ok_or_else(closed)?;
         let (connection, limit) = hub.connection_for(call.caller(), &self.server.name, &self.name).await?;
         let live = connection.live().await?;
-        // The definition is compared with the one that the server has now, whatever the store says.
-        if live.digest(&self.name) != Some(self.accepted) {
-            let server = &self.server.name;
-            let message = format!(
-                "the definition of `{}` at MCP server `{server}` is not the one that was accepted",
-                self.name
-            );
-            // A connection with values or a login of its own does not store what it lists: it would block the tool for
-            // everyone else.
-            return Err(ToolError::new(ErrorKind::Forbidden, message).try_instead(format!(
-                "ask the administrator to run `clawsmith mcp test {server}`, which reads the definitions again, and \
-                 then `clawsmith mcp pin {server}`, which shows the difference"
-            )));
-        }
+        check_accepted(&self.server.name, &self.name, self.accepted, live.digest(&self.name))?;
         let result = live.call(&self.server, &self.name, args, TimedCall { call, limit }).await?;
         content::output(self.server.name.as_str(), result)
     }

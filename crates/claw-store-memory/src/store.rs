@@ -93,11 +93,13 @@ impl MemoryStore {
         let book = books.entry(record.tenant.clone()).or_insert_with(|| Book::new(self.limits));
         check(book, &record)?;
         book.written += 1;
-        if book.entries.len() >= self.limits.entries {
-            book.entries.pop_front();
-        }
+        let is_full = book.entries.len() >= self.limits.entries;
+        let oldest = if is_full { book.entries.pop_front() } else { None };
         let (seq, node, prev) = (book.written, self.node.clone(), self.unchained);
         book.entries.push_back(Entry { seq, node, record, prev });
+        // The oldest entry is freed without the lock: other callers wait for it.
+        drop(books);
+        drop(oldest);
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::run::lines as lines_of;
+use crate::wrap::wrapped;
 use crate::{AnswerInput, AnswerWanted, beside, told_columns, visible};
 
 /// The number of attempts to get an answer that is yes or no.
@@ -19,6 +21,9 @@ const SCREEN: usize = 60;
 const TAIL: usize = 10;
 /// The column at which the explanation of a choice begins.
 const CHOICE: &str = "             ";
+/// The margin of the call's lines, and of rows that continue a line. No line of a call can begin in it.
+const MARGIN: &str = "           ";
+const CONTINUED: &str = "         ↪ ";
 
 /// Checks values before they are given; the error is the reason why they cannot be.
 pub type ValuesCheck = dyn Fn(&Map<String, Value>) -> Result<(), String> + Send;
@@ -125,17 +130,17 @@ fn ask(
     output: &mut impl Write,
 ) -> io::Result<ApprovalAnswer> {
     let what = if prompt.input.is_some() { "input" } else { "approval" };
+    let columns = told_columns();
     writeln!(output, "\n`{}` needs your {what}", prompt.tool)?;
-    writeln!(output, "  effects  {}", prompt.effects)?;
-    writeln!(output, "{}", beside("  why      ", &visible(&prompt.reason), told_columns()))?;
-    // As it is: where a command ends its lines is a part of it.
+    writeln!(output, "{}", beside("  effects  ", &prompt.effects, columns))?;
+    writeln!(output, "{}", beside("  why      ", &visible(&prompt.reason), columns))?;
     let summary = visible(&prompt.summary);
-    let is_long = show(&summary, output)?;
+    let is_long = show(&summary, columns, output)?;
     if let Some(wanted) = &prompt.input {
         return form::ask(wanted, check, input, output);
     }
     let rules = prompt.rules.as_slice();
-    let question = choices(prompt, is_long, output)?;
+    let question = choices(prompt, is_long, columns, output)?;
     for _ in 0..ATTEMPTS {
         write!(output, "{question}, within {} s: ", prompt.wait_secs)?;
         output.flush()?;
@@ -159,44 +164,54 @@ fn ask(
     Ok(ApprovalAnswer::No(None))
 }
 
-/// Shows the call; returns whether it is too long to be shown whole.
-fn show(summary: &str, output: &mut impl Write) -> io::Result<bool> {
+/// Shows the call; returns whether it is too long to be shown whole. A line that is too wide goes on behind a mark: where a
+/// command ends its lines is a part of it.
+fn show(summary: &str, columns: Option<usize>, output: &mut impl Write) -> io::Result<bool> {
+    let mut write = |margin: &str, line: &str| {
+        let columns = columns.filter(|_| !line.contains('\t')).unwrap_or(usize::MAX);
+        let rows = wrapped(line, columns, MARGIN.len(), MARGIN.len());
+        writeln!(output, "{margin}{}", rows.join(&format!("\n{CONTINUED}")))
+    };
     let lines: Vec<&str> = summary.lines().collect();
     let is_long = lines.len() > SCREEN;
     let (start, end) = if is_long { (SCREEN - TAIL, lines.len() - TAIL) } else { (lines.len(), lines.len()) };
     for (i, line) in lines.iter().take(start).enumerate() {
-        writeln!(output, "  {}{line}", if i == 0 { "what     " } else { "         " })?;
+        write(if i == 0 { "  what     " } else { MARGIN }, line)?;
     }
     if is_long {
-        writeln!(output, "  [{} more lines; `v` shows the whole]", end - start)?;
-        for line in lines.iter().skip(end) {
-            writeln!(output, "           {line}")?;
-        }
+        write(&format!("  [{} left out; `v` shows the whole]", lines_of(end - start)), "")?;
+        lines.iter().skip(end).try_for_each(|line| write(MARGIN, line))?;
     }
     Ok(is_long)
 }
 
 /// Shows what each choice does, where there are more than yes and no; returns the question for the answer.
-fn choices(prompt: &ApprovalPrompt, is_long: bool, output: &mut impl Write) -> io::Result<String> {
+fn choices(
+    prompt: &ApprovalPrompt,
+    is_long: bool,
+    columns: Option<usize>,
+    output: &mut impl Write,
+) -> io::Result<String> {
     if prompt.rules.is_empty() {
         let view = if is_long { " / [v]iew whole" } else { "" };
         return Ok(format!("[y]es once / [n]o, or no and why{view}"));
     }
-    let columns = told_columns();
-    writeln!(output, "  [y]es      this once")?;
-    writeln!(output, "  [s]ession  yes, and in this session do not ask again about")?;
-    writeln!(output, "  [a]lways   yes, and in every session of this agent do not ask again about")?;
+    let mut write = |label: &str, text: &str| writeln!(output, "{}", beside(label, text, columns));
+    write("  [y]es      ", "this once")?;
+    write("  [s]ession  ", "yes, and in this session do not ask again about")?;
+    write("  [a]lways   ", "yes, and in every session of this agent do not ask again about")?;
     for (i, text) in prompt.rules.iter().enumerate() {
         let number = if prompt.rules.len() > 1 { format!("{}  ", i + 1) } else { String::new() };
-        writeln!(output, "{}", beside(&format!("{CHOICE}  {number}"), &visible(text), columns))?;
+        write(&format!("{CHOICE}  {number}"), &visible(text))?;
     }
     if prompt.rules.len() > 1 {
         let last = prompt.rules.len();
-        writeln!(output, "{CHOICE}(`s{last}` or `a{last}` chooses line {last}; `s` or `a` alone is line 1)")?;
+        let how = format!("(`s{last}` or `a{last}` chooses line {last}; `s` or `a` alone is line 1)");
+        write(CHOICE, &how)?;
     }
-    writeln!(output, "  [n]o       refuse it; words after `n` tell the agent why")?;
+    write("  [n]o       ", "refuse it; words after `n` tell the agent why")?;
     if is_long {
-        writeln!(output, "  [v]iew     show the whole call")?;
+        write("  [v]iew     ", "show the whole call")?;
     }
     Ok("Your answer".to_owned())
 }

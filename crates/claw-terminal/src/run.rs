@@ -270,7 +270,7 @@ impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
         for part in head_and_tail(&printed, HEAD, TAIL, live.shown) {
             match part {
                 Excerpt::Line(line) => tell_styled(style::QUIET, format_args!("  {line}")),
-                Excerpt::Left(count) => tell_styled(style::QUIET, format_args!("  … {count} lines …")),
+                Excerpt::Left(count) => tell_styled(style::QUIET, format_args!("  … {} …", lines(count))),
             }
         }
         let sign = if is_good { "✓" } else { "✗" };
@@ -281,7 +281,7 @@ impl<M: Copy + Eq, C: Copy + Eq + Hash> RunDisplay<M, C> {
             tell_styled(if is_change { changed(line) } else { style::QUIET }, format_args!("  {line}"));
         }
         if details.len() > most {
-            tell_styled(style::QUIET, format_args!("  … {} more lines", details.len() - most));
+            tell_styled(style::QUIET, format_args!("  … and {}", lines(details.len() - most)));
         }
     }
 }
@@ -313,6 +313,11 @@ pub fn took(micros: u64) -> String {
         0..=999_999 => format!("{:.1} ms", micros as f64 / 1000.0),
         _ => format!("{:.1} s", micros as f64 / 1_000_000.0),
     }
+}
+
+/// A number of lines.
+pub(crate) fn lines(count: usize) -> String {
+    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
 /// A number of tokens.

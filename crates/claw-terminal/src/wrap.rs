@@ -67,7 +67,7 @@ fn is_command(line: &str) -> bool {
 
 /// Wraps a line into rows, the first beginning at one column and the others at another. A word too long for a
 /// row gets one of its own.
-fn wrapped(line: &str, columns: usize, first: usize, others: usize) -> Vec<String> {
+pub(crate) fn wrapped(line: &str, columns: usize, first: usize, others: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let (mut row, mut taken) = (String::new(), first);
     for (blanks, word) in words(line, columns.saturating_sub(others)) {

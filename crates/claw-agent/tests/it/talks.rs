@@ -426,7 +426,7 @@ async fn status_has_the_figures_of_the_store() {
     bench.restarted();
     let status = bench.ask("how are you?").await;
     assert!(status.contains("model: script/test\n"), "{status}");
-    assert!(status.contains("messages: 2, 1 answers of the model\n"), "{status}");
+    assert!(status.contains("messages: 2, 1 answer of the model\n"), "{status}");
     assert!(status.contains("tokens: 1000 read, 0 cached, 7 written; cost: $0.000000\n"), "{status}");
     assert!(status.contains("context: 1007 of "), "{status}");
     assert!(status.contains("background commands: 0 running"), "{status}");

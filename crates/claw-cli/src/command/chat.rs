@@ -12,14 +12,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::JobId;
+use claw_core::counted::counted;
 use claw_core::message::Part;
 use claw_core::tool::Caller;
 use claw_gateway::client::Approvals;
 use claw_registry::Asking;
 use claw_terminal::style::QUIET;
-use claw_terminal::{
-    LineEditor, Names, Out, can_ask, complain, is_piped, on_interrupt, tell, tell_styled, visible,
-};
+use claw_terminal::{LineEditor, Names, Out, can_ask, is_piped, tell, tell_styled, visible};
 use clawsmith::app::attach::{self, Attachment};
 use clawsmith::app::caller::local_workspace;
 use clawsmith::app::chat::{ChatOptions, LocalChat};
@@ -179,9 +178,7 @@ impl Chat {
         for path in &self.image {
             parts.push(attached(talk.chat.picture(path).await?));
         }
-        parts.push(Part::text(&message.text));
-        parts.extend(talk.chat.named_in(&message.text).await?.into_iter().map(attached));
-        tell_missing(&message.text, &talk.chat.caller().workspace);
+        parts.extend(talk.said(&message.text).await?);
         parts.extend(message.piped.as_deref().map(attach::piped));
         let asking = if self.wait || can_ask() { Asking::Watched } else { Asking::Impossible };
         let run = talk.chat.send(parts, asking).await?;
@@ -218,13 +215,6 @@ impl Chat {
 fn attached(attachment: Attachment) -> Part {
     tell_styled(QUIET, format_args!("attached {}", attachment.told));
     attachment.part
-}
-
-/// Tells which names after an `@` attach nothing.
-fn tell_missing(text: &str, workspace: &Path) {
-    for name in attach::missing_in(text, workspace) {
-        tell_styled(QUIET, format_args!("`@{}` is no file here; sent as text", visible(name)));
-    }
 }
 
 /// A message, and the input piped in with it.
@@ -285,18 +275,19 @@ impl Talk {
         Ok(())
     }
 
+    /// The parts of a message: its text, and the files that it names. Tells which are attached, and which names are none.
+    async fn said(&self, text: &str) -> Result<Vec<Part>, Failure> {
+        let named = self.chat.named_in(text).await?;
+        let parts = std::iter::once(Part::text(text)).chain(named.into_iter().map(attached)).collect();
+        for name in attach::missing_in(text, &self.chat.caller().workspace) {
+            tell_styled(QUIET, format_args!("`@{}` is no file here; sent as text", visible(name)));
+        }
+        Ok(parts)
+    }
+
     /// Shows a run until it is over; returns the exit code. Ctrl-C stops it.
     async fn follow(&mut self, out: &mut Out, run: JobId, note: Option<&str>) -> Result<u8, Failure> {
-        let (chat, view) = (&self.chat, &mut self.view);
-        let stop = async || {
-            if let Err(error) = chat.stop().await {
-                complain("not stopped", error);
-            }
-        };
-        tokio::select! {
-            ended = view.follow(out, run) => ended,
-            never = on_interrupt(note, stop) => match never {},
-        }
+        self.view.follow(out, run, note, async || self.chat.stop().await).await
     }
 
     /// Ends it once its runs have ended.
@@ -317,9 +308,7 @@ async fn kept_mode(app: &App, caller: &Caller) -> Result<Mode, Failure> {
 }
 
 fn tell_ended(commands: usize) {
-    match commands {
-        0 => {}
-        1 => tell("1 background command was ended"),
-        count => tell(format_args!("{count} background commands were ended")),
+    if commands > 0 {
+        tell(format_args!("ended {}", counted(commands, "background command")));
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use claw_core::counted::counted;
 use claw_terminal::{Cell, Out, Table, ask_line};
 use clawsmith::app::{ConfigReport, Setup};
 use clawsmith::config::{self, Loaded, Origin, Setting};
@@ -117,8 +118,8 @@ fn show(session: &mut Session, all: bool) -> Outcome {
         if let Some(place) = &place {
             out.line(format_args!("store: {place}"))?;
         }
-        if !is_accepted {
-            out.prose("not in force: nobody has accepted it as it is; `clawsmith config trust`")?;
+        if let Err(error) = setup.must_be_trusted() {
+            out.prose(format_args!("not in force: {error}"))?;
         }
         out.line("")?;
         let keys = settings.len();
@@ -130,7 +131,8 @@ fn show(session: &mut Session, all: bool) -> Outcome {
         match keys - settings.len() {
             0 => Ok(()),
             more => Ok(out.prose(format_args!(
-                "\n{more} keys have their defaults; `clawsmith config show --all` shows them"
+                "\n{} with default values; `clawsmith config show --all` shows them",
+                counted(more, "key")
             ))?),
         }
     })

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use claw_core::counted::counted;
 use claw_core::store::StoreError;
 use claw_store::chain::ChainReport;
 use claw_store::copy::{self, Options};
@@ -78,13 +79,15 @@ impl Copy {
         let report = finish(work, "repeat the command and it goes on")?;
         drop(bar);
         let (rows, tables, to) = (report.rows, report.tables.len(), &report.to);
+        let (rows, tables) = (counted(rows, "row"), counted(tables, "table"));
         let words = format!(
-            "copied {rows} rows in {tables} tables to `{to}`; compared {}, all equal; chains of the ledger: {}",
+            "copied {rows} in {tables} to `{to}`; compared {}, all equal; chains of the ledger: {}",
             report.verified,
             report.chains.len()
         );
-        let note = (report.replaced > 0)
-            .then(|| format!("PostgreSQL keeps no NUL: {} texts have U+FFFD in its place", report.replaced));
+        let note = (report.replaced > 0).then(|| {
+            format!("PostgreSQL keeps no NUL: U+FFFD is in its place in {}", counted(report.replaced, "text"))
+        });
         told(session, &report, &report.chains, words, note)
     }
 }
@@ -148,18 +151,7 @@ impl Restore {
 fn migrate(session: &mut Session) -> Outcome {
     let setup = session.load()?;
     let place = setup.place()?;
-    if place == StoreLocation::Memory {
-        return Err(Failure::usage("a store in memory has nothing to migrate")
-            .hint("set `store.url` to `sqlite:PATH` or `postgres://user@host/name`"));
-    }
-    let applied = runtime()?.block_on(async {
-        let options = setup.store_options(&setup.data_dir()?)?;
-        let applied = claw_store::migrate(&place, &options).await;
-        let applied = applied.map_err(|error| setup.unopened(error))?;
-        // As a start would: the data directory learns whose it is.
-        setup.open().await?.close().await;
-        Ok::<_, Failure>(applied)
-    })?;
+    let applied = runtime()?.block_on(setup.migrate())?;
     session.shown(&json!({ "store": place.to_string(), "applied": applied }), |out| {
         out.line(format_args!("store: {place}"))?;
         for step in &applied {

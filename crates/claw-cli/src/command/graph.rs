@@ -11,11 +11,11 @@ use claw_core::store::{
     EntityPair, ExtractionFailure, KeptFacts, NewEntity, NewFacts, NewRelation, RelationEnd,
 };
 use claw_host::recall::Extracted;
-use claw_terminal::Out;
 use clawsmith::app::graph::{GraphFormat, entity_kind, graph_start, parse_source, parse_time};
+use clawsmith::app::words;
 use serde_json::{Value, json};
 
-use super::memory::{OWNERS, Reader, failure};
+use super::memory::{OWNERS, Reader};
 use crate::choice::one_of;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
@@ -237,7 +237,7 @@ impl Graph {
                         ),
                     ])?;
                     for ExtractionFailure { key, tries, next, error, .. } in &state.failures {
-                        failure(out, &key.path, *tries, *next, error)?;
+                        out.line(words::failed(&key.path, *tries, *next, error))?;
                     }
                     Ok(())
                 })
@@ -366,31 +366,14 @@ impl Import {
 }
 
 fn extracted(session: &mut Session, done: &Extracted) -> Outcome {
-    let Extracted { documents, entities, relations, doubtful: pairs, failed } = done;
-    session.shown(done, |out| {
-        out.line(format_args!("{documents} documents: {entities} entities, {relations} relations"))?;
-        doubtful(out, *pairs)?;
-        if *failed > 0 {
-            out.line(format_args!("{failed} documents failed; `clawsmith graph status` says why"))?;
-        }
-        Ok(())
-    })
+    session.shown(done, |out| Ok(words::extracted(done).iter().try_for_each(|line| out.line(line))?))
 }
 
 fn kept_facts(session: &mut Session, kept: &KeptFacts) -> Outcome {
-    let KeptFacts { entities, added, merged, relations, doubtful: pairs, .. } = kept;
     session.shown(kept, |out| {
-        if let ([id], 0) = (entities.as_slice(), *relations) {
+        if let ([id], 0) = (kept.entities.as_slice(), kept.relations) {
             out.line(id)?;
         }
-        out.line(format_args!("{added} added, {merged} known already, {relations} relations"))?;
-        Ok(doubtful(out, *pairs)?)
+        Ok(words::kept(kept).iter().try_for_each(|line| out.line(line))?)
     })
-}
-
-fn doubtful(out: &mut Out, pairs: u64) -> std::io::Result<()> {
-    match pairs {
-        0 => Ok(()),
-        _ => out.line(format_args!("{pairs} may be known by another name; see `clawsmith graph merge`")),
-    }
 }

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use claw_core::counted::counted;
 use claw_core::store::{Entry, EntryEvent, Outcome as CallOutcome, StoreError};
 use claw_store::StoreLocation;
 use claw_terminal::{Cell, tell};
-use clawsmith::app::words::{in_short, time};
+use clawsmith::app::words::{self, in_short, time};
 use serde_json::json;
 
 use crate::cli::Session;
@@ -64,8 +65,8 @@ impl Show {
                 ("session", &|entry| Cell::new(&entry.record.session)),
                 ("agent", &|entry| Cell::new(&entry.record.agent)),
                 ("tool", &|entry| Cell::strong(&entry.record.tool)),
-                ("event", &|entry| event(entry).0),
-                ("what", &|entry| Cell::new(in_short(&event(entry).1))),
+                ("event", &event),
+                ("what", &|entry| Cell::new(in_short(&words::entry(entry)))),
             ],
         )?;
         if entries.len() == self.last && !session.out.json && !entries.is_empty() {
@@ -81,25 +82,14 @@ impl Show {
     }
 }
 
-/// The kind of an entry, and its content.
-fn event(entry: &Entry) -> (Cell, String) {
+/// The kind of an entry.
+fn event(entry: &Entry) -> Cell {
     match &entry.record.event {
-        EntryEvent::Refused { step, reason } => (Cell::bad("refused"), format!("{step}: {reason}")),
-        EntryEvent::Intent { effects, args, approval, .. } => {
-            let approved = if approval.is_some() { " (approved)" } else { "" };
-            (Cell::new("intent"), format!("effects: {effects}{approved}; {args}"))
-        }
-        EntryEvent::Outcome { outcome, micros, bytes, error, changes } => {
-            let changed = changes.as_ref().filter(|it| it.count > 0);
-            let changed = changed.map_or_else(String::new, |it| format!(", {} changes", it.count));
-            let took = format!("{:.1} ms, {bytes} bytes{changed}", *micros as f64 / 1000.0);
-            let what = error.as_ref().map_or_else(|| took.clone(), |error| format!("{took}; {error}"));
-            match outcome {
-                CallOutcome::Done => (Cell::good("done"), what),
-                CallOutcome::Failed => (Cell::bad("failed"), what),
-                CallOutcome::Unknown => (Cell::warning("unknown"), what),
-            }
-        }
+        EntryEvent::Refused { .. } => Cell::bad("refused"),
+        EntryEvent::Intent { .. } => Cell::new("intent"),
+        EntryEvent::Outcome { outcome: CallOutcome::Done, .. } => Cell::good("done"),
+        EntryEvent::Outcome { outcome: CallOutcome::Failed, .. } => Cell::bad("failed"),
+        EntryEvent::Outcome { outcome: CallOutcome::Unknown, .. } => Cell::warning("unknown"),
     }
 }
 
@@ -125,7 +115,10 @@ fn verify(session: &mut Session) -> Outcome {
         for chain in &chains {
             let (name, entries) = (&chain.chain, chain.entries);
             match &chain.fault {
-                None => out.line(format_args!("ok: {name}: {entries} entries, none changed or missing"))?,
+                None => {
+                    let entries = counted(entries, "entry");
+                    out.line(format_args!("ok: {name}: {entries}, none changed or missing"))?;
+                }
                 Some(fault) => {
                     out.line(format_args!("damaged: {name}: {fault}"))?;
                     out.line(format_args!("  entries before it that are sound: {entries}"))?;

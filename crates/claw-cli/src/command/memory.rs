@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use claw_core::port::{MemoryHit, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader, UnixMillis};
+use claw_core::counted::counted;
+use claw_core::port::{MemoryOwner, MemoryPart, MemoryQuery, MemoryReader};
 use claw_core::provenance::Provenance;
 use claw_core::store::EmbeddingFailure;
 use claw_core::{AgentId, UserId};
-use claw_host::recall::Indexed;
-use claw_terminal::{Cell, Out, tell};
-use clawsmith::app::words::time;
+use claw_terminal::{Cell, tell};
+use clawsmith::app::words;
 use serde_json::json;
 
 use crate::choice::{Choices, one_of};
@@ -136,8 +136,8 @@ impl Memory {
                         ("owner", &|entry| Cell::new(entry.owner.name())),
                         ("bytes", &|entry| Cell::new(entry.card.bytes)),
                         ("version", &|entry| Cell::quiet(entry.card.version)),
-                        ("written", &|entry| Cell::quiet(time(entry.card.at))),
-                        ("by", &|entry| Cell::quiet(origin(&entry.card.provenance))),
+                        ("written", &|entry| Cell::quiet(words::time(entry.card.at))),
+                        ("by", &|entry| Cell::quiet(words::origin(&entry.card.provenance))),
                     ],
                 )
             }
@@ -148,7 +148,7 @@ impl Memory {
                 session.shown(&found, |out| {
                     if found.provenance != Provenance::default() {
                         // Beside the text, which may be piped into a file.
-                        tell(format_args!("written by {}", origin(&found.provenance)));
+                        tell(format_args!("written by {}", words::origin(&found.provenance)));
                     }
                     Ok(out.foreign(&found.text)?)
                 })
@@ -157,15 +157,16 @@ impl Memory {
             Self::Reindex => {
                 let indexed = session.app(async |app| app.reindex_memory().await)?;
                 session.shown(&indexed, |out| {
-                    out.line(format_args!("words of {} documents indexed", indexed.words))?;
-                    Ok(told(out, &indexed)?)
+                    out.line(format_args!("words of {} indexed", counted(indexed.words, "document")))?;
+                    Ok(words::indexed(&indexed).iter().try_for_each(|line| out.line(line))?)
                 })
             }
             Self::Export(Export { directory, reader }) => {
                 let reader = reader.reader(session)?;
                 let target = session.around.directory.join(&directory);
                 let written = session.app(async |app| app.export_memory(&reader, &target).await)?;
-                let words = format!("{} documents written to `{}`", written.len(), directory.display());
+                let documents = counted(written.len(), "document");
+                let words = format!("{documents} written to `{}`", directory.display());
                 session.told(&json!({ "written": written }), words)
             }
             Self::Forget(Forget { path, owner, reader }) => {
@@ -184,16 +185,8 @@ impl Search {
         let found = session.app(async |app| app.search_memory(&reader, &query).await)?;
         session.shown(&found, |out| {
             for hit in &found.hits {
-                let MemoryHit { path, start_line, end_line, score, heading, text, why, provenance } = hit;
-                let under = if heading.is_empty() { String::new() } else { format!(" · {heading}") };
-                let mut reasons = vec![why.owner.name().to_owned()];
-                reasons.extend((!why.words.is_empty()).then(|| why.words.join(", ")));
-                reasons.extend(why.beside.then(|| "beside a hit".to_owned()));
-                reasons.extend(why.similarity.map(|similarity| format!("similarity {similarity:.2}")));
-                reasons.extend(provenance.untrusted.then(|| "untrusted".to_owned()));
-                let reasons = reasons.join(" · ");
-                out.line(format_args!("{path}:{start_line}-{end_line}{under} · {score:.2} · {reasons}"))?;
-                out.foreign(text)?;
+                out.line(words::found_at(hit))?;
+                out.foreign(&hit.text)?;
                 out.line("\n")?;
             }
             if found.hits.is_empty() {
@@ -214,22 +207,10 @@ impl Import {
             app.index_memory().await.map(|indexed| (files, indexed))
         })?;
         session.shown(&json!({ "files": files, "indexed": indexed }), |out| {
-            for file in files.iter().filter(|file| file.state == "skipped") {
-                let why = file.why.as_deref().unwrap_or_default();
-                out.line(format_args!("skipped {}: {why}", file.path))?;
-            }
-            let count = |state: &str| files.iter().filter(|file| file.state == state).count();
-            let (added, changed, unchanged) = (count("added"), count("changed"), count("unchanged"));
-            out.line(format_args!("{added} added, {changed} changed, {unchanged} unchanged"))?;
-            Ok(told(out, &indexed)?)
+            let lines = [words::imported(&files), words::indexed(&indexed)].concat();
+            Ok(lines.iter().try_for_each(|line| out.line(line))?)
         })
     }
-}
-
-/// The origin of a document in words.
-fn origin(provenance: &Provenance) -> String {
-    let writer = provenance.run.map_or_else(|| "a person".to_owned(), |run| format!("run {run}"));
-    if provenance.untrusted { format!("{writer}, untrusted") } else { writer }
 }
 
 fn status(session: &mut Session) -> Outcome {
@@ -248,31 +229,8 @@ fn status(session: &mut Session) -> Outcome {
             ("vectors", status.model.as_ref().map(|_| vectors)),
         ])?;
         for EmbeddingFailure { key, tries, next, error, .. } in &state.failures {
-            failure(out, &key.path, *tries, *next, error)?;
+            out.line(words::failed(&key.path, *tries, *next, error))?;
         }
         Ok(())
     })
-}
-
-/// A document that an indexer failed on, how often, and when it is tried again.
-pub(super) fn failure(
-    out: &mut Out,
-    path: &str,
-    tries: u64,
-    next: UnixMillis,
-    error: &str,
-) -> std::io::Result<()> {
-    out.line(format_args!("{path} failed {tries} times, next try {}: {error}", time(next)))
-}
-
-/// Prints the result of computing vectors.
-fn told(out: &mut Out, indexed: &Indexed) -> std::io::Result<()> {
-    let Indexed { documents, embedded, cached, failed, .. } = indexed;
-    if documents + failed > 0 {
-        out.line(format_args!("vectors of {documents} documents: {embedded} made, {cached} known already"))?;
-    }
-    if *failed > 0 {
-        out.line(format_args!("{failed} documents got none yet; `clawsmith memory status` says why"))?;
-    }
-    Ok(())
 }

@@ -5,17 +5,15 @@
 
 mod questions;
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_terminal::{Out, can_ask, complain, tell};
+use claw_terminal::{can_ask, complain, tell};
 use clawsmith::app::Setup;
 use clawsmith::app::onboard::answers::{AnswerCheck, DEMO_PROVIDER};
 use clawsmith::app::onboard::{
-    ASK_DELETES, FoundToolchains, ModelPlan, ModelTest, ModelTestState, NewKey, NewModel, Target,
-    TargetChange,
+    ASK_DELETES, FoundToolchains, ModelTest, ModelTestState, NewKey, NewModel, Target, TargetChange,
 };
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -31,7 +29,7 @@ pub(crate) struct Onboard {
     /// The model's provider: a known one, such as `anthropic`, or a name of your own with `--base-url`.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// The model [default: the provider's].
+    /// The model [default: the configured one of this provider, or the provider's own].
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// The provider's address, if not the default; a provider not known by name must be OpenAI-compatible.
@@ -137,8 +135,11 @@ impl Onboard {
             "test": verdict,
         });
         session.shown(&value, |out| match agreed {
-            true => Ok(tell_written(out, &answers, plan.change, &shown, is_of_project)?),
-            false => Ok(tell_unwritten(out, &answers, &plan, &shown, works)?),
+            true => {
+                let lines = plan.written(&answers, &shown, is_of_project);
+                Ok(lines.iter().try_for_each(|line| out.prose(line))?)
+            }
+            false => Ok(out.foreign(&plan.unwritten(&answers, &shown, works))?),
         })?;
         Ok(ExitCode::from(u8::from(!agreed)))
     }
@@ -193,51 +194,6 @@ impl Onboard {
             self.ask_deletes || ask.confirm("Ask before whole directories are deleted?", false)?;
         Ok(is_wanted.then(|| ASK_DELETES.to_owned()))
     }
-}
-
-fn tell_unwritten(
-    out: &mut Out,
-    answers: &NewModel,
-    plan: &ModelPlan,
-    shown: &str,
-    works: bool,
-) -> io::Result<()> {
-    if plan.change == TargetChange::Clash {
-        out.line(format_args!("`{shown}` already configures other models; left unchanged"))?;
-        out.prose("to use the new model, write this into the file instead:\n")?;
-        out.foreign(&plan.text)?;
-        if matches!(answers.key, NewKey::Given(_)) {
-            out.line(format_args!("\nand: clawsmith secrets set {}", answers.provider))?;
-        }
-        return Ok(());
-    }
-    out.line(match works {
-        true => "nothing was written",
-        false => "nothing was written; --no-test writes it untested",
-    })
-}
-
-fn tell_written(
-    out: &mut Out,
-    answers: &NewModel,
-    change: TargetChange,
-    shown: &str,
-    is_of_project: bool,
-) -> io::Result<()> {
-    match change {
-        TargetChange::Add => out.line(format_args!("wrote `{shown}`"))?,
-        TargetChange::Replace => {
-            out.line(format_args!("changed provider, model and key in `{shown}`"))?;
-        }
-        _ => out.line(format_args!("`{shown}` already has these settings"))?,
-    }
-    if matches!(answers.key, NewKey::Given(_)) {
-        out.prose(format_args!("the key is stored encrypted as secret `{}`", answers.provider))?;
-    }
-    out.line(match is_of_project {
-        true => "next: clawsmith config trust, and clawsmith chat",
-        false => "next: clawsmith chat",
-    })
 }
 
 /// Asks the model, once.

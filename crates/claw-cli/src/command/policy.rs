@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use claw_core::counted::counted;
 use claw_policy::diff::diff;
 use claw_policy::explain::{Presence, explain};
 use claw_policy::lint::Severity;
@@ -143,8 +144,9 @@ impl Replay {
         session.shown(&found, |out| {
             let Found { calls, same, skipped, truncated, changes } = &found;
             let otherwise = calls - same - skipped;
+            let calls = counted(*calls, "recorded call");
             out.line(format_args!(
-                "{calls} recorded calls: {same} decided alike, {otherwise} otherwise, {skipped} not judged"
+                "{calls}: {same} decided alike, {otherwise} otherwise, {skipped} not judged"
             ))?;
             if *truncated {
                 out.line("Older calls of that time were left out: only the latest 200,000 ledger entries are read.")?;

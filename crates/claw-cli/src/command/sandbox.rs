@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use claw_core::counted::counted;
 use claw_core::tool::Progress;
 use claw_sandbox::{Grant, Network};
 use claw_terminal::{Cell, Column, Out, Table, tell, visible};
@@ -226,7 +227,7 @@ impl Run {
                 tell(format_args!("discarded: {}", visible(&change.path.to_string_lossy())));
             }
             if ran.stragglers > 0 {
-                tell(format_args!("{} processes that it left running were ended", ran.stragglers));
+                tell(format_args!("ended {} that it left running", counted(ran.stragglers, "process")));
             }
             Ok(())
         })?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use claw_core::counted::counted;
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, UnixMillis};
 use claw_core::store::{Circle, MessagePage, Role};
@@ -168,7 +169,7 @@ async fn show(session: &mut Session, app: &App, caller: &Caller, name: &str) -> 
         return Ok(session.out.json(&json!({ "session": view, "messages": said }))?);
     }
     let about = visible(&view.about);
-    session.out.heading(&format!("{} · {about} · {} messages", view.id, view.messages))?;
+    session.out.heading(&format!("{} · {about} · {}", view.id, counted(view.messages, "message")))?;
     for message in said {
         let who = match message.new.role {
             Role::User => "you",

@@ -51,7 +51,7 @@ fn chat_ends_what_runs(home: &Home, word: &str) {
     let ran = home.run(&["chat", "-m", "start", "--script", &script]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.contains("Started."), "{}", ran.shown());
-    assert!(ran.stderr.contains("1 background command was ended\n"), "{}", ran.shown());
+    assert!(ran.stderr.contains("ended 1 background command\n"), "{}", ran.shown());
     assert_eq!(processes_with(word), 0);
     let undone = home.run(&["undo", "list", "--all"]);
     assert!(undone.stdout.contains("not covered"), "{}", undone.shown());
@@ -82,7 +82,7 @@ fn the_limits_of_the_configuration_hold() {
         "#;
     let script = home.write("script.toml", script).to_str().unwrap().to_owned();
     let ran = home.run(&["chat", "-m", "start", "--script", &script]);
-    assert!(ran.stdout.contains("1 commands of this session"), "{}", ran.shown());
+    assert!(ran.stdout.contains("this session has 1 command in the background"), "{}", ran.shown());
     assert!(ran.stdout.contains("[3976 bytes before this are no longer kept]"), "{}", ran.shown());
     assert!(!home.path().join("project/made").exists());
     let bad = ["background_commands = 257", "background_commands = -1", "background_bytes = 1023"];
@@ -122,7 +122,7 @@ async fn what_a_killed_chat_ran_is_gone_and_reported_as_lost() {
     until_none_is_left(&word).await;
 
     let next = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
-    assert!(next.stderr.contains("1 background commands of other sessions were lost"), "{}", next.shown());
+    assert!(next.stderr.contains("lost as well: 1 background command of other sessions"), "{}", next.shown());
     let again = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
     assert!(!again.stderr.contains("lost"), "it is reported once: {}", again.shown());
     assert!(std::fs::read_dir(home.data().join("owners")).unwrap().next().is_none());

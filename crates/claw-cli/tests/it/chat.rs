@@ -71,6 +71,23 @@ fn a_demo_writes_reads_and_edits_a_file_and_it_can_be_undone() {
 }
 
 #[test]
+fn a_demo_plays_again_in_the_same_directory() {
+    let home = Home::new();
+    let file = home.path().join("project/clawsmith-demo.txt");
+    for _ in 0..3 {
+        let ran = home.run(&["chat", "-m", "show me"]);
+        assert!(!ran.stdout.contains("That did not work"), "{}", ran.shown());
+        assert!(ran.stdout.contains("+3. They are crustaceans."), "{}", ran.shown());
+        assert!(std::fs::read_to_string(&file).unwrap().contains("crustaceans"));
+    }
+    // A text of somebody else is left as it is.
+    std::fs::write(&file, "mine\n").unwrap();
+    let ran = home.run(&["chat", "-m", "show me"]);
+    assert!(ran.stdout.contains("I leave it alone"), "{}", ran.shown());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
+}
+
+#[test]
 fn tells_programs_everything_in_events_line_by_line() {
     let home = Home::new();
     let first = events(&home.run(&["chat", "-m", "list the files", "--json"]));
@@ -123,7 +140,7 @@ fn the_words_of_a_conversation_are_done_and_not_said() {
     );
     assert!(std::fs::read_to_string(&file).unwrap().contains("birds"));
     let cost = home.ran(home.command(&["chat"]).write_stdin("/cost\n"));
-    assert!(cost.code == 0 && cost.stdout.contains(" answers: "), "{}", cost.shown());
+    assert!(cost.code == 0 && cost.stdout.contains("for 5 answers: "), "{}", cost.shown());
     let why = home.run(&["chat", "-m", "/policy exec"]);
     assert!(why.stdout.contains("has `exec`"), "{}", why.shown());
     for word in ["/new", "/exit", "/image a.png"] {

@@ -277,6 +277,12 @@ fn refuses_to_let_one_user_name_a_call_of_another() {
     let again = json!({ "tool": "datetime", "callId": first["callId"] });
     gateway.invoke(&ann, &again).check(200, "\"recorded\":\"done\"");
     gateway.invoke(&ben, &again).check(200, "\"ok\":true");
+    // The call is found in the ledger by the id that it has there.
+    let recorded = gateway.invoke(&ann, &again).json();
+    assert_eq!(recorded["ledgerCallId"], first["ledgerCallId"]);
+    let ledger = home.run(&["ledger", "show", "--json"]).json();
+    let of_call = |entry: &Value| entry["call"] == first["ledgerCallId"] && entry["tool"] == "datetime";
+    assert!(ledger.as_array().unwrap().iter().any(of_call), "{first}: {ledger}");
     // Ben cannot make Ann's next call look as if it were done.
     let id = "01a1e44c-dc6c-76b6-9eba-d7d43c71a7d0";
     gateway.invoke(&ben, &json!({ "tool": "datetime", "callId": id })).check(200, "\"ok\":true");

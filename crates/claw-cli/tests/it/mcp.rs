@@ -206,7 +206,8 @@ fn a_server_that_cannot_be_reached_is_not_added() {
 fn tools_of_servers_are_listed_shown_and_explained_like_all_others() {
     let Some(peers) = peers() else { return };
     let home = Home::new();
-    good(&peers.add_faulty(&home, "bank", &named(&["balance"]), &[]));
+    let added = peers.add_faulty(&home, "bank", &named(&["balance"]), &[]);
+    assert!(good(&added).stdout.contains("bank is added: 1 tool, protocol "), "{}", added.shown());
     for words in [
         &["tools", "list"][..],
         &["tools", "show", "mcp_bank_balance"],
@@ -220,6 +221,18 @@ fn tools_of_servers_are_listed_shown_and_explained_like_all_others() {
     assert!(
         home.run(&["policy", "explain", "mcp_bank_balance", "--json"]).stdout.contains("\"allowed\": true")
     );
+    // A misspelt name is told the nearest, as with all other tools.
+    for words in [
+        &["tools", "show", "mcp_bank_balence"][..],
+        &["tools", "schema", "mcp_bank_balence"],
+        &["tools", "call", "mcp_bank_balence"],
+        &["policy", "explain", "mcp_bank_balence"],
+    ] {
+        let ran = home.run(words);
+        assert!(ran.code != 0 && ran.stderr.contains("mcp_bank_balance"), "{words:?}: {}", ran.shown());
+    }
+    let ran = home.run(&["mcp", "pin", "bank", "balence"]);
+    assert!(ran.code == 2 && ran.stderr.contains("did you mean `balance`?"), "{}", ran.shown());
     good(&home.run(&["mcp", "revoke", "bank", "agent:default"]));
     let listed = home.run(&["tools", "list"]);
     assert!(!good(&listed).stdout.contains("mcp_bank_balance"), "{}", listed.shown());
@@ -368,7 +381,7 @@ fn a_changed_definition_stops_its_tool_until_a_person_accepts_it() {
     assert!(!call("mcp_shop_ok").contains("fine"), "a changed definition is not called");
     let shown = home.run(&["mcp", "pin", "shop"]);
     assert!(shown.stdout.contains("+") && shown.stdout.contains("id_rsa"), "{}", shown.shown());
-    assert!(home.run(&["mcp", "list"]).stdout.contains("1 tools wait"));
+    assert!(home.run(&["mcp", "list"]).stdout.contains("1 tool to accept"));
     good(&home.run(&["mcp", "pin", "shop", "--accept"]));
     until("mcp_shop_ok", "fine");
 }

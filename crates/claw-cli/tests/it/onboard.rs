@@ -344,6 +344,42 @@ async fn a_person_is_asked_at_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn once_more_the_configured_values_are_offered() {
+    let (server, base) = server().await;
+    let home = Home::new();
+    let ran = piped(&home, &format!("{KEY}\n"), &["--base-url", &base, "--model", "small"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let before = fs::read_to_string(file(&home)).unwrap();
+    let (code, seen) = tokio::task::block_in_place(|| {
+        let mut terminal = Terminal::run(&home, &["onboard"]);
+        for question in ["Number or name [own]: ", &format!("Base URL [{base}]: ")] {
+            terminal.wait_for(question);
+            terminal.type_in("\r");
+        }
+        terminal.wait_for("Enter keeps the stored one): ");
+        terminal.type_in("\r");
+        terminal.wait_for("Model [small]: ");
+        terminal.type_in("\r");
+        terminal.wait_for("answered in");
+        terminal.wait_for("deleted? [y/N] ");
+        terminal.type_in("\r");
+        terminal.wait_for("Write it? [Y/n] ");
+        terminal.type_in("\r");
+        terminal.wait_for("already has these settings");
+        // A key is for one address: it is not offered for another.
+        let mut other = Terminal::run(&home, &["onboard", "--base-url", "http://127.0.0.1:1/v1"]);
+        other.wait_for("Enter for none): ");
+        other.type_in("\u{3}");
+        assert_eq!(other.ended().0, Some(130));
+        terminal.ended()
+    });
+    assert_eq!(code, Some(0), "{seen}");
+    assert_unseen(&home, KEY, &seen);
+    assert_eq!(server.asked().last().unwrap().key.as_deref(), Some(KEY));
+    assert_eq!(fs::read_to_string(file(&home)).unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_can_say_no_and_give_up() {
     let (_server, base) = server().await;
     let home = Home::new();

@@ -556,7 +556,7 @@ fn tab_completes_commands_and_files_and_a_file_is_attached() {
     terminal.type_in("echo @calc\t");
     terminal.wait_for("@calculator.py");
     terminal.type_in("\r");
-    terminal.wait_for("attached `calculator.py` (1 lines)");
+    terminal.wait_for("attached `calculator.py` (1 line)");
     terminal.wait_for("You said <echo @calculator.py");
     terminal.end();
     let shown = home.run(&["sessions", "list", "--json"]).json();

@@ -17,7 +17,7 @@ fn lists_tools_in_columns_and_makes_nothing() {
         list.contains("\nagents_list is not allowed: `tools.deny` entry `agents_list` denies it\n"),
         "{list}"
     );
-    assert!(list.contains("more tools are known and not in this build"), "{list}");
+    assert!(list.contains("known tools; `clawsmith tools list --all`"), "{list}");
     assert!(!home.data().exists());
     assert!(!home.data().exists());
 }

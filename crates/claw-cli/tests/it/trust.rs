@@ -139,6 +139,13 @@ fn an_accepted_file_that_is_gone_is_missed() {
     std::fs::remove_file(home.path().join("project/clawsmith.toml")).unwrap();
     let ran = call(&home);
     assert!(ran.code == 2 && ran.stderr.contains("was accepted and is gone"), "{}", ran.shown());
+    let check = home.run(&["config", "check"]);
+    assert!(check.code == 2 && check.stdout.contains("was accepted and is gone"), "{}", check.shown());
+    assert!(!check.stdout.contains("nobody has accepted it"), "{}", check.shown());
+    let check = home.run(&["config", "check", "--json"]).json();
+    assert_eq!(check["ok"], false, "{check}");
+    let shown = home.run(&["config", "show"]);
+    assert!(shown.stdout.contains("was accepted and is gone"), "{}", shown.shown());
     // The one above does not stand in for it either.
     home.write("clawsmith.toml", OPEN);
     let ran = call(&home);

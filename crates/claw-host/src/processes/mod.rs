@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::ProcessId;
+use claw_core::counted::counted;
 use claw_core::port::{
     BackgroundCommand, BackgroundStart, Owner, ProcessHost, Program, Size, Start, StartedCommand,
 };
@@ -101,8 +102,8 @@ impl ProcessTable {
         let running = all.iter().filter(|kept| kept.is_running()).count()
             + starting.iter().filter(|other| *other == owner).count();
         if running >= limits.per_session {
-            let message =
-                format!("{running} commands of this session run in the background, which is the limit");
+            let commands = counted(running, "command");
+            let message = format!("this session has {commands} in the background, which is the limit");
             return Err(ToolError::new(ErrorKind::Unavailable, message)
                 .try_instead("end one of them (`kill`), or wait for its end"));
         }

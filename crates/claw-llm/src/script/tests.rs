@@ -240,7 +240,9 @@ fn the_demo_shows_all_it_can_do_in_one_go() {
                 _ => None,
             });
             let Some(tool) = call else { break played(&demo, &question) };
-            turns.extend(called(&tool, &format!("result of {tool}"), false));
+            let result =
+                if tool == "read_file" { "3. They are birds." } else { &format!("result of {tool}") };
+            turns.extend(called(&tool, result, false));
             calls.push(tool);
         };
         assert_eq!(calls, expected);

@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use serde_json::json;
 
-use super::{AnswerScope, ApprovalAnswer, ApprovalPrompt, PromptInput, ask};
+use super::{AnswerScope, ApprovalAnswer, ApprovalPrompt, PromptInput, ask, choices, show};
 
 fn prompt(summary: &str) -> ApprovalPrompt {
     ApprovalPrompt {
@@ -41,6 +41,20 @@ fn only_a_clear_yes_is_one() {
 }
 
 #[test]
+fn a_wide_line_breaks_between_words_and_shows_that_it_goes_on() {
+    let mut shown = Vec::new();
+    let long = show("cargo test --workspace --all-features\n  && echo done", Some(30), &mut shown).unwrap();
+    assert!(!long);
+    let expected = "  what     cargo test\n         ↪ --workspace\n         ↪ --all-features\n             && echo done\n";
+    assert_eq!(String::from_utf8(shown).unwrap(), expected);
+    let mut shown = Vec::new();
+    let prompt = ApprovalPrompt { rules: vec!["one".to_owned(), "two".to_owned()], ..prompt("run") };
+    choices(&prompt, false, Some(40), &mut shown).unwrap();
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.lines().all(|line| line.chars().count() <= 40), "{shown}");
+}
+
+#[test]
 fn a_long_question_can_be_seen_whole() {
     let script: Vec<String> = (1..=500).map(|at| format!("step {at}")).collect();
     let prompt = prompt(&script.join("\n"));
@@ -50,7 +64,7 @@ fn a_long_question_can_be_seen_whole() {
         "{first}"
     );
     assert!(
-        first.contains("[440 more lines; `v` shows the whole]") && first.contains("[v]iew whole"),
+        first.contains("[440 lines left out; `v` shows the whole]") && first.contains("[v]iew whole"),
         "{first}"
     );
     let (said, whole) = answer(&prompt, "v\ny\n");

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::format;
+
 #[derive(Default)]
 pub(crate) struct WriteFile;
 
@@ -57,10 +59,11 @@ impl Tool for WriteFile {
 /// Tells what was written.
 pub(super) fn told(path: &str, written: &Written) -> Output {
     let Written { created, size, diff, .. } = written;
+    let size = format::count(*size, "byte", "bytes");
     let text = match (created, diff.is_empty()) {
-        (true, _) => format!("created `{path}`: {size} bytes"),
+        (true, _) => format!("created `{path}`: {size}"),
         (false, true) => format!("`{path}` already has this content; nothing was changed"),
-        (false, false) => format!("changed `{path}`: {size} bytes now\n{}", diff.trim_end()),
+        (false, false) => format!("changed `{path}`: {size} now\n{}", diff.trim_end()),
     };
     let changed = *created || !diff.is_empty();
     Output::text(text)

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::format;
+
 /// Most paths named if a document is not found.
 const NAMED: usize = 20;
 
@@ -54,7 +56,7 @@ impl Tool for MemoryGet {
                 .try_instead(named(&paths)));
         };
         if found.start_line > found.total && found.total > 0 {
-            let message = format!("`{}` has {} lines", found.path, found.total);
+            let message = format!("`{}` has {}", found.path, format::count(found.total, "line", "lines"));
             return Err(ToolError::invalid(message).try_instead("read it from line 1"));
         }
         let head = match found.total {

@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::format;
+
 #[derive(Default)]
 pub(crate) struct SessionStatus;
 
@@ -103,7 +105,7 @@ fn said(talk: &TalkFigures, caller: &Caller) -> [String; 4] {
     let cached = tokens.cache_read + tokens.cache_write;
     let dollars = cost / 1_000_000;
     [
-        format!("messages: {}, {answers} answers of the model", talk.messages),
+        format!("messages: {}, {} of the model", talk.messages, format::count(answers, "answer", "answers")),
         format!(
             "tokens: {} read, {cached} cached, {} written; cost: ${dollars}.{:06}",
             tokens.input,

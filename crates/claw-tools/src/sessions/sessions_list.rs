@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::format;
+
 const MINUTE: i64 = 60_000;
 
 #[derive(Default)]
@@ -74,7 +76,8 @@ fn line(talk: &Talk, is_this: bool) -> Result<String, ToolError> {
         (false, waiting) => format!(", {waiting} waiting"),
     };
     let Talk { session, channel, messages, .. } = talk;
-    Ok(format!("{session}{this}: {channel}{chat}, {messages} messages, last {last}{state}"))
+    let messages = format::count(*messages, "message", "messages");
+    Ok(format!("{session}{this}: {channel}{chat}, {messages}, last {last}{state}"))
 }
 
 /// Parses `after`: the time and key of the last session of the previous list.

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::format;
+
 /// Most files that are listed.
 const LISTED: usize = 100;
 
@@ -73,7 +75,7 @@ fn told(skill: &OpenedSkill) -> String {
             "Its files, read-only in `{directory}` (read with `read_file`, run with `exec`; write to the workspace):"
         );
         for (path, bytes) in skill.files.iter().take(LISTED) {
-            let _ = write!(text, "\n- {path} ({bytes} bytes)");
+            let _ = write!(text, "\n- {path} ({})", format::count(*bytes, "byte", "bytes"));
         }
         if skill.files.len() > LISTED {
             let _ = write!(text, "\n- and {} more", skill.files.len() - LISTED);

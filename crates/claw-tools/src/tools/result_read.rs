@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::format;
+
 /// Largest part that one call returns, so that a part is never itself too long to send.
 const PAGE_BYTES: usize = 12_000;
 const PAGE_LINES: usize = 1_000;
@@ -86,7 +88,14 @@ async fn list(kept: &dyn Artifacts) -> Result<Output, ToolError> {
     let text = match artifacts.as_slice() {
         [] => "no results are kept in this session".to_owned(),
         all => {
-            let lines = all.iter().map(|a| format!("{}: {} lines, {} bytes", a.id, a.lines, a.bytes));
+            let lines = all.iter().map(|a| {
+                format!(
+                    "{}: {}, {}",
+                    a.id,
+                    format::count(a.lines as u64, "line", "lines"),
+                    format::count(a.bytes as u64, "byte", "bytes")
+                )
+            });
             format!("kept results, newest first:\n{}", lines.collect::<Vec<_>>().join("\n"))
         }
     };
@@ -170,8 +179,8 @@ async fn find(kept: &dyn Artifacts, from: &From, wanted: &str) -> Result<Output,
         }
     };
     let goes_on = next.map_or("no more".to_owned(), |line| format!("next: first = {line}"));
-    let (lines, first) = (found.len(), from.line);
-    let header = format!("{lines} lines from line {first} of {total} on contain `{wanted}`; {goes_on}");
+    let (lines, first) = (format::count(found.len() as u64, "line", "lines"), from.line);
+    let header = format!("{lines} with `{wanted}` from line {first} of {total} on; {goes_on}");
     let text = [header].into_iter().chain(found).collect::<Vec<_>>().join("\n");
     Ok(Output::text(text).with_details(json!({ "artifact": from.id, "total": total, "next": next })))
 }
@@ -187,7 +196,8 @@ fn excerpt(line: &str, at: usize) -> String {
 }
 
 fn past_the_end(from: &From, total: usize) -> ToolError {
-    let message = format!("`{}` has {total} lines, none from line {} on", from.id, from.line);
+    let lines = format::count(total as u64, "line", "lines");
+    let message = format!("`{}` has {lines}, none from line {} on", from.id, from.line);
     ToolError::invalid(message).try_instead("start at an earlier line")
 }
 

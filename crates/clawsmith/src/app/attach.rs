@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use claw_core::counted::counted;
 use claw_core::image::{self, Image};
 use claw_core::message::Part;
 
@@ -68,7 +69,7 @@ fn file(path: &Path, name: &str) -> Result<Attachment, Error> {
     let text = String::from_utf8(bytes).map_err(|_| {
         Error::invalid(format!("`{name}` is neither text nor a picture; it cannot be attached"))
     })?;
-    let told = format!("`{name}` ({} lines)", text.lines().count());
+    let told = format!("`{name}` ({})", counted(text.lines().count(), "line"));
     Ok(Attachment { part: Part::text(fenced(&format!("The file `{name}`"), &text)), told })
 }
 
@@ -121,7 +122,7 @@ mod tests {
         let text = "compare @src/a.rs, (@b.md) and @src/a.rs; ask @ann or a@b.md";
         let attached = named_in(text, workspace.path()).unwrap();
         let told: Vec<&str> = attached.iter().map(|one| one.told.as_str()).collect();
-        assert_eq!(told, ["`src/a.rs` (1 lines)"], "`(@b.md)` is no word that begins with `@`");
+        assert_eq!(told, ["`src/a.rs` (1 line)"], "`(@b.md)` is no word that begins with `@`");
         assert_eq!(missing_in("see @b.md., @nope.txt, @nope.txt? and @", workspace.path()), ["nope.txt"]);
         let attached = named_in("see @b.md.", workspace.path()).unwrap();
         let expected = "The file `b.md`:\n````\n```\ncode\n```\n````";

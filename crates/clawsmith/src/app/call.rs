@@ -12,6 +12,7 @@ use claw_registry::{Arguments, Asking, CallError, OfferOptions, Refusal, Reply, 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::question::{ASK_ELSEWHERE, is_unasked};
 use super::{App, Error, Hooks, Kind};
 
 /// A call to be made.
@@ -44,6 +45,37 @@ pub struct MadeCall {
     pub lacks_tool: Option<LacksTool>,
     /// The grants that a failed call of a custom tool lacked: `network`, or paths.
     pub lacks_grants: Vec<String>,
+}
+
+impl MadeCall {
+    /// Says what a person can do about a refusal; the model was told what it can do. `flags` make `policy explain` speak of
+    /// the same caller.
+    pub fn advice(&self, flags: &str) -> Vec<String> {
+        let Err(CallError::Refused(refusal)) = &self.reply.outcome else { return Vec::new() };
+        let name = &self.reply.tool;
+        let list = || "  try: clawsmith tools list".to_owned();
+        match (&self.lacks_tool, refusal.step) {
+            (Some(LacksTool::Unknown), _) => vec![list()],
+            (Some(LacksTool::NotInBuild), _) => {
+                vec![format!("  `{name}` is known but not in this build"), list()]
+            }
+            (Some(LacksTool::Policy(reason)), _) => {
+                vec![format!("  policy: {reason}"), format!("  try: clawsmith policy explain {name}{flags}")]
+            }
+            (None, Step::Validate) => vec![format!("  try: clawsmith tools show {name}")],
+            (None, Step::Judge) if is_unasked(&refusal.reason) => vec![ASK_ELSEWHERE.to_owned()],
+            (None, _) => Vec::new(),
+        }
+    }
+
+    /// Says how the grants are given that a call of a custom tool lacked.
+    pub fn grant_advice(&self) -> Vec<String> {
+        let advice = |grant: &String| {
+            let flag = if grant == "network" { "--network".to_owned() } else { format!("--path {grant}") };
+            format!("missing grant: {grant}\n  try: clawsmith tools edit {} {flag}", self.reply.tool)
+        };
+        self.lacks_grants.iter().map(advice).collect()
+    }
 }
 
 /// Why a caller does not have a tool.

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use claw_core::JobId;
+use claw_core::counted::counted;
 use claw_core::message::Part;
 use claw_core::tool::Caller;
 use claw_registry::Asking;
@@ -88,8 +89,8 @@ impl LocalChat {
             ));
         }
         if !elsewhere.is_empty() {
-            lines
-                .push(format!("{} background commands of other sessions were lost as well", elsewhere.len()));
+            let commands = counted(elsewhere.len(), "background command");
+            lines.push(format!("lost as well: {commands} of other sessions"));
         }
         lines
     }

@@ -28,10 +28,13 @@ impl Setup {
         let keys = || Arc::new(EnvKeys);
         let built = [self.models(keys(), None).err(), self.endpoints(keys()).err(), self.web(keys()).err()];
         report.errors.extend(built.into_iter().flatten().map(|error| error.to_string()));
-        if !self.is_accepted()? {
-            report.warnings.push(
+        match self.trust()? {
+            Trust::Holds => {}
+            // No command runs then.
+            Trust::Gone => report.errors.extend(self.must_be_trusted().err().map(|error| error.to_string())),
+            Trust::New | Trust::Changed => report.warnings.push(
                 "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
-            );
+            ),
         }
         Ok(report)
     }
@@ -48,10 +51,7 @@ impl Setup {
 
     /// Returns whether the file is in force as it is.
     pub fn is_accepted(&self) -> Result<bool, Error> {
-        let trust = self.loaded.trust(&self.around).map_err(|error| {
-            Error::failed("whether the configuration was accepted cannot be told").because(error)
-        })?;
-        Ok(trust == Trust::Holds)
+        Ok(self.trust()? == Trust::Holds)
     }
 
     /// Every key with its value, scrubbed.

@@ -8,6 +8,7 @@ mod login;
 mod loopback;
 mod requests;
 mod values;
+mod view;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,14 +17,13 @@ use std::sync::{Arc, PoisonError};
 
 use claw_core::port::Clock as _;
 use claw_core::store::{
-    McpEndpoint, McpGrant, McpProgram, McpServer, McpSubject, McpTool, McpToolState, McpTransport, Topic,
+    McpEndpoint, McpGrant, McpProgram, McpServer, McpSubject, McpTool, McpTransport, Topic,
 };
 use claw_core::{AgentId, ServerName, UserId};
 use claw_host::SystemClock;
 use claw_mcp::{ConnectionView, Hub, HubOptions, ServerReport, WeakHub};
 use claw_policy::sandbox_mode::SandboxMode;
 use secrecy::SecretString;
-use serde::Serialize;
 use tokio::sync::{OnceCell, watch};
 
 use self::values::{SealedValues, check_values};
@@ -32,10 +32,11 @@ use super::{App, Error, real};
 
 pub use claw_mcp as protocol;
 pub use clients::{AnsweringClient, OneClient};
-pub use import::read_servers;
 pub use login::{is_per_user, login_words};
 pub use loopback::LoginCallback;
 pub use requests::{AccessFollower, AccessWish};
+pub use values::given_value;
+pub use view::{ServerView, definition_diff, grant_words, tool_about};
 
 /// The directory of servers that are programs, beside the agents' workspaces. No tenant can have this name.
 const DIRECTORY: &str = ".mcp";
@@ -52,28 +53,6 @@ pub struct NewServer {
     pub server: McpServer,
     /// Variables of a program, headers of an address.
     pub values: Vec<(String, SecretString)>,
-}
-
-/// A server with its tools and its grants.
-#[derive(Debug, Serialize)]
-pub struct ServerView {
-    /// The server.
-    #[serde(flatten)]
-    pub server: McpServer,
-    /// The tools that it has listed.
-    pub tools: Vec<McpTool>,
-    /// The grants of agents and users.
-    pub grants: Vec<McpGrant>,
-    /// The connections of this process to the server, with their states.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub connections: Vec<ConnectionView>,
-}
-
-impl ServerView {
-    /// The number of tools in a state.
-    pub fn count(&self, state: McpToolState) -> usize {
-        self.tools.iter().filter(|tool| tool.state() == state).count()
-    }
 }
 
 impl App {
@@ -181,6 +160,19 @@ impl App {
             self.store.put_mcp_grant(&tenant, &grant, now).await?;
         }
         Ok((self.mcp_server(&name).await?, report))
+    }
+
+    /// Adds the servers of an `mcpServers` file; returns each with the reason if it was not added.
+    pub async fn import_mcp_servers(
+        &self,
+        text: &str,
+    ) -> Result<Vec<(ServerName, Result<ServerView, Error>)>, Error> {
+        let mut added = Vec::new();
+        for new in import::read_servers(text)? {
+            let name = new.server.name.clone();
+            added.push((name, self.add_mcp_server(new).await.map(|(view, _)| view)));
+        }
+        Ok(added)
     }
 
     /// Connects to a server that is to be added, with values that are not sealed yet.
@@ -370,12 +362,4 @@ fn hint(server: &McpServer) -> String {
         }
         McpTransport::Sse(_) => "check the address; without `--sse` the newer transport is used".to_owned(),
     }
-}
-
-/// Returns the accepted and the pending definition as text, for comparison by a person.
-pub fn definition_change(tool: &McpTool) -> (String, String) {
-    let shown = |definition: Option<&serde_json::Value>| {
-        definition.and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()
-    };
-    (shown(tool.accepted.as_ref()), shown(tool.proposed.as_ref()))
 }

@@ -56,6 +56,7 @@ pub mod shown_call;
 pub mod shown_session;
 mod skills;
 pub mod tool_list;
+pub mod tool_view;
 pub mod toolchains;
 #[cfg(feature = "otel")]
 mod traces;
@@ -76,7 +77,7 @@ use claw_core::store::{CallStore, StoreError};
 use claw_core::tool::{AnyTool, Tool, erase};
 use claw_host::transaction::Transactions;
 use claw_mcp::WeakHub;
-use claw_store::{Backend, StoreLocation, StoreOptions};
+use claw_store::{Backend, Step, StoreLocation, StoreOptions};
 
 pub use self::agents::{AgentCard, AgentChange, AgentView, agent_kind_name, no_agent, tools_of};
 pub use self::approvals::{Answered, RuleFor, RulePreview, Verdict, WidthPreview};
@@ -156,8 +157,22 @@ impl Setup {
         }
     }
 
+    /// Migrates the store's schema, creating the store if there is none; returns the applied migrations.
+    pub async fn migrate(&self) -> Result<Vec<Step>, Error> {
+        let place = self.place()?;
+        if place == StoreLocation::Memory {
+            return Err(Error::invalid("a store in memory has nothing to migrate")
+                .hint("set `store.url` to `sqlite:PATH` or `postgres://user@host/name`"));
+        }
+        let options = self.store_options(&self.data_dir()?)?;
+        let applied = claw_store::migrate(&place, &options).await.map_err(|error| self.unopened(error))?;
+        // As a start would: the data directory learns whose it is.
+        self.open().await?.close().await;
+        Ok(applied)
+    }
+
     /// The options of the store, for the installation that the data directory is part of.
-    pub fn store_options(&self, data: &Path) -> Result<StoreOptions, Error> {
+    fn store_options(&self, data: &Path) -> Result<StoreOptions, Error> {
         Ok(StoreOptions { installation: installation::of(data)?, ..self.config().store.options() })
     }
 

@@ -158,6 +158,10 @@ impl Listener for RequestedApprovals {
     }
 }
 
+/// Advice for a call that was refused because nobody could be asked.
+pub const ASK_ELSEWHERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer from \
+                                 another terminal: `clawsmith approvals list`, then `clawsmith approvals approve ID`";
+
 /// Returns whether a call was refused because nobody could be asked.
 pub fn is_unasked(reason: &str) -> bool {
     reason.contains("nobody can be asked")

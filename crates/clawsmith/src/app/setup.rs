@@ -53,10 +53,16 @@ impl Setup {
         Ok(Self { loaded: Loaded::load(file, around)?, around: around.clone(), local_user: false })
     }
 
-    fn must_be_trusted(&self) -> Result<(), Error> {
-        let trust = self.loaded.trust(&self.around).map_err(|error| {
+    /// Tells whether the configuration may be used.
+    pub fn trust(&self) -> Result<Trust, Error> {
+        self.loaded.trust(&self.around).map_err(|error| {
             Error::failed("it cannot be determined whether the configuration was accepted").because(error)
-        })?;
+        })
+    }
+
+    /// Refuses a configuration that nobody has accepted as it is, or that lacks one that was accepted.
+    pub fn must_be_trusted(&self) -> Result<(), Error> {
+        let trust = self.trust()?;
         let file =
             self.loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
         let refused = |what: &str| {

@@ -1,8 +1,10 @@
 //! Calls as people read them: a summary of a call, and its result.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use claw_core::message::{Args, ToolResult, is_mark};
+use claw_core::CallId;
+use claw_core::message::{Args, Part, ToolResult, Wanted, is_mark};
 use claw_core::tool::Block;
 use serde_json::Value;
 
@@ -25,6 +27,40 @@ pub struct ShownResult {
     pub printed: Vec<String>,
     /// The changes of files, as lines of a diff, and other remarkable details.
     pub details: Vec<String>,
+    /// The details are the change of a file.
+    pub is_change: bool,
+}
+
+/// The calls that messages of a session made, by which their beginnings, results and approvals are shown.
+#[derive(Debug, Default)]
+pub struct SeenCalls(HashMap<CallId, Wanted>);
+
+impl SeenCalls {
+    /// Takes the calls of a message.
+    pub fn learn(&mut self, parts: Vec<Part>) {
+        self.0.extend(parts.into_iter().filter_map(|part| match part {
+            Part::Call(wanted) => Some((wanted.call, wanted)),
+            _ => None,
+        }));
+    }
+
+    /// The tool of a call, with its path or command. Arguments are the model's own words: secrets are still in it.
+    pub fn named(&self, call: CallId, tool: &str) -> String {
+        let about = self.0.get(&call).map(|wanted| summary(tool, &wanted.args)).unwrap_or_default();
+        format!("{tool} {about}").trim_end().to_owned()
+    }
+
+    /// A result for display.
+    pub fn result(&self, told: &ToolResult) -> ShownResult {
+        let is_change = matches!(told.tool.as_str(), "edit" | "write_file");
+        ShownResult { is_change, ..result(told, self.0.get(&told.call).map(|wanted| &wanted.args)) }
+    }
+
+    /// The change that a call would make to a file of the workspace, as lines of a diff; empty if there is none to show.
+    pub fn preview(&self, call: CallId, workspace: &Path) -> Vec<String> {
+        let wanted = self.0.get(&call);
+        wanted.and_then(|wanted| preview(&wanted.tool, &wanted.args, workspace)).unwrap_or_default()
+    }
 }
 
 /// Summarizes a call's arguments: its path, or its command.
@@ -61,7 +97,7 @@ fn main_argument(tool: &str, args: &Value) -> Option<String> {
 }
 
 /// Converts a result for display: how a file changed, what a command printed. `args` are those of the call.
-pub fn result(told: &ToolResult, args: Option<&Args>) -> ShownResult {
+fn result(told: &ToolResult, args: Option<&Args>) -> ShownResult {
     let lines = told.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.lines().filter(|line| !is_mark(line))),
         _ => None,
@@ -130,7 +166,7 @@ fn ran(mut lines: Vec<String>) -> ShownResult {
     // The files that a command changed are named in a line; their diffs are in `clawsmith undo show`.
     let plain = |line: &String| line.trim_start_matches('[').trim_end_matches(']').to_owned();
     let details = details.iter().take_while(|line| line.starts_with('[')).map(plain).collect();
-    ShownResult { is_good, note, printed: lines, details }
+    ShownResult { is_good, note, printed: lines, details, ..ShownResult::default() }
 }
 
 /// Returns the text of a file to be changed; empty if it is not a file, or too large to show.
@@ -140,7 +176,7 @@ fn before(path: &Path) -> String {
 }
 
 /// Returns the change that a call would make to a file, as lines of a diff; `None` if there is none to show.
-pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>> {
+fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>> {
     let Args::Json(args) = args else { return None };
     let text = |key: &str| args.get(key).and_then(Value::as_str);
     let path = text("path")?;
@@ -173,7 +209,6 @@ pub fn preview(tool: &str, args: &Args, workspace: &Path) -> Option<Vec<String>>
 
 #[cfg(test)]
 mod tests {
-    use claw_core::CallId;
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use claw_core::nearest::nearest;
-use claw_core::tool::{Caller, Meta, Section};
+use claw_core::tool::{Caller, Section};
 use claw_policy::pipeline::{Subject, ToolSet, Verdict};
 use claw_registry::{Listing, Status};
 use serde_json::{Value, json};
@@ -117,19 +117,5 @@ fn chosen(
     Err(match nearest(wanted, names.iter().map(String::as_str)) {
         Some(near) => error.hint(format!("clawsmith tools list --section {near}")),
         None => error.hint(format!("one of {}", names.join(", "))),
-    })
-}
-
-/// The tool of the catalogue with this name or alias.
-pub fn known_tool(name: &str) -> Result<Meta, Error> {
-    let catalogue = claw_tools::catalogue();
-    let by_name = catalogue.iter().find(|meta| meta.name.as_str() == name);
-    if let Some(meta) = by_name.or_else(|| catalogue.iter().find(|meta| meta.aliases.contains(name))) {
-        return Ok(meta.clone());
-    }
-    let error = Error::invalid(format!("there is no tool called `{name}`"));
-    Err(match nearest(name, catalogue.iter().map(|meta| meta.name.as_str())) {
-        Some(near) => error.hint(format!("clawsmith tools show {near}")),
-        None => error.hint("clawsmith tools list --all"),
     })
 }

@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 
 use clap::{Args, Subcommand};
 use claw_core::UserId;
+use claw_core::counted::counted;
 use claw_terminal::Cell;
 use clawsmith::app::context::{CONTEXT_FILES, ContextOwner};
 use serde_json::json;
@@ -78,7 +79,8 @@ impl Files {
                 let owner = whose.owner();
                 let version =
                     session.app(async |app| app.write_context_file(&owner, &file, &text, None).await)?;
-                let words = format!("`{file}` of agent `{}` has {} bytes", owner.agent, text.len());
+                let words =
+                    format!("`{file}` of agent `{}` has {}", owner.agent, counted(text.len(), "byte"));
                 session.told(&json!({ "set": file, "version": version }), words)
             }
             Self::Remove(Named { whose, file }) => {

@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use claw_core::counted::counted;
 use claw_core::message::Part;
 use claw_core::nearest::nearest;
 use claw_core::store::{Role, Usage};
@@ -18,7 +19,7 @@ use clawsmith::app::session_list::{short_id, shortened};
 use clawsmith::app::words::cost;
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView};
 
-use super::{Chat, MOST_BYTES, Talk, attached, kept_mode, line_editor, tell_missing, unread};
+use super::{Chat, MOST_BYTES, Talk, attached, kept_mode, line_editor, unread};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
 use crate::failure::{Failure, Outcome};
@@ -111,17 +112,15 @@ impl Chatting<'_> {
             complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", text.len()));
             return Ok(());
         }
-        let named = match self.talk.chat.named_in(text).await {
-            Ok(named) => named,
+        let said = match self.talk.said(text).await {
+            Ok(said) => said,
             Err(error) => {
                 complain("not said", error);
                 return Ok(());
             }
         };
         let mut parts = std::mem::take(&mut self.pictures);
-        parts.push(Part::text(text));
-        parts.extend(named.into_iter().map(attached));
-        tell_missing(text, &self.talk.chat.caller().workspace);
+        parts.extend(said);
         let run = self.talk.chat.send(parts, Asking::Watched).await?;
         if self.talk.follow(&mut session.out, run, None).await? == 130 {
             tell("Stopped. The partial answer is saved.");
@@ -311,10 +310,8 @@ async fn recap(
 ) -> Result<(), Failure> {
     if let Some(view) = earlier {
         let (about, last) = (visible(&view.about), sessions::ago(view.last));
-        let line = format!(
-            "Session {} resumed: {about} · {} messages, {last} · /new starts another",
-            view.id, view.messages
-        );
+        let (id, messages) = (&view.id, counted(view.messages, "message"));
+        let line = format!("Session {id} resumed: {about} · {messages}, {last} · /new starts another");
         session.out.styled(QUIET, &line)?;
         for said in app.recap(talk.chat.caller(), &view.session, RECAP).await? {
             let who = if said.role == Role::User { "you" } else { "agent" };
@@ -365,10 +362,10 @@ async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Fa
 pub(super) fn cost_of(session: &mut Session, usage: &Usage) -> Result<(), Failure> {
     let tokens = usage.tokens;
     Ok(session.out.line(format_args!(
-        "{} for {} answers: {} tokens read, {} from the cache, {} written",
+        "{} for {}: {} read, {} from the cache, {} written",
         cost(usage.cost),
-        usage.answers,
-        tokens.input + tokens.cache_write,
+        counted(usage.answers, "answer"),
+        counted(tokens.input + tokens.cache_write, "token"),
         tokens.cache_read,
         tokens.output
     ))?)

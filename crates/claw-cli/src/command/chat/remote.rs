@@ -10,7 +10,7 @@ use std::rc::Rc;
 use claw_core::{JobId, SessionKey};
 use claw_gateway::client::{GatewayAddress, GatewayClient, RemoteSession, ShownRemote};
 use claw_terminal::style::QUIET;
-use claw_terminal::{Entry, Names, complain, on_interrupt, tell, visible};
+use claw_terminal::{Entry, Names, complain, tell, visible};
 use clawsmith::app::session_list::{shortened, words};
 use clawsmith::app::shown_session::Answerer;
 use secrecy::SecretString;
@@ -98,15 +98,7 @@ async fn followed(
     note: Option<&str>,
 ) -> Result<u8, Failure> {
     let key = view.key().clone();
-    let stop = async || {
-        if let Err(error) = client.abort(&key).await {
-            complain("not stopped", error);
-        }
-    };
-    tokio::select! {
-        ended = view.follow(&mut session.out, run) => ended,
-        never = on_interrupt(note, stop) => match never {},
-    }
+    view.follow(&mut session.out, run, note, async || client.abort(&key).await).await
 }
 
 /// Talks until the person goes.

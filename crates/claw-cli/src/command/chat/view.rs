@@ -3,20 +3,22 @@
 //! Text comes from the live stream, everything else from the session's log; text that the stream left out is
 //! shown when the message is stored.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
-use claw_core::message::{Part, Wanted};
+use claw_core::message::Part;
 use claw_core::store::{
     ApprovalState, Delta, Outcome, Role, RunEnd, RunEvent, SessionEvent, SessionEventBody, Source, ToolEvent,
     Usage, Voice,
 };
 use claw_core::{ApprovalId, CallId, JobId, MessageId, SessionKey};
-use claw_terminal::{CallResult, Out, RunDisplay, TICK, can_ask, complain, tell, tell_change, took};
-use clawsmith::app::Followed;
-use clawsmith::app::question::is_unasked;
-use clawsmith::app::shown_call::{self, preview, summary};
+use claw_terminal::{
+    CallResult, Out, RunDisplay, TICK, can_ask, complain, on_interrupt, tell, tell_change, took,
+};
+use clawsmith::app::question::{ASK_ELSEWHERE, is_unasked};
+use clawsmith::app::shown_call::{SeenCalls, ShownResult};
 use clawsmith::app::shown_session::{Answerer, ShownSession};
+use clawsmith::app::{Error, Followed};
 use serde::Deserialize as _;
 use serde_json::json;
 
@@ -31,7 +33,7 @@ pub(super) struct View {
     session: Box<dyn ShownSession>,
     display: RunDisplay<MessageId, CallId>,
     /// The calls that messages of the session made.
-    calls: HashMap<CallId, Wanted>,
+    calls: SeenCalls,
     json: bool,
     /// Approvals that were put to a person or announced.
     asked: HashSet<ApprovalId>,
@@ -45,7 +47,7 @@ impl View {
         Self {
             session,
             display: RunDisplay::new(json),
-            calls: HashMap::new(),
+            calls: SeenCalls::default(),
             json,
             asked: HashSet::new(),
             begun: false,
@@ -77,10 +79,21 @@ impl View {
         Ok(())
     }
 
-    /// Shows events until this run is over; returns the exit code.
-    pub(super) async fn follow(&mut self, out: &mut Out, run: JobId) -> Result<u8, Failure> {
+    /// Shows events until this run is over; returns the exit code. Ctrl-C calls `stop`; with a note, a second one ends the
+    /// program.
+    pub(super) async fn follow(
+        &mut self,
+        out: &mut Out,
+        run: JobId,
+        note: Option<&str>,
+        stop: impl AsyncFn() -> Result<(), Error>,
+    ) -> Result<u8, Failure> {
+        let stop = async || stop().await.unwrap_or_else(|error| complain("not stopped", error));
         self.display.begin(self.json);
-        let ended = self.follow_to_end(out, run).await;
+        let ended = tokio::select! {
+            ended = self.follow_to_end(out, run) => ended,
+            never = on_interrupt(note, stop) => match never {},
+        };
         self.display.end();
         ended
     }
@@ -219,10 +232,7 @@ impl View {
                 let tokens = self.session.usage(Some(message.run)).await.ok().map(|usage| usage.tokens);
                 let tokens = tokens.map(|tokens| tokens.input + tokens.output + tokens.cache_write);
                 self.display.finish(out, message.new.id, &words, tokens)?;
-                self.calls.extend(parts.into_iter().filter_map(|part| match part {
-                    Part::Call(wanted) => Some((wanted.call, wanted)),
-                    _ => None,
-                }));
+                self.calls.learn(parts);
             }
             Role::System => complain("run", &words),
             Role::Tool => parts.iter().for_each(|part| self.result(part)),
@@ -248,7 +258,7 @@ impl View {
                     tell(format_args!("  to allow it: {setting}"));
                 }
                 if is_unasked(reason) {
-                    tell(approve::NOBODY_HERE);
+                    tell(ASK_ELSEWHERE);
                 }
             }
         }
@@ -256,8 +266,7 @@ impl View {
 
     /// Summarizes a call.
     fn what(&self, call: CallId, tool: &str) -> String {
-        let about = self.calls.get(&call).map(|wanted| summary(tool, &wanted.args)).unwrap_or_default();
-        format!("{tool} {}", self.session.scrubbed(&about)).trim_end().to_owned()
+        self.session.scrubbed(&self.calls.named(call, tool))
     }
 
     /// Removes secrets from lines: the arguments of a call are the model's own words.
@@ -268,17 +277,9 @@ impl View {
     /// Shows the result of a call.
     fn result(&mut self, part: &Part) {
         let Part::Result(told) = part else { return };
-        let shown = shown_call::result(told, self.calls.get(&told.call).map(|wanted| &wanted.args));
-        let (what, details) = (self.what(told.call, &told.tool), self.scrubbed(&shown.details));
-        let result = CallResult {
-            what,
-            is_good: shown.is_good,
-            note: shown.note,
-            printed: shown.printed,
-            details,
-            is_change: matches!(told.tool.as_str(), "edit" | "write_file"),
-        };
-        self.display.result(told.call, result);
+        let ShownResult { is_good, note, printed, details, is_change } = self.calls.result(told);
+        let (what, details) = (self.what(told.call, &told.tool), self.scrubbed(&details));
+        self.display.result(told.call, CallResult { what, is_good, note, printed, details, is_change });
     }
 
     /// Asks the person at the terminal, or prints where the approval can be answered.
@@ -295,9 +296,9 @@ impl View {
             return approve::announce(&question, &self.session.elsewhere(&question));
         }
         self.display.pause();
-        let wanted = self.calls.get(&question.call).zip(self.session.workspace());
-        let change = wanted.and_then(|(wanted, workspace)| preview(&wanted.tool, &wanted.args, workspace));
-        tell_change(&self.scrubbed(&change.unwrap_or_default()));
+        if let Some(workspace) = self.session.workspace() {
+            tell_change(&self.scrubbed(&self.calls.preview(question.call, workspace)));
+        }
         if let Some(approval) = self.session.asked_for(&question).await {
             tokio::select! {
                 () = approve::ask_person(&*approval, question) => {}

@@ -5,6 +5,7 @@ mod add;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use claw_core::counted::counted;
 use claw_core::store::{ProgramCard, ProgramPlace};
 use claw_terminal::Cell;
 use clawsmith::app::credentials::program_name;
@@ -87,9 +88,7 @@ fn list(session: &mut Session) -> Outcome {
             ("binary", &|card| Cell::new(&card.settings.binary)),
             ("variables", &|card| Cell::new(card.variables.join(", "))),
             ("refuses", &|ProgramCard { settings, .. }| match settings.enabled {
-                true => {
-                    Cell::new(format!("{} patterns", settings.deny_args.len() + settings.deny_verbose.len()))
-                }
+                true => Cell::new(counted(settings.deny_args.len() + settings.deny_verbose.len(), "pattern")),
                 false => Cell::warning("everything: it is disabled"),
             }),
             ("written", &|card| Cell::quiet(time(card.at))),

@@ -5,12 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use claw_core::ServerName;
-use claw_core::store::{McpEndpoint, McpOAuth, McpProgram, McpServer, McpToolState, McpTransport};
+use claw_core::counted::counted;
+use claw_core::store::{McpEndpoint, McpOAuth, McpProgram, McpServer, McpTransport};
 use claw_terminal::{complain, tell};
-use clawsmith::app::mcp::{NewServer, read_servers};
-use secrecy::SecretString;
+use clawsmith::app::mcp::{NewServer, given_value};
 
-use super::grantees;
 use crate::cli::Session;
 use crate::failure::{Failure, Outcome};
 
@@ -78,13 +77,13 @@ impl Add {
         let new = self.server(session)?;
         let name = new.server.name.clone();
         let (view, report) = session.app(async |app| app.add_mcp_server(new).await)?;
-        let tools = view.count(McpToolState::Accepted);
-        let with = report.as_ref().map(|it| format!(": {tools} tools, protocol {}", it.protocol));
-        let words = format!("{name} is added{}, granted to {}", with.unwrap_or_default(), grantees(&view));
+        let tools = counted(view.accepted(), "tool");
+        let with = report.as_ref().map(|it| format!(": {tools}, protocol {}", it.protocol));
+        let words = format!("{name} is added{}, granted to {}", with.unwrap_or_default(), view.grantees());
         let told = session.told(&view, words)?;
         if !session.out.json && report.is_none() {
             tell(format_args!("log in with `clawsmith mcp login {name}`"));
-        } else if !session.out.json && view.count(McpToolState::Changed) + view.count(McpToolState::New) > 0 {
+        } else if !session.out.json && !view.waiting(None)?.is_empty() {
             tell(format_args!("some definitions wait: `clawsmith mcp pin {name}` shows them"));
         }
         Ok(told)
@@ -93,7 +92,8 @@ impl Add {
     fn server(self, session: &Session) -> Result<NewServer, Failure> {
         let name = self.name;
         let given = if self.url.is_some() { &self.header } else { &self.env };
-        let values = given.iter().map(|text| value(session, text)).collect::<Result<Vec<_>, _>>()?;
+        let values =
+            given.iter().map(|text| given_value(&session.around, text)).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<String> = values.iter().map(|(name, _)| name.clone()).collect();
         let mut command = self.command.into_iter();
         let transport = match (self.url, command.next()) {
@@ -129,44 +129,26 @@ impl Add {
     }
 }
 
-/// Parses a name and its value; without a value it comes from the environment.
-pub(super) fn value(session: &Session, text: &str) -> Result<(String, SecretString), Failure> {
-    if let Some((name, value)) = text.split_once('=') {
-        return Ok((name.to_owned(), value.to_owned().into()));
-    }
-    match session.variable(text) {
-        Some(value) => Ok((text.to_owned(), value.to_owned().into())),
-        None => Err(Failure::usage(format!("the environment has no variable `{text}`"))
-            .hint(format!("set it, or write `{text}=VALUE`"))),
-    }
-}
-
 impl Import {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
-        let shown = self.file.display();
-        let text = std::fs::read_to_string(&self.file)
-            .map_err(|error| Failure::usage(format!("`{shown}` cannot be read")).because(error))?;
-        let servers = read_servers(&text)?;
-        let (mut added, mut failed) = (Vec::new(), 0);
-        session.app(async |app| {
-            for new in servers {
-                let name = new.server.name.clone();
-                match app.add_mcp_server(new).await {
-                    Ok((view, _)) => added.push(view),
-                    Err(error) => {
-                        failed += 1;
-                        complain(name.as_str(), error);
-                    }
+        let text = session.text_of(&self.file)?;
+        let imported = session.app(async |app| app.import_mcp_servers(&text).await)?;
+        let (mut added, mut code) = (Vec::new(), ExitCode::SUCCESS);
+        for (name, view) in imported {
+            match view {
+                Ok(view) => added.push(view),
+                Err(error) => {
+                    code = ExitCode::FAILURE;
+                    complain(name.as_str(), error);
                 }
             }
-            Ok::<_, Failure>(())
-        })?;
+        }
         session.shown(&added, |out| {
             Ok(added.iter().try_for_each(|view| {
-                let tools = view.count(McpToolState::Accepted);
-                out.line(format_args!("{} is added: {tools} tools", view.server.name))
+                let tools = counted(view.accepted(), "tool");
+                out.line(format_args!("{} is added: {tools}", view.server.name))
             })?)
         })?;
-        Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(code)
     }
 }

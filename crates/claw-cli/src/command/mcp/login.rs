@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use claw_core::counted::counted;
 use claw_core::{ServerName, UserId};
 use claw_terminal::{tell, typed_lines};
 use clawsmith::app::App;
@@ -61,7 +62,7 @@ impl Login {
             };
             Ok(app.finish_mcp_login(&name, user.as_ref(), &callback).await?)
         })?;
-        session.told(&report, format_args!("logged in to {name}: {} tools", report.tools.len()))
+        session.told(&report, format_args!("logged in to {name}: {}", counted(report.tools.len(), "tool")))
     }
 }
 

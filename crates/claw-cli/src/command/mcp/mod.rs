@@ -7,11 +7,13 @@ mod serve;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use claw_core::store::{McpGrant, McpSubject, McpTool, McpToolState, McpTransport};
+use claw_core::counted::counted;
+use claw_core::store::{McpGrant, McpSubject, McpToolState, McpTransport};
 use claw_core::{AccessRequestId, AgentId, ServerName};
-use claw_registry::unified_diff;
 use claw_terminal::{Cell, tell, visible};
-use clawsmith::app::mcp::{AccessWish, ServerView, definition_change, login_words};
+use clawsmith::app::mcp::{
+    AccessWish, ServerView, definition_diff, given_value, grant_words, login_words, tool_about,
+};
 use clawsmith::app::words::time;
 
 use crate::cli::Session;
@@ -197,23 +199,17 @@ fn list(session: &mut Session) -> Outcome {
             ("name", &|view| Cell::strong(&view.server.name)),
             ("transport", &|view| Cell::new(view.server.transport.name())),
             ("state", &state_of),
-            ("tools", &|view| Cell::new(view.count(McpToolState::Accepted))),
-            ("granted to", &|view| Cell::new(grantees(view))),
+            ("tools", &|view| Cell::new(view.accepted())),
+            ("granted to", &|view| Cell::new(view.grantees())),
         ],
     )
 }
 
-/// The agents and users that may use a server.
-fn grantees(view: &ServerView) -> String {
-    view.grants.iter().map(|grant| grant.subject.to_string()).collect::<Vec<_>>().join(", ")
-}
-
 fn state_of(view: &ServerView) -> Cell {
-    let waiting = view.count(McpToolState::Changed) + view.count(McpToolState::New);
-    match (view.server.enabled, waiting) {
+    match (view.server.enabled, view.waiting(None).unwrap_or_default().len()) {
         (false, _) => Cell::quiet("disabled"),
         (true, 0) => Cell::good("enabled"),
-        (true, waiting) => Cell::warning(format!("{waiting} tools wait for acceptance")),
+        (true, waiting) => Cell::warning(format!("{} to accept", counted(waiting, "tool"))),
     }
 }
 
@@ -254,20 +250,8 @@ fn show(session: &mut Session, name: &ServerName) -> Outcome {
         ("enabled", yes(server.enabled)),
         ("time for a call", Some(format!("{} s", server.timeout_secs))),
     ])?;
-    out.fields(view.grants.iter().map(|grant| ("grant", Some(described(grant)))))?;
+    out.fields(view.grants.iter().map(|grant| ("grant", Some(grant_words(grant)))))?;
     print_tools(session, &view)
-}
-
-fn described(grant: &McpGrant) -> String {
-    let mut words = vec![grant.subject.to_string()];
-    if !grant.enabled {
-        words.push("refused".to_owned());
-    }
-    words.extend(grant.tool_allow.as_ref().map(|allow| format!("only {}", allow.join(", "))));
-    if !grant.tool_deny.is_empty() {
-        words.push(format!("not {}", grant.tool_deny.join(", ")));
-    }
-    visible(&words.join("; ")).into_owned()
 }
 
 fn print_tools(session: &mut Session, view: &ServerView) -> Outcome {
@@ -286,12 +270,7 @@ fn print_tools(session: &mut Session, view: &ServerView) -> Outcome {
                 McpToolState::New => Cell::warning("new"),
                 McpToolState::Gone => Cell::quiet("gone"),
             }),
-            ("about", &|tool| {
-                let definition = tool.accepted.as_ref().or(tool.proposed.as_ref());
-                let about = definition.and_then(|it| it.get("description")).and_then(|text| text.as_str());
-                let first = about.unwrap_or_default().lines().next().unwrap_or_default();
-                Cell::quiet(first.chars().take(80).collect::<String>())
-            }),
+            ("about", &|tool| Cell::quiet(tool_about(tool))),
         ],
     )
 }
@@ -313,20 +292,14 @@ impl Pin {
     fn run(self, session: &mut Session) -> Outcome {
         let name = self.server.name;
         let view = session.app(async |app| app.mcp_server(&name).await)?;
-        let is_meant = |tool: &&McpTool| self.tool.as_ref().is_none_or(|only| *only == tool.name);
-        let waits = |tool: &&McpTool| matches!(tool.state(), McpToolState::Changed | McpToolState::New);
-        let waiting: Vec<McpTool> = view.tools.iter().filter(is_meant).filter(waits).cloned().collect();
+        let waiting = view.waiting(self.tool.as_deref())?;
         session.shown(&waiting, |out| {
             if waiting.is_empty() {
                 out.line("every definition is the accepted one")?;
             }
             for tool in &waiting {
                 out.heading(&visible(&tool.name))?;
-                let (before, after) = definition_change(tool);
-                let diff = unified_diff(&tool.name, &before, &after, usize::MAX);
-                // A difference that is too long to compare is shown whole.
-                let diff = if diff.lines().count() > 3 { diff } else { format!("{diff}{after}") };
-                out.diff(&visible(&diff))?;
+                out.diff(&visible(&definition_diff(tool)))?;
             }
             Ok(())
         })?;
@@ -338,7 +311,7 @@ impl Pin {
         }
         let other = session.app(async |app| app.accept_mcp_tools(&waiting).await)?;
         if other.is_empty() {
-            tell(format_args!("{} definitions are accepted", waiting.len()));
+            tell(format_args!("accepted: {}", counted(waiting.len(), "definition")));
             return Ok(ExitCode::SUCCESS);
         }
         let names = other.join(", ");
@@ -350,7 +323,7 @@ impl Pin {
 impl Grant {
     fn run(self, session: &mut Session) -> Outcome {
         let values = |given: &[String]| {
-            given.iter().map(|text| add::value(session, text)).collect::<Result<Vec<_>, _>>()
+            given.iter().map(|text| given_value(&session.around, text)).collect::<Result<Vec<_>, _>>()
         };
         let (env, headers) = (values(&self.env)?, values(&self.header)?);
         let names = |values: &[(String, _)]| values.iter().map(|(name, _)| name.clone()).collect();
@@ -361,7 +334,7 @@ impl Grant {
         grant.config_overrides.timeout_secs = self.timeout;
         grant.enabled = !self.disabled;
         session.app(async |app| app.grant_mcp(&grant, env.into_iter().chain(headers).collect()).await)?;
-        session.told(&grant, format_args!("{}: {}", grant.server, described(&grant)))
+        session.told(&grant, format_args!("{}: {}", grant.server, visible(&grant_words(&grant))))
     }
 }
 

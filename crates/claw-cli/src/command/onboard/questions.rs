@@ -48,8 +48,11 @@ impl Questions<'_> {
         }
         let known = known_provider(&provider);
         let base_url = self.base_url(&provider, known)?;
-        let key = self.key(&provider, known.filter(|_| base_url.is_none()))?;
-        let model = self.model(known)?;
+        // A key is for one address: the one of another is not offered.
+        let configured =
+            Some(provider.as_str()).filter(|name| base_url.as_deref() == self.check.usual_address(name));
+        let key = self.key(&provider, known.filter(|_| base_url.is_none()), configured)?;
+        let model = self.model(&provider)?;
         let kind = known.is_none().then_some(ProviderKind::OpenAi);
         Ok(NewModel { provider, kind, base_url, model, key })
     }
@@ -82,24 +85,43 @@ impl Questions<'_> {
             tell(format!("{:>4}  {name:<11} {note}", at + 1).trim_end());
         }
         let usual = self.check.usual_provider();
-        self.repeat(&format!("Number or name [{usual}]: "), |text| match text {
-            "" => Ok(usual.to_owned()),
-            text => self.check.provider(text, false),
+        self.offer("Number or name", Some(usual), |text| self.check.provider(text, false))
+    }
+
+    /// Asks until the answer will do; an empty answer means the usual one, if there is one.
+    fn offer(
+        &self,
+        what: &str,
+        usual: Option<&str>,
+        check: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<String, Stop> {
+        let offered = usual.map(|usual| format!(" [{usual}]")).unwrap_or_default();
+        self.repeat(&format!("{what}{offered}: "), |text| match (text, usual) {
+            ("", Some(usual)) => Ok(usual.to_owned()),
+            (text, _) => check(text),
         })
     }
 
     fn base_url(&self, provider: &str, known: Option<&KnownProvider>) -> Result<Option<String>, Stop> {
         let check = |text: &str| self.check.address(provider, text);
-        match &self.flags.base_url {
-            Some(text) => check(text).map(Some).map_err(|message| wrong("--base-url", &message)),
-            None if known.is_some() => Ok(None),
-            None if !self.terminal => Err(missing("--base-url URL")),
-            None => self.repeat("Base URL, such as http://localhost:8000/v1: ", check).map(Some),
+        let usual = self.check.usual_address(provider);
+        match (&self.flags.base_url, usual) {
+            (Some(text), _) => check(text).map(Some).map_err(|message| wrong("--base-url", &message)),
+            (None, Some(_)) if self.terminal => self.offer("Base URL", usual, check).map(Some),
+            (None, _) if known.is_some() => Ok(None),
+            (None, Some(usual)) => Ok(Some(usual.to_owned())),
+            (None, None) if !self.terminal => Err(missing("--base-url URL")),
+            (None, None) => self.offer("Base URL, such as http://localhost:8000/v1", None, check).map(Some),
         }
     }
 
-    /// Finds the key's source: the flags, then a known provider's variables, then a question.
-    fn key(&self, provider: &str, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
+    /// Finds the key's source: the flags, then the variables of a configured or known provider, then a question.
+    fn key(
+        &self,
+        provider: &str,
+        known: Option<&KnownProvider>,
+        configured: Option<&str>,
+    ) -> Result<NewKey, Stop> {
         if let Some(name) = &self.flags.key_env {
             return variable_name(name).map(NewKey::Env).map_err(|message| wrong("--key-env", &message));
         }
@@ -112,7 +134,9 @@ impl Questions<'_> {
         if known.is_some_and(|known| known.key_env.is_empty()) {
             return Ok(NewKey::None);
         }
-        if let Some(variable) = known.and_then(|known| self.check.variable_of(known)) {
+        let configured_variable = configured.and_then(|name| self.check.usual_variable(name));
+        let known_variable = || known.and_then(|known| self.check.variable_of(known));
+        if let Some(variable) = configured_variable.or_else(known_variable) {
             let asks = self.terminal && !self.flags.yes;
             if !asks || self.confirm(&format!("Use the key in `{variable}`?"), true)? {
                 return Ok(NewKey::Env(variable.to_owned()));
@@ -125,18 +149,24 @@ impl Questions<'_> {
                 Ok(NewKey::None)
             };
         }
-        self.typed(known)
+        self.typed(known, configured)
     }
 
     /// A key, or the name of a variable that holds it. Nothing that is typed here shows: it may be the key.
-    fn typed(&self, known: Option<&KnownProvider>) -> Result<NewKey, Stop> {
-        let question = "API key (hidden; $NAME reads an environment variable; Enter for none): ";
+    fn typed(&self, known: Option<&KnownProvider>, configured: Option<&str>) -> Result<NewKey, Stop> {
+        let stored = match configured {
+            Some(name) => self.runtime.block_on(self.check.stored_key(name))?,
+            None => None,
+        };
+        let empty = if stored.is_some() { "keeps the stored one" } else { "for none" };
+        let question = format!("API key (hidden; $NAME reads an environment variable; Enter {empty}): ");
         for _ in 0..ATTEMPTS {
-            let line = prompt::hidden(self.runtime, question)?.ok_or(Stop::GaveUp)?;
+            let line = prompt::hidden(self.runtime, &question)?.ok_or(Stop::GaveUp)?;
             if line.is_empty() {
                 return Err(Stop::GaveUp);
             }
             let checked = match (line.trim(), line.trim().strip_prefix('$')) {
+                ("", _) if stored.is_some() => return Ok(stored.map_or(NewKey::None, NewKey::Given)),
                 ("", _) if known.is_some() => return Err(Stop::Demo),
                 ("", _) => return Ok(NewKey::None),
                 (_, Some(name)) => variable_name(name).map(NewKey::Env),
@@ -152,18 +182,13 @@ impl Questions<'_> {
             .into())
     }
 
-    fn model(&self, known: Option<&KnownProvider>) -> Result<String, Stop> {
-        let usual = known.map(|known| known.model).filter(|model| !model.is_empty());
+    fn model(&self, provider: &str) -> Result<String, Stop> {
         let check = |text: &str| self.check.model(text);
-        match (&self.flags.model, usual) {
+        match (&self.flags.model, self.check.usual_model(provider)) {
             (Some(name), _) => check(name).map_err(|message| wrong("--model", &message)),
             (None, Some(usual)) if !self.terminal || self.flags.yes => Ok(usual.to_owned()),
             (None, None) if !self.terminal => Err(missing("--model NAME")),
-            (None, Some(usual)) => self.repeat(&format!("Model [{usual}]: "), |text| match text {
-                "" => Ok(usual.to_owned()),
-                text => check(text),
-            }),
-            (None, None) => self.repeat("Model: ", check),
+            (None, usual) => self.offer("Model", usual, check),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use claw_core::SkillName;
+use claw_core::counted::counted;
 use claw_core::tool::Digest;
 use claw_terminal::visible;
 use serde::Deserialize as _;
@@ -51,7 +52,8 @@ impl Show {
                 let versions = view.versions.iter();
                 lines.extend(versions.map(|one| ("version", format!("{} by {}", one.version, one.by))));
             }
-            lines.extend(view.files.iter().map(|(path, bytes)| ("file", format!("{path} ({bytes} bytes)"))));
+            let file = |(path, bytes): &(_, _)| ("file", format!("{path} ({})", counted(*bytes, "byte")));
+            lines.extend(view.files.iter().map(file));
             for (what, value) in lines {
                 out.line(format_args!("{what:<9} {}", visible(&value)))?;
             }

@@ -6,11 +6,6 @@ use claw_terminal::{AnswerScope, ApprovalAnswer, ApprovalPrompt, AskedApproval, 
 use clawsmith::app::question::{AskedFor, Question, StoredApproval};
 use clawsmith::app::{App, InputValues, RuleFor, Verdict};
 
-/// Advice for a call that was refused because nobody could be asked.
-pub(crate) const NOBODY_HERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer \
-                                      from another terminal: `clawsmith approvals list`, then `clawsmith approvals \
-                                      approve ID`";
-
 /// Prints where an approval can be answered that nobody here can answer.
 pub(crate) fn announce(question: &Question, elsewhere: &[String]) {
     let Question { tool, id, .. } = question;

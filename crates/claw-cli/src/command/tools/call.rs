@@ -10,12 +10,12 @@ use std::time::Duration;
 use clap::Args;
 use claw_core::message::is_mark;
 use claw_core::tool::{Output, Progress};
-use claw_registry::{Asking, CallError, Refusal, Step};
+use claw_registry::{Asking, CallError};
 use claw_terminal::{Live, can_ask, complain, on_interrupt, style, tell, visible};
 use clawsmith::app;
-use clawsmith::app::call::{LacksTool, MadeCall, PersonalCall, reply_json};
+use clawsmith::app::call::{MadeCall, PersonalCall, reply_json};
 use clawsmith::app::caller::local_workspace;
-use clawsmith::app::question::{RequestedApprovals, is_unasked};
+use clawsmith::app::question::RequestedApprovals;
 use tokio_util::sync::CancellationToken;
 
 use super::approve;
@@ -167,7 +167,7 @@ impl CallTool {
                 Err(error @ CallError::Waiting(_)) => complain("waiting", error),
                 Err(CallError::Refused(refusal)) => {
                     complain(&format!("refused ({})", refusal.step.name()), refusal);
-                    self.hints(made, refusal).iter().for_each(tell);
+                    made.advice(&self.options.caller.flags()).iter().for_each(tell);
                 }
             }
             if let Some(setting) = reply.setting() {
@@ -177,32 +177,8 @@ impl CallTool {
             session.out.flush()?;
             reply.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
         }
-        for grant in &made.lacks_grants {
-            let flag = if grant == "network" { "--network".to_owned() } else { format!("--path {grant}") };
-            tell(format_args!("missing grant: {grant}\n  try: clawsmith tools edit {} {flag}", reply.tool));
-        }
+        made.grant_advice().iter().for_each(tell);
         Ok(code)
-    }
-
-    /// Returns what a person can do about a refusal; the model was told what it can do.
-    fn hints(&self, made: &MadeCall, refusal: &Refusal) -> Vec<String> {
-        let name = &made.reply.tool;
-        let list = || "  try: clawsmith tools list".to_owned();
-        match (&made.lacks_tool, refusal.step) {
-            (Some(LacksTool::Unknown), _) => vec![list()],
-            (Some(LacksTool::NotInBuild), _) => {
-                vec![format!("  `{name}` is known but not in this build"), list()]
-            }
-            (Some(LacksTool::Policy(reason)), _) => vec![
-                format!("  policy: {reason}"),
-                format!("  try: clawsmith policy explain {name}{}", self.options.caller.flags()),
-            ],
-            (None, Step::Validate) => vec![format!("  try: clawsmith tools show {name}")],
-            (None, Step::Judge) if is_unasked(&refusal.reason) => {
-                vec![approve::NOBODY_HERE.to_owned()]
-            }
-            (None, _) => Vec::new(),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::Args;
+use claw_core::counted::counted;
 use claw_registry::Status;
 use claw_terminal::{Cell, Out, Table};
 use clawsmith::app;
@@ -42,7 +43,8 @@ impl List {
             match all - list.tools.len() {
                 0 => Ok(()),
                 hidden => Ok(out.prose(format_args!(
-                    "\n{hidden} more tools are known and not in this build; `clawsmith tools list --all` shows them"
+                    "\nnot in this build: {}; `clawsmith tools list --all` shows them",
+                    counted(hidden, "known tool")
                 ))?),
             }
         })

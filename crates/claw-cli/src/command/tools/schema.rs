@@ -3,18 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use claw_core::tool::{Caller, Meta, Spec};
+use claw_core::tool::Caller;
 use claw_core::{AgentId, SessionKey};
 use claw_schema::dialect::Dialect;
-use clawsmith::app;
-use clawsmith::app::tool_list::known_tool;
 use serde_json::Value;
 
 use crate::caller::DEFAULT_AGENT;
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
-use crate::opened::{runtime, with_existing_app};
+use crate::failure::Outcome;
+use crate::opened::runtime;
 
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
@@ -46,30 +44,9 @@ impl SchemaOf {
         let key = SessionKey::new("cli:schema")?;
         let mut caller = Caller::new(self.agent, key, &session.around.directory);
         caller.tenant = setup.tenant().clone();
-        let own = with_existing_app(&setup, async |app| Ok(app.caller_specs(&caller).await?))?;
-        let own = own.unwrap_or_default();
-        let specs: Vec<Spec> = if self.names.is_empty() {
-            let builtin = claw_tools::builtin().map(|tool| builtin_spec(&tool.meta));
-            let mut all = builtin.chain(own.into_iter().map(Ok)).collect::<Result<Vec<_>, _>>()?;
-            all.sort_by(|a, b| a.name.cmp(&b.name));
-            all
-        } else {
-            let spec = |name: &String| match own.iter().find(|spec| spec.name.as_str() == name) {
-                Some(spec) => Ok(spec.clone()),
-                None => builtin_spec(&known_tool(name)?),
-            };
-            self.names.iter().map(spec).collect::<Result<_, _>>()?
-        };
+        let specs = runtime()?.block_on(setup.tool_specs(&caller, &self.names))?;
         let rendered: Vec<Value> = specs.iter().map(|spec| self.provider.tool(spec)).collect();
         session.out.json(&rendered)?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn builtin_spec(meta: &Meta) -> Result<Spec, Failure> {
-    let absent = || {
-        Failure::usage(format!("`{}` is known but not in this build, so it has no schema yet", meta.name))
-            .hint("clawsmith tools list")
-    };
-    app::spec(meta).ok_or_else(absent)
 }

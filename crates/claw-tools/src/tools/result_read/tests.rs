@@ -85,14 +85,14 @@ async fn finds_lines_by_what_they_contain() {
         json!({ "artifact": ID, "contains": contains, "first": first, "count": count })
     }
     insta::assert_snapshot!(text(run(&kept, find("499", 1, 4)).await), @"
-    4 lines from line 1 of 5000 on contain `499`; next: first = 4499
+    4 lines with `499` from line 1 of 5000 on; next: first = 4499
     499: row 499
     1499: row 1499
     2499: row 2499
     3499: row 3499
     ");
     insta::assert_snapshot!(text(run(&kept, find("499", 4993, 200)).await), @"
-    7 lines from line 4993 of 5000 on contain `499`; no more
+    7 lines with `499` from line 4993 of 5000 on; no more
     4993: row 4993
     4994: row 4994
     4995: row 4995
@@ -101,7 +101,7 @@ async fn finds_lines_by_what_they_contain() {
     4998: row 4998
     4999: row 4999
     ");
-    insta::assert_snapshot!(text(run(&kept, find("column", 1, 200)).await), @"0 lines from line 1 of 5000 on contain `column`; no more");
+    insta::assert_snapshot!(text(run(&kept, find("column", 1, 200)).await), @"0 lines with `column` from line 1 of 5000 on; no more");
 }
 
 /// Follows `next` to the end and returns the parts put together.

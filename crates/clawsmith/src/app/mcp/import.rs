@@ -34,7 +34,7 @@ struct Entry {
 }
 
 /// Reads the servers of an `mcpServers` file. Names are made lower case, with `-` for invalid characters.
-pub fn read_servers(text: &str) -> Result<Vec<NewServer>, Error> {
+pub(super) fn read_servers(text: &str) -> Result<Vec<NewServer>, Error> {
     let file: File = serde_json::from_str(text).map_err(|error| {
         Error::invalid(format!("the file is not a list of MCP servers: {error}"))
             .hint("it has the form {\"mcpServers\": {\"NAME\": {\"command\": \"…\", \"args\": []}}}")

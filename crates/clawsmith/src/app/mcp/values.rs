@@ -14,9 +14,22 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
 
 use crate::app::{App, Error};
+use crate::config::Surroundings;
 
 /// The shortest sealed value, in bytes, that is searched for in a server's text.
 const SHORTEST_HIDDEN: usize = 8;
+
+/// Parses a name and its value; without a value it comes from the environment.
+pub fn given_value(around: &Surroundings, text: &str) -> Result<(String, SecretString), Error> {
+    if let Some((name, value)) = text.split_once('=') {
+        return Ok((name.to_owned(), value.to_owned().into()));
+    }
+    match around.variable(text).and_then(|value| value.to_str()) {
+        Some(value) => Ok((text.to_owned(), value.to_owned().into())),
+        None => Err(Error::invalid(format!("the environment has no variable `{text}`"))
+            .hint(format!("set it, or write `{text}=VALUE`"))),
+    }
+}
 
 impl App {
     /// Seals the values of a server's variables or headers.

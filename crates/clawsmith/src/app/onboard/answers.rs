@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use claw_core::nearest::nearest;
 use claw_llm::{
-    EnvKeys, KNOWN_PROVIDERS, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind, Providers,
+    EnvKeys, KNOWN_PROVIDERS, KeyPlace, Keys as _, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind,
+    Providers,
 };
 use claw_policy::scrub::Scrubber;
 use secrecy::SecretString;
 
 use crate::app::{Error, Setup};
-use crate::config::Surroundings;
 
 /// The default name of a provider at a custom address.
 pub const OWN_PROVIDER: &str = "own";
@@ -23,7 +23,7 @@ const SHORTEST_KEY: usize = 8;
 
 /// Checks answers. The error of each check is a sentence for the person who answered.
 pub struct AnswerCheck {
-    around: Surroundings,
+    setup: Setup,
     scrubber: Scrubber,
 }
 
@@ -35,7 +35,7 @@ pub fn known_provider(name: &str) -> Option<&'static KnownProvider> {
 impl AnswerCheck {
     /// Checks answers by the rules of this configuration.
     pub fn new(setup: &Setup) -> Result<Self, Error> {
-        Ok(Self { around: setup.around.clone(), scrubber: setup.scrubber()? })
+        Ok(Self { setup: setup.clone(), scrubber: setup.scrubber()? })
     }
 
     /// The providers that are offered, each with a note.
@@ -52,14 +52,53 @@ impl AnswerCheck {
         KNOWN_PROVIDERS.iter().map(|known| (known.name, note(known))).chain([own]).collect()
     }
 
-    /// The provider that is taken where none is chosen: the first whose key is in the environment.
-    pub fn usual_provider(&self) -> &'static str {
+    /// The provider that is taken where none is chosen: the configured one, or the first whose key is in the environment.
+    pub fn usual_provider(&self) -> &str {
         let usual = KNOWN_PROVIDERS.iter().find(|known| self.variable_of(known).is_some());
-        usual.or(KNOWN_PROVIDERS.first()).map_or(OWN_PROVIDER, |known| known.name)
+        let usual = usual.or(KNOWN_PROVIDERS.first()).map_or(OWN_PROVIDER, |known| known.name);
+        self.setup.config().models.provider.as_deref().unwrap_or(usual)
     }
 
-    /// Checks a provider, by its name or its number in the list that is offered. One with an address may have any name.
+    /// The configured address of a provider.
+    pub fn usual_address(&self, provider: &str) -> Option<&str> {
+        self.configured(provider)?.base_url.as_deref()
+    }
+
+    /// The model that is configured for a provider, or its own default.
+    pub fn usual_model(&self, provider: &str) -> Option<&str> {
+        let models = &self.setup.config().models;
+        let configured = models.model.as_deref().filter(|_| models.provider.as_deref() == Some(provider));
+        let of_provider = || known_provider(provider).map(|known| known.model);
+        configured.or_else(of_provider).filter(|model| !model.is_empty())
+    }
+
+    /// The key that is stored for a provider.
+    pub async fn stored_key(&self, provider: &str) -> Result<Option<SecretString>, Error> {
+        let names = self.configured(provider).map(|config| config.key_secret.as_slice()).unwrap_or_default();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let Some(app) = self.setup.open_existing().await? else { return Ok(None) };
+        let mut found = Ok(None);
+        for name in names {
+            let place = KeyPlace::Secret(name.clone());
+            found = app.keys(None)?.key(app.tenant(), &place).await;
+            if !matches!(found, Ok(None)) {
+                break;
+            }
+        }
+        app.close().await;
+        found.map_err(|why| Error::failed(format!("the stored key of `{provider}` cannot be read: {why}")))
+    }
+
+    fn configured(&self, provider: &str) -> Option<&ProviderConfig> {
+        self.setup.config().models.providers.get(provider)
+    }
+
+    /// Checks a provider, by its name or its number in the list that is offered. One with an address may have any name, and a
+    /// configured one has it.
     pub fn provider(&self, name: &str, has_address: bool) -> Result<String, String> {
+        let has_address = has_address || self.configured(name).is_some();
         let mut names = KNOWN_PROVIDERS.iter().map(|known| known.name).chain([OWN_PROVIDER]);
         if let (Ok(number), false) = (name.parse::<usize>(), has_address) {
             let found = number.checked_sub(1).and_then(|at| names.nth(at));
@@ -101,12 +140,20 @@ impl AnswerCheck {
         Ok(text.to_owned())
     }
 
-    /// Returns the environment variable of a provider that has a value.
+    /// Returns the environment variable of a known provider that has a value.
     pub fn variable_of(&self, known: &KnownProvider) -> Option<&'static str> {
-        let holds = |name: &&&str| {
-            self.around.variable(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty())
-        };
-        known.key_env.iter().find(holds).copied()
+        known.key_env.iter().copied().find(|name| self.holds_value(name))
+    }
+
+    /// Returns the environment variable that is configured for a provider and has a value.
+    pub fn usual_variable(&self, provider: &str) -> Option<&str> {
+        let names = self.configured(provider)?.key_env.iter().map(String::as_str);
+        names.into_iter().find(|name| self.holds_value(name))
+    }
+
+    fn holds_value(&self, variable: &str) -> bool {
+        let value = self.setup.around.variable(variable);
+        value.is_some_and(|value| !value.to_string_lossy().trim().is_empty())
     }
 
     /// Refuses text that looks like a key: it would be shown, and written to the file.

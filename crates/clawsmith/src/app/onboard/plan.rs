@@ -55,6 +55,44 @@ impl ModelPlan {
     }
 }
 
+impl ModelPlan {
+    /// Says what was written to the file of this name, and what to do next. A project's file is to be accepted.
+    pub fn written(&self, answers: &NewModel, file: &str, is_of_project: bool) -> Vec<String> {
+        let mut lines = vec![match self.change {
+            TargetChange::Add => format!("wrote `{file}`"),
+            TargetChange::Replace => format!("changed provider, model and key in `{file}`"),
+            _ => format!("`{file}` already has these settings"),
+        }];
+        if matches!(answers.key, NewKey::Given(_)) {
+            lines.push(format!("the key is stored encrypted as secret `{}`", answers.provider));
+        }
+        lines.push(match is_of_project {
+            true => "next: clawsmith config trust, and clawsmith chat".to_owned(),
+            false => "next: clawsmith chat".to_owned(),
+        });
+        lines
+    }
+
+    /// Says why nothing was written to the file of this name, and what to do.
+    pub fn unwritten(&self, answers: &NewModel, file: &str, works: bool) -> String {
+        match (self.change, works) {
+            (TargetChange::Clash, _) => {
+                let mut text = format!(
+                    "`{file}` already configures other models; left unchanged\n\
+                     to use the new model, write this into the file instead:\n\n{}",
+                    self.text
+                );
+                if matches!(answers.key, NewKey::Given(_)) {
+                    text += &format!("\nand: clawsmith secrets set {}", answers.provider);
+                }
+                text
+            }
+            (_, true) => "nothing was written".to_owned(),
+            (_, false) => "nothing was written; --no-test writes it untested".to_owned(),
+        }
+    }
+}
+
 impl Target {
     /// Plans to set a model up in this file, which `before` was read from. An invalid model is refused.
     pub fn plan(&self, model: &NewModel, before: Setup) -> Result<ModelPlan, Error> {

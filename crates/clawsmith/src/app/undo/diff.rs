@@ -1,5 +1,6 @@
 //! Changes as diffs without secrets.
 
+use claw_core::counted::counted;
 use claw_core::port::{ChangeKind, ChangedEntry, FileChange, shown_path};
 use claw_core::store::{CommandUndo, FileState, NewUndo};
 use claw_core::text;
@@ -35,7 +36,7 @@ impl FileView {
     fn size(&self) -> String {
         match self {
             Self::Absent => "nothing".to_owned(),
-            Self::Text(text) => format!("{} characters", text.chars().count()),
+            Self::Text(text) => counted(text.chars().count(), "character"),
             Self::Binary(what) => what.clone(),
         }
     }
@@ -77,7 +78,7 @@ impl UndoLog {
                     let view = |there: Option<u64>, bytes: Option<Vec<u8>>| match (there, bytes) {
                         (None, _) => FileView::Absent,
                         (Some(_), Some(bytes)) => self.view_bytes(&path, &bytes),
-                        (Some(size), None) => FileView::Binary(format!("{size} bytes")),
+                        (Some(size), None) => FileView::Binary(counted(size, "byte")),
                     };
                     let (before, after) =
                         (view(change.bytes_before, before), view(change.bytes_after, after));
@@ -147,7 +148,7 @@ impl UndoLog {
     fn view_bytes(&self, path: &str, bytes: &[u8]) -> FileView {
         match text::decode(bytes) {
             Ok(text) => FileView::Text(self.scrubber.file_text(path, &text.text)),
-            Err(mime) => FileView::Binary(format!("{} bytes of {mime}", bytes.len())),
+            Err(mime) => FileView::Binary(format!("{} of {mime}", counted(bytes.len(), "byte"))),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use claw_core::counted::counted;
 use claw_core::port::UnixMillis;
 use claw_core::store::{CommandUndo, Entry, EntryEvent, NewUndo, Undo as Change, UndoFilter};
 use claw_core::{AgentId, CallId, JobId, SessionKey};
@@ -96,7 +97,7 @@ impl ListedChange {
 /// The file as the tool named it if the person is in its workspace, else with the workspace.
 fn place_of(new: &NewUndo, here: &Path) -> String {
     if let Some(CommandUndo { files, added, removed, .. }) = &new.command {
-        let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        let files = counted(*files, "file");
         let place = match here.starts_with(&new.workspace) {
             true => String::new(),
             false => format!(" in {}", new.workspace),
