@@ -3,9 +3,10 @@
 //! One layer does all of it. Each layer of a route is cloned and boxed for every request, together with those below it, so
 //! that one layer for each check would cost more than the checks.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::Place;
@@ -22,8 +23,8 @@ const LONGEST_BODY: usize = 8 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) struct Front {
     pub(crate) gateway: Gateway,
-    /// The path as the table has it; `none` for requests that no route takes.
-    pub(crate) path: &'static str,
+    /// The path as the table has it; `None` for requests that no route takes.
+    pub(crate) path: Option<&'static str>,
     pub(crate) access: Access,
 }
 
@@ -50,6 +51,12 @@ impl Front {
 /// Takes a request to its handler.
 pub(crate) async fn pass(State(front): State<Front>, request: Request, next: Next) -> Response {
     let (began, method) = (Instant::now(), method_name(request.method()));
+    let path = match (front.path, request.extensions().get::<MatchedPath>()) {
+        (Some(path), _) => Cow::Borrowed(path),
+        // A path of the table, with a method that it does not have.
+        (None, Some(path)) => Cow::Owned(path.as_str().to_owned()),
+        (None, None) => Cow::Borrowed("none"),
+    };
     let is_openai = error::is_openai(request.uri().path());
     let mut request = body::limit_time(request);
     DefaultBodyLimit::max(LONGEST_BODY).apply(&mut request);
@@ -58,6 +65,6 @@ pub(crate) async fn pass(State(front): State<Front>, request: Request, next: Nex
         Err(error) => error.into_response(),
     };
     let response = error::shape(response, is_openai);
-    front.gateway.0.metrics.observe(method, front.path, response.status(), began.elapsed());
+    front.gateway.0.metrics.observe(method, path, response.status(), began.elapsed());
     response
 }

@@ -317,10 +317,10 @@ fn router(gateway: Gateway) -> Router {
     let api = routes::table(mcp::server(&gateway));
     let front =
         |path, access| from_fn_with_state(Front { gateway: gateway.clone(), path, access }, front::pass);
-    let elsewhere = front("none", Access::Open);
+    let elsewhere = front(None, Access::Open);
     let mut router = Router::new();
     for ServedPath { path, access, service } in api.services {
-        router = router.route(path, service.layer(front(path, access)));
+        router = router.route(path, service.layer(front(Some(path), access)));
     }
     router
         .fallback(error::no_such_path.layer(elsewhere.clone()))

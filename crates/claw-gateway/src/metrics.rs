@@ -1,5 +1,6 @@
 //! Metrics for Prometheus: requests, connections, and the states of runs.
 
+use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -28,13 +29,13 @@ const SECONDS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     method: &'static str,
-    path: &'static str,
+    path: Cow<'static, str>,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PathLabels {
-    path: &'static str,
+    path: Cow<'static, str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -101,12 +102,14 @@ impl Metrics {
     pub(crate) fn observe(
         &self,
         method: &'static str,
-        path: &'static str,
+        path: Cow<'static, str>,
         status: StatusCode,
         took: Duration,
     ) {
-        self.seconds.get_or_create(&PathLabels { path }).observe(took.as_secs_f64());
-        self.requests.get_or_create(&RequestLabels { method, path, status: status.as_u16() }).inc();
+        let labels = PathLabels { path };
+        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        let labels = RequestLabels { method, path: labels.path, status: status.as_u16() };
+        self.requests.get_or_create(&labels).inc();
     }
 
     /// Reads the values that are not counted as they happen.

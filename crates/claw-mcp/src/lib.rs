@@ -9,9 +9,9 @@
 //! bounded. It starts programs only through a [`ShellHost`](claw_core::port::ShellHost) and reaches addresses
 //! only through `claw-net`.
 
+mod accepted_definition;
 mod connection;
 mod content;
-mod definition;
 mod elicitation;
 mod error;
 mod grants;

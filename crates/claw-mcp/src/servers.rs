@@ -9,7 +9,7 @@ use claw_core::tool::{AnyTool, Caller, Digest, Unavailable};
 use claw_core::{AgentId, ServerName, ToolName, UserId};
 use claw_registry::{CallerTools, ToolLayer};
 
-use crate::definition;
+use crate::accepted_definition;
 use crate::grants::{Access, access};
 use crate::hub::{Hub, MOST_CALLERS, WeakHub};
 use crate::resources_and_prompts::{OfferKind, OfferTool};
@@ -160,7 +160,7 @@ fn bridged(
             tracing::warn!(server = %tool.server, tool = tool.name, "an MCP tool is left out: {why}");
         };
         let accepted = Digest::of(&tool.accepted);
-        let limit = Some(definition::timeout_secs(*longest));
+        let limit = Some(accepted_definition::timeout_secs(*longest));
         let same = |known: &&&Arc<BridgedTool>| {
             known.accepted == accepted && *known.server == **server && known.meta.timeout_secs == limit
         };
@@ -172,7 +172,7 @@ fn bridged(
         }
         match tool_name(server, &tool.name) {
             Ok(name) if !names.insert(name.clone()) => left_out("its name is taken"),
-            Ok(_) => match definition::read(server, &tool, *longest) {
+            Ok(_) => match accepted_definition::read(server, &tool, *longest) {
                 Ok((meta, spec)) => {
                     let (hub, server, name) = (hub.clone(), Arc::clone(server), tool.name);
                     tools.push(Arc::new(BridgedTool { hub, server, name, accepted, meta, spec }));

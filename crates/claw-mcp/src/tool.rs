@@ -7,9 +7,9 @@ use claw_core::store::McpServer;
 use claw_core::tool::{AnyTool, Call, Digest, ErrorKind, Facts, Meta, Output, Plan, Spec, ToolError};
 use serde_json::Value;
 
+use crate::accepted_definition::check_accepted;
 use crate::connection::TimedCall;
 use crate::content;
-use crate::definition::check_accepted;
 use crate::hub::WeakHub;
 
 /// A server's tool as it was accepted.

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::dial::deepest;
 use super::{ConnectionState, DIAL_WITHIN, Dialled, LONGEST_PAUSE, Live, Now, Target, pause};
-use crate::definition::pinned;
+use crate::accepted_definition::pinned;
 use crate::handler::Watcher;
 
 /// The interval between health checks of a connection, and the longest the server may take to answer one.

@@ -243,3 +243,36 @@ impl Gauge {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes the text in pieces of this size; returns the bytes of the event that is not over, or `None` if one was too large.
+    fn taken(text: &[u8], piece: usize) -> Option<usize> {
+        let mut gauge = Gauge::default();
+        text.chunks(piece).all(|piece| gauge.take(piece)).then_some(gauge.bytes)
+    }
+
+    #[test]
+    fn an_empty_line_ends_an_event_however_the_text_is_cut() {
+        for piece in [1, 2, 3, 5, 64] {
+            assert_eq!(taken(b"data: one\n", piece), Some(10), "{piece}");
+            assert_eq!(taken(b"data: one\n\n", piece), Some(0), "{piece}");
+            assert_eq!(taken(b"data: one\r\n\r\nid", piece), Some(2), "{piece}");
+            assert_eq!(taken(b"data: one\n\n\n\ndata: two\n", piece), Some(10), "{piece}");
+        }
+    }
+
+    #[test]
+    fn refuses_an_event_beyond_the_largest_message() {
+        let mut text = vec![b'x'; LARGEST_MESSAGE - 1];
+        text.push(b'\n');
+        assert_eq!(taken(&text, 1 << 16), Some(LARGEST_MESSAGE));
+        text.extend_from_slice(b"x");
+        assert_eq!(taken(&text, 1 << 16), None);
+        // Lines of one event count together.
+        let lines = b"data: a line\n".repeat(LARGEST_MESSAGE / 13 + 1);
+        assert_eq!(taken(&lines, 1 << 16), None);
+    }
+}
