@@ -722,7 +722,7 @@ fn a_question_that_another_run_took_is_answered_with_it() {
         let third = scope.spawn(|| gateway.chat(&key, "third", Some(&session)));
         // Both are accepted before the first run ends.
         let runs = gateway.until_runs(&key, &session, 4);
-        let hanging = runs.iter().find(|run| run["state"] == "running").unwrap();
+        let hanging = runs.iter().find(|run| run["state"] == "leased").unwrap();
         let cancel = format!("/v1/runs/{}/cancel", hanging["id"].as_str().unwrap());
         gateway.post(&cancel, &key, &json!({})).check(200, "");
         first.join().unwrap();
