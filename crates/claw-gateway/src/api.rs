@@ -7,11 +7,13 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use axum::Router;
 use axum::body::{Body as HttpBody, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::handler::Handler;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use clawsmith::app::access::{Permission, Visitor};
@@ -23,6 +25,7 @@ use serde::de::DeserializeOwned;
 use crate::Gateway;
 use crate::admit::Who;
 use crate::error::ApiError;
+use crate::front::{Front, pass};
 use crate::openapi::{Operation, Schemas};
 
 /// Requirement of a route.
@@ -59,15 +62,15 @@ pub(crate) struct Mounted<'a> {
 }
 
 /// A path, and the service that answers some of its methods.
-pub(crate) struct ServedPath {
-    pub(crate) path: &'static str,
-    pub(crate) access: Access,
-    pub(crate) service: MethodRouter<Gateway>,
+struct ServedPath {
+    path: &'static str,
+    access: Access,
+    service: MethodRouter<Gateway>,
 }
 
 /// The routes, as services and as a list.
 pub(crate) struct Api {
-    pub(crate) services: Vec<ServedPath>,
+    services: Vec<ServedPath>,
     pub(crate) routes: Vec<Route>,
     tag: &'static str,
     /// The first part of the ids of operations; `None` for the handler's module.
@@ -114,6 +117,16 @@ impl Api {
         self.services.push(ServedPath { path, access, service: on(filter, handler) });
         self.routes.push(Route { method, path, tag: self.tag, summary, access, id, describe: H::describe });
         self
+    }
+
+    /// The services as a router, each behind the checks of its access.
+    pub(crate) fn router(self, gateway: &Gateway) -> Router<Gateway> {
+        let mut router = Router::new();
+        for ServedPath { path, access, service } in self.services {
+            let front = Front { gateway: gateway.clone(), path: Some(path), access };
+            router = router.route(path, service.layer(from_fn_with_state(front, pass)));
+        }
+        router
     }
 
     /// Adds a service with a protocol of its own at one path.

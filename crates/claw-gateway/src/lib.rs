@@ -74,7 +74,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::{Access, ServedPath};
+use crate::api::Access;
 use crate::front::Front;
 use crate::metrics::Metrics;
 use crate::offers::Offers;
@@ -314,16 +314,11 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 }
 
 fn router(gateway: Gateway) -> Router {
-    let api = routes::table(mcp::server(&gateway));
-    let front =
-        |path, access| from_fn_with_state(Front { gateway: gateway.clone(), path, access }, front::pass);
-    let elsewhere = front(None, Access::Open);
-    let mut router = Router::new();
-    for ServedPath { path, access, service } in api.services {
-        router = router.route(path, service.layer(front(Some(path), access)));
-    }
-    router
+    let elsewhere = Front { gateway: gateway.clone(), path: None, access: Access::Open };
+    let elsewhere = from_fn_with_state(elsewhere, front::pass);
+    routes::table(mcp::server(&gateway))
+        .router(&gateway)
         .fallback(error::no_such_path.layer(elsewhere.clone()))
         .method_not_allowed_fallback(error::no_such_method.layer(elsewhere))
-        .with_state(gateway.clone())
+        .with_state(gateway)
 }
