@@ -237,7 +237,7 @@ impl Gauge {
                 self.bytes = 0;
                 return true;
             }
-            self.blank = ends;
+            self.blank |= ends;
             self.bytes += line.len();
             self.bytes <= LARGEST_MESSAGE
         })
