@@ -81,10 +81,14 @@ impl TalkHost for StoredTalks {
                 .try_instead("say it in your answer, or send it to another session of `sessions_list`"));
         }
         if caller.hops >= HOPS {
-            let message =
-                format!("this message came through {} sessions already, and {HOPS} is the most", caller.hops);
-            return Err(ToolError::new(ErrorKind::Forbidden, message)
-                .try_instead("answer here; sessions that write to each other must come to an end"));
+            let message = format!(
+                "the message that you are answering was already forwarded through {} sessions, and the \
+                 maximum is {HOPS}",
+                caller.hops
+            );
+            return Err(ToolError::new(ErrorKind::Forbidden, message).try_instead(
+                "say it in your answer here; a chain of messages between sessions has a limit",
+            ));
         }
         let circle = Circle::of(caller);
         let found = self.store.conversation(&caller.tenant, &circle, session).await.map_err(down)?;

@@ -196,7 +196,7 @@ impl EntityFacts {
             }
         }
         if aliases.len() > MOST_ALIASES {
-            return Err(format!("there are {} aliases, and {MOST_ALIASES} is the most", aliases.len()));
+            return Err(format!("there are {} aliases, and the maximum is {MOST_ALIASES}", aliases.len()));
         }
         let external_id = self.external_id.map(|id| line("`external_id`", &id, LONGEST_NAME)).transpose()?;
         let properties = plain(self.properties)?;
@@ -327,13 +327,13 @@ pub fn kind(written: &str) -> Result<String, String> {
 fn line(what: &str, text: &str, most: usize) -> Result<String, String> {
     // The length is checked first, so that a megabyte is rejected without being processed.
     if text.len() > most.saturating_mul(8) {
-        return Err(format!("{what} has {} bytes, and {most} characters is the most", text.len()));
+        return Err(format!("{what} has {} bytes, and the maximum is {most} characters", text.len()));
     }
     let seen = text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c });
     let line = seen.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
     match line.chars().count() {
         count if count > most => {
-            Err(format!("{what} has {count} characters, and {most} is the most; shorten it"))
+            Err(format!("{what} has {count} characters, and the maximum is {most}; shorten it"))
         }
         _ => Ok(line),
     }
@@ -392,7 +392,7 @@ fn check(
     }
     let bytes = serde_json::to_string(properties).map_or(usize::MAX, |json| json.len());
     if bytes > LONGEST_PROPERTIES {
-        return Err(format!("`properties` has {bytes} bytes, and {LONGEST_PROPERTIES} is the most"));
+        return Err(format!("`properties` has {bytes} bytes, and the maximum is {LONGEST_PROPERTIES}"));
     }
     if let Some(at) =
         [from, until].into_iter().flatten().find(|at| Timestamp::from_millisecond(at.0).is_err())

@@ -126,7 +126,7 @@ impl Client {
             };
             let refuse = |reason: String| NetError::Redirect { from: origin.clone(), reason };
             left = left.checked_sub(1).ok_or_else(|| {
-                refuse(format!("{} redirects were followed, which is the most", request.redirects))
+                refuse(format!("{} redirects were followed, and no more are allowed", request.redirects))
             })?;
             let next = request
                 .url

@@ -120,7 +120,7 @@ fn facts(meta: &Meta) -> Vec<String> {
         facts.push("Offered whenever it has something to do, unless a deny list names it".to_owned());
     }
     if let Some(seconds) = meta.timeout_secs {
-        facts.push(format!("Runs for at most {seconds} seconds"));
+        facts.push(format!("Time limit of one call: {seconds} seconds"));
     }
     facts
 }

@@ -53,10 +53,10 @@ impl Run<'_> {
         let used = used.input + used.cache_read + used.cache_write + used.output;
         Ok(match (tokens, cost_micros) {
             (Some(most), _) if used >= most => {
-                Some(format!("{used} of {most} tokens are used that it and the runs it started may use"))
+                Some(format!("it and the runs that share its budget have used {used} of {most} tokens"))
             }
             (_, Some(most)) if spent >= most => Some(format!(
-                "it and the runs it started have cost {spent} of {most} millionths of a US dollar"
+                "it and the runs that share its budget have cost {spent} of {most} millionths of a US dollar"
             )),
             _ => None,
         })

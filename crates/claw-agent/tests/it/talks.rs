@@ -308,7 +308,7 @@ async fn refuses_a_message_into_its_own_session_and_beyond_the_hops() {
     let mut far = me;
     far.hops = 3;
     let (done, told) = road.told(far, "sessions_send", args("cli:ann-2")).await;
-    assert!(!done && told.contains("came through 3 sessions already, and 3 is the most"), "{told}");
+    assert!(!done && told.contains("was already forwarded through 3 sessions, and the maximum is 3"), "{told}");
     assert_eq!(road.messages("cli:ann-2").await.len(), 1);
 }
 
@@ -379,7 +379,7 @@ async fn sessions_that_write_to_each_other_come_to_an_end() {
     };
     assert_eq!((sent(count("cli:a").await), sent(count("cli:b").await)), (1, 2));
     let last = count("cli:b").await.pop().unwrap().new.content.to_string();
-    assert!(last.contains("came through 3 sessions already"), "{last}");
+    assert!(last.contains("was already forwarded through 3 sessions"), "{last}");
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ fn unknown_type(name: &str, types: &TypesBuilder) -> ToolError {
     let advice = if alike.is_empty() {
         "use a name such as `rust`, `py`, `js`, `ts`, `go`, `md`, or a glob such as `*.rs`".to_owned()
     } else {
-        format!("the types are {}; or use a glob such as `*.{name}`", alike.join(", "))
+        format!("similar types are {}; or use a glob such as `*.{name}`", alike.join(", "))
     };
     ToolError::invalid(format!("`{name}` is not a file type")).try_instead(advice)
 }

@@ -176,7 +176,7 @@ impl Extractor {
         let mut pieces: VecDeque<Range<usize>> = cut(&lines).into();
         if pieces.len() > MOST_PIECES {
             let why = format!(
-                "it is {} bytes long, and {} is the most that is extracted; split the document",
+                "it is {} bytes long, and facts are extracted from at most {}; split the document",
                 work.text.len(),
                 LONGEST_PIECE * MOST_PIECES
             );

@@ -46,7 +46,7 @@ impl LocalEmbedder {
             let told = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
             let length = std::fs::metadata(&path).map_err(told)?.len();
             if length > LARGEST {
-                return Err(format!("`{}` has {length} bytes, and {LARGEST} is the most", path.display()));
+                return Err(format!("`{}` has {length} bytes, and the maximum is {LARGEST}", path.display()));
             }
             std::fs::read(&path).map_err(told)
         };

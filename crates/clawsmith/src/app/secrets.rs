@@ -56,7 +56,7 @@ impl App {
         let unopened = |error: StoreError| {
             Error::failed("a secret cannot be decrypted, so it cannot be scrubbed from output")
                 .because(error)
-                .hint("`clawsmith doctor` says which; set it again, or remove it")
+                .hint("restore the keys from a backup, or set the secret again, or remove it")
         };
         let kept = self.store.secrets(tenant).await.map_err(unopened)?;
         let mut values = self.programs()?.secrets(tenant).await.map_err(unopened)?;
@@ -114,7 +114,7 @@ impl App {
                 let message = format!("the secrets of tenant {} cannot be hidden", names.join(", "));
                 Err(Error::failed(message)
                     .because(error)
-                    .hint("`clawsmith doctor` says which of them; set them again, or remove them"))
+                    .hint("restore the keys from a backup, or set or remove the secrets of these tenants"))
             }
         }
     }

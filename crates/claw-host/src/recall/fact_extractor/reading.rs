@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
             serde_json::from_str(json).map_err(|error| format!("its answer is not of the form: {error}"))?;
         let count = said.entities.len() + said.relations.len();
         if count > MOST_FACTS {
-            return Err(format!("its answer has {count} facts, and {MOST_FACTS} is the most"));
+            return Err(format!("its answer has {count} facts, and the maximum is {MOST_FACTS}"));
         }
         for entity in said.entities {
             let source = self.source(entity.lines, &piece);

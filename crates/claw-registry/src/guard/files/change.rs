@@ -194,7 +194,7 @@ impl GuardedFiles {
         let Rewrite { path, target, current, before, bytes, after, whole } = change;
         if bytes.len() as u64 > WHOLE_BYTES {
             let message =
-                format!("`{path}` would have {} bytes, and {WHOLE_BYTES} are the most", bytes.len());
+                format!("`{path}` would have {} bytes, and the maximum is {WHOLE_BYTES}", bytes.len());
             return Err(ToolError::invalid(message).try_instead("write less at once, to several files"));
         }
         let stat = match &current {

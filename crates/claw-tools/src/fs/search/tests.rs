@@ -91,7 +91,7 @@ async fn takes_what_is_asked_for() {
 async fn says_what_is_wrong() {
     let said = async |args: Value| failed(&road().call("grep", args).await, ErrorKind::Invalid);
     insta::assert_snapshot!(said(json!({ "pattern": "a(b" })).await, @"`a(b` is not a regular expression: unclosed group, at character 2; fix it, or search for the text itself with `literal`");
-    insta::assert_snapshot!(said(json!({ "pattern": "a", "types": ["rst2"] })).await, @"`rst2` is not a file type; the types are rst; or use a glob such as `*.rst2`");
+    insta::assert_snapshot!(said(json!({ "pattern": "a", "types": ["rst2"] })).await, @"`rst2` is not a file type; similar types are rst; or use a glob such as `*.rst2`");
     insta::assert_snapshot!(said(json!({ "pattern": r"a\nb" })).await, @r#"`a\nb` contains a line break, but files are searched line by line; search with `multiline`"#);
 }
 

@@ -37,7 +37,7 @@ struct Entry {
 pub(super) fn read_servers(text: &str) -> Result<Vec<NewServer>, Error> {
     let file: File = serde_json::from_str(text).map_err(|error| {
         Error::invalid(format!("the file is not a list of MCP servers: {error}"))
-            .hint("it has the form {\"mcpServers\": {\"NAME\": {\"command\": \"…\", \"args\": []}}}")
+            .hint("write it in the form {\"mcpServers\": {\"NAME\": {\"command\": \"…\", \"args\": []}}}")
     })?;
     file.mcp_servers.into_iter().map(|(name, entry)| server(&name, entry)).collect()
 }
