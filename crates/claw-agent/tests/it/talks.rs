@@ -308,7 +308,10 @@ async fn refuses_a_message_into_its_own_session_and_beyond_the_hops() {
     let mut far = me;
     far.hops = 3;
     let (done, told) = road.told(far, "sessions_send", args("cli:ann-2")).await;
-    assert!(!done && told.contains("was already forwarded through 3 sessions, and the maximum is 3"), "{told}");
+    assert!(
+        !done && told.contains("was already forwarded through 3 sessions, and the maximum is 3"),
+        "{told}"
+    );
     assert_eq!(road.messages("cli:ann-2").await.len(), 1);
 }
 

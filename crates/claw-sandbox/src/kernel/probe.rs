@@ -113,14 +113,18 @@ impl Found {
             LayerName::Proc => by(&self.own_proc, "mounted anew, read-only"),
             LayerName::Memory => match counted(|places| &places.memory) {
                 Some(by) => works(by),
-                None => works("a limit on the address space of each process (no control group can be created)"),
+                None => {
+                    works("a limit on the address space of each process (no control group can be created)")
+                }
             },
             LayerName::ProcessCount => match (counted(|places| &places.processes), self.root) {
                 (Some(by), _) => works(by),
                 (None, true) => {
                     missing("no control group can be created, and the kernel sets no such limit for root")
                 }
-                (None, false) => works("a limit on the processes of the user (no control group can be created)"),
+                (None, false) => {
+                    works("a limit on the processes of the user (no control group can be created)")
+                }
             },
             LayerName::Cpu => match counted(|places| &places.cpu) {
                 Some(by) => works(by),
