@@ -10,7 +10,7 @@ use clawsmith::app::caller::CallerRequest;
 
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::Failure;
+use crate::exit_code::Failure;
 use crate::opened::runtime;
 
 /// The agent that stands for all agents a policy does not name.

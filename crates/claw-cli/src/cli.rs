@@ -12,7 +12,7 @@ use clawsmith::app::{Error, Kind, Setup};
 use clawsmith::config::Surroundings;
 
 use crate::command as commands;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// Tools for AI agents, and one guarded road that every call takes.
 ///

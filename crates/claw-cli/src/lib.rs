@@ -7,7 +7,7 @@ mod caller;
 mod choice;
 mod cli;
 mod command;
-mod failure;
+mod exit_code;
 mod help;
 mod log;
 mod opened;

@@ -8,7 +8,7 @@ use clawsmith::app::{App, Setup};
 use serde::Serialize;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// Creates a runtime on this thread alone: one command makes one call.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -14,8 +14,8 @@ use clawsmith::app::access::{Full, Permission, Place, PlaceKind, Visitor};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::Gateway;
+use crate::client_address::{Peer, address};
 use crate::error::ApiError;
-use crate::peer::{Peer, address};
 
 /// The visitor of a request, set by [`admit`].
 #[derive(Clone)]

@@ -25,8 +25,8 @@ use serde::de::DeserializeOwned;
 use crate::Gateway;
 use crate::admit::Who;
 use crate::error::ApiError;
-use crate::front::{Front, pass};
 use crate::openapi::{Operation, Schemas};
+use crate::request_layer::{Front, pass};
 
 /// Requirement of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

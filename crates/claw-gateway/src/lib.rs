@@ -15,13 +15,14 @@ mod api;
 mod approvals;
 mod body;
 pub mod client;
+mod client_address;
 mod client_tools;
 mod completions;
+mod connections;
 mod custom;
 mod error;
 mod events;
 mod feed;
-mod front;
 mod graph;
 mod health;
 mod keys_and_users;
@@ -31,14 +32,15 @@ mod memory;
 mod metrics;
 mod offers;
 mod openapi;
-mod peer;
 mod policy;
 mod programs;
 mod question;
 mod records;
 mod reload;
+mod request_layer;
 mod responses;
 mod routes;
+mod run_quota;
 mod sessions;
 mod settings;
 mod skills;
@@ -56,44 +58,27 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::handler::Handler as _;
-use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use clawsmith::app::access::{Door, Visitor};
+use clawsmith::app::access::Door;
 use clawsmith::app::listen::{OwnListener, TlsFiles};
 use clawsmith::app::reload::ConfigurationStatus;
 use clawsmith::app::{App, Error, Sessions, SessionsOptions};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use prometheus_client::metrics::gauge::Gauge;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::api::Access;
-use crate::front::Front;
+use crate::connections::Entrance;
 use crate::metrics::Metrics;
 use crate::offers::Offers;
-use crate::peer::{OfPeer, Peer};
 pub use crate::reload::ReloadOptions;
+use crate::request_layer::Front;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
 /// The number of concurrent runs.
 const SLOTS: usize = 64;
-/// The most runs of one user that may be open at a time: running, waiting or parked.
-const MOST_OPEN_RUNS: u64 = 16;
-/// The longest a client may take to send the head of a request.
-const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// The longest head of a request, in bytes.
-const LONGEST_HEADERS: usize = 64 * 1024;
-/// The most connections at a time; others wait to be accepted.
-const MOST_CONNECTIONS: usize = 4096;
-
 /// The options of the gateway.
 #[derive(Debug, Clone, Default)]
 pub struct GatewayOptions {
@@ -148,18 +133,6 @@ impl Gateway {
 
     fn ending(&self) -> &CancellationToken {
         &self.0.ending
-    }
-
-    /// Refuses another run of a user who has many open: they would starve all others.
-    async fn check_open_runs(&self, visitor: &Visitor) -> Result<(), error::ApiError> {
-        let own = self.app().store().open_jobs_of(&visitor.tenant, visitor.user.as_ref()).await;
-        let own = own.map_err(Error::from)?;
-        if own < MOST_OPEN_RUNS {
-            return Ok(());
-        }
-        let what = format!("you have {own} open runs, and at most {MOST_OPEN_RUNS} are allowed");
-        Err(error::ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_runs", what)
-            .hint("wait for one to end, or cancel one"))
     }
 }
 
@@ -220,93 +193,6 @@ pub async fn serve(
     runs.map(drop)
 }
 
-/// The door to the network.
-struct Entrance {
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    peers: Option<Vec<IpAddr>>,
-}
-
-impl Entrance {
-    /// Takes connections until `stop` is ready, then tells those that are open to end; returns them.
-    async fn accept(
-        self,
-        router: Router,
-        ending: CancellationToken,
-        connections: Gauge,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> TaskTracker {
-        let (open, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accepted = tokio::select! {
-                () = &mut stop => break,
-                accepted = async {
-                    let place = Arc::clone(&room).acquire_owned().await;
-                    self.listener.accept().await.map(|(stream, peer)| (stream, peer, place))
-                } => accepted,
-            };
-            let (stream, peer, place) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // No more files can be opened, perhaps: those that are open end some time.
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let peer = peer.ip().to_canonical();
-            if self.peers.as_ref().is_some_and(|peers| !peers.contains(&peer)) {
-                tracing::warn!(%peer, "a connection was refused: it does not come from a configured proxy");
-                continue;
-            }
-            let _ = stream.set_nodelay(true);
-            let routes = OfPeer { routes: TowerToHyperService::new(router.clone()), peer: Peer(peer) };
-            let (ending, tls) = (ending.clone(), self.tls.clone());
-            let connections = connections.clone();
-            open.spawn(async move {
-                let _place = place;
-                connections.inc();
-                match tls {
-                    None => serve_connection(stream, routes, ending).await,
-                    Some(tls) => match timeout(LONGEST_HEAD, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => serve_connection(stream, routes, ending).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "a connection did not use TLS"),
-                        Err(_) => tracing::debug!("a connection did not finish its TLS handshake in time"),
-                    },
-                }
-                connections.dec();
-            });
-        }
-        drop(self.listener);
-        ending.cancel();
-        open.close();
-        open
-    }
-}
-
-/// Serves one connection until its end.
-async fn serve_connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    routes: OfPeer,
-    ending: CancellationToken,
-) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
-    let connection = http.serve_connection(TokioIo::new(stream), routes).with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = ending.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
-    }
-}
-
 /// The names that a `Host` header may have.
 fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
     let own = [address.ip().to_string(), "localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
@@ -315,7 +201,7 @@ fn names(address: SocketAddr, more: Vec<String>) -> Vec<String> {
 
 fn router(gateway: Gateway) -> Router {
     let elsewhere = Front { gateway: gateway.clone(), path: None, access: Access::Open };
-    let elsewhere = from_fn_with_state(elsewhere, front::pass);
+    let elsewhere = from_fn_with_state(elsewhere, request_layer::pass);
     routes::table(mcp::server(&gateway))
         .router(&gateway)
         .fallback(error::no_such_path.layer(elsewhere.clone()))

@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod grantable_directories;
 pub mod remembered;
+mod strictest_rule;
 mod web_address;
 
 use std::path::Path;
@@ -15,8 +16,9 @@ use claw_core::port::{Access, Root, Scope};
 use claw_core::tool::{Ask, Effect, Effects, Sight, Target, ToolError};
 
 pub use self::command::{AnalysedAsk, Analysis, Security, command, programs};
-pub use self::config::{ApprovalConfig, AskMode, EffectRule, Narrowing, OutsideRule};
+pub use self::config::{ApprovalConfig, AskMode, OutsideRule};
 pub use self::grantable_directories::Grantable;
+pub use self::strictest_rule::{EffectRule, Narrowing};
 pub use self::web_address::WebApprovals;
 
 /// The decision on a call, with the rule behind it.

@@ -9,7 +9,6 @@
 
 mod approval;
 mod approver;
-mod batch;
 mod bound_tool;
 mod call_spans;
 mod execute;
@@ -17,6 +16,7 @@ mod executor;
 mod guard;
 mod offer;
 mod output;
+mod parallel_calls;
 mod processes;
 pub mod rate_limiter;
 mod recorded_operation;

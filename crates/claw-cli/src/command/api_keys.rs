@@ -15,7 +15,7 @@ use serde_json::json;
 use super::users::{OfTenant, ROLES};
 use crate::choice::one_of;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The operations on keys.
 #[derive(Debug, Subcommand)]

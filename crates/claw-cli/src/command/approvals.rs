@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::tools::approve;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::{with_app, with_existing_app};
 
 /// The interval between checks for new approvals.

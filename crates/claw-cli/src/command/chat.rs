@@ -29,7 +29,7 @@ use self::view::View;
 use super::tools::read;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 /// The longest message, in bytes.

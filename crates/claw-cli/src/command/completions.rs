@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::Shell;
 
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 
 /// The shell to complete for.
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use clawsmith::config::{self, Loaded, Origin, Setting};
 use serde_json::{Value, json};
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::runtime;
 
 /// The operations on the configuration.

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::runtime;
 
 /// The data that no copy and no backup holds, for programs and for people.

@@ -8,7 +8,7 @@ use claw_terminal::{Cell, Table};
 use clawsmith::app::{Finding, FindingState, Setup};
 
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 /// The options of the examination.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::memory::{OWNERS, Reader};
 use crate::choice::one_of;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The operations on the knowledge graph.
 #[derive(Debug, Subcommand)]

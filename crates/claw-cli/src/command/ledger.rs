@@ -11,7 +11,7 @@ use clawsmith::app::words::{self, in_short, time};
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_existing_app;
 
 /// The operations on the ledger.

@@ -11,7 +11,7 @@ macro_rules! subcommands {
 
         impl $name {
             /// Runs the chosen one.
-            pub(crate) fn run(self, session: &mut $crate::cli::Session) -> $crate::failure::Outcome {
+            pub(crate) fn run(self, session: &mut $crate::cli::Session) -> $crate::exit_code::Outcome {
                 match self {
                     $(Self::$variant(command) => command.run(session),)+
                 }

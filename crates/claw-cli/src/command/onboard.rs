@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use self::questions::{Questions, Stop};
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 /// The model to set up; missing parts are asked for at a terminal.

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
-use crate::failure::Failure;
+use crate::exit_code::Failure;
 
 /// Reads a secret value; `None` if the person gave up with Ctrl-C. An empty value is an error with `hint`.
 pub(super) fn value(runtime: &Runtime, what: &str, hint: &str) -> Result<Option<SecretString>, Failure> {

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 /// The operations on the sandbox.

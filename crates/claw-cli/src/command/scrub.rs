@@ -11,7 +11,7 @@ use claw_policy::scrub::{Report, Value as SecretValue};
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 const PIECE: usize = 64 * 1024;
 

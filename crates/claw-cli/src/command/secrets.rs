@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::prompt;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::{runtime, with_app};
 
 /// The operations on secrets.

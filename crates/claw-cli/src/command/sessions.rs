@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 /// The most messages that are read at a time.

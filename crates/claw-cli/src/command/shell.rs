@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::{runtime, with_existing_app};
 
 subcommands! {

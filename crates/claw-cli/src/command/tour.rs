@@ -10,7 +10,7 @@ use clawsmith::config::Surroundings;
 use serde::Deserialize;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// No options.
 #[derive(Debug, Args)]

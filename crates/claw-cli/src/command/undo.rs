@@ -15,7 +15,7 @@ use clawsmith::app::{App, real};
 use serde_json::{Value, json};
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_existing_app;
 
 /// The number of skipped changes that are named.

@@ -9,7 +9,7 @@ use clawsmith::app::words::time;
 
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 
 /// The operations on users.
 #[derive(Debug, Subcommand)]

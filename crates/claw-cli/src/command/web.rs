@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::tools::{CallOptions, CallTool};
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 
 subcommands! {
     /// The operations on the web.

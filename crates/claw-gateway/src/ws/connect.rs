@@ -19,8 +19,8 @@ use super::{SLOWEST, answered, send};
 use crate::Gateway;
 use crate::admit::{Who, bad_key, bearer, enter, no_key, refused_key, too_many};
 use crate::api::{Input, Visit};
+use crate::client_address::{Peer, address};
 use crate::error::ApiError;
-use crate::peer::{Peer, address};
 
 /// The most connections at a time that have not shown a key.
 pub(crate) const MOST_WITHOUT_KEY: usize = 64;

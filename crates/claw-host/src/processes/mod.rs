@@ -6,7 +6,7 @@
 mod background_command;
 mod decode;
 mod output_ring;
-mod watch;
+mod watch_and_stop;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use claw_core::tool::{ErrorKind, Sight, Target, ToolError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::background_command::Kept;
-use self::watch::Watch;
+use self::watch_and_stop::Watch;
 
 /// Settings for commands in the background.
 #[derive(Clone)]

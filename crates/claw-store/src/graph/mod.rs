@@ -5,8 +5,8 @@
 //! locks the owner's row; SQLite has one writer and needs no lock. A document's row is locked before that, as
 //! its writers do.
 
-pub(crate) mod names;
 pub(crate) mod rank;
+pub(crate) mod same_name;
 mod store;
 mod walk;
 mod writing;

@@ -27,7 +27,7 @@ macro_rules! graph_writing {
                  ORDER BY n.is_alias, e.id LIMIT 1",
             )
             .bind(desk.owner)
-            .bind(names::key(&said.name))
+            .bind(same_name::key(&said.name))
             .bind(&said.kind)
             .bind(said.external_id.as_deref())
             .fetch_optional(connection)
@@ -58,8 +58,8 @@ macro_rules! graph_writing {
             id: EntityId,
             said: &EntityFacts,
         ) -> Result<u64, StoreError> {
-            let (own, key) = (id.to_string(), names::key(&said.name));
-            let (from, to) = names::range(&key);
+            let (own, key) = (id.to_string(), same_name::key(&said.name));
+            let (from, to) = same_name::range(&key);
             let known: Vec<(String, String)> = query_as(
                 "SELECT entity, key FROM graph_names
                  WHERE owner = $1 AND key >= $2 AND key < $3 AND kind = $4 AND entity <> $5 ORDER BY key, entity LIMIT $6",
@@ -75,7 +75,7 @@ macro_rules! graph_writing {
             .map_err($failed(WRITE))?;
             let alike = |(entity, other): &(String, String)| {
                 // The same name and two external ids: a person may still see one thing.
-                let likeness = if *other == key { Some(1.0) } else { names::likeness(&key, other) };
+                let likeness = if *other == key { Some(1.0) } else { same_name::likeness(&key, other) };
                 likeness.map(|likeness| (entity.clone(), likeness))
             };
             let mut alike: Vec<(String, f64)> = known.iter().filter_map(alike).collect();
@@ -244,7 +244,7 @@ macro_rules! graph_writing {
             .bind(owner)
             .bind(id)
             .bind(&said.kind)
-            .bind(names::key(&said.name))
+            .bind(same_name::key(&said.name))
             .bind(said.external_id.as_deref())
             .bind(said.valid_from.map(|at| at.0))
             .bind(said.valid_until.map(|at| at.0))
@@ -259,8 +259,8 @@ macro_rules! graph_writing {
             ] {
                 query(sql).bind(owner).bind(id).execute(&mut *connection).await.map_err($failed(WRITE))?;
             }
-            let mut keys: BTreeMap<String, bool> = said.aliases.iter().map(|alias| (names::key(alias), true)).collect();
-            keys.insert(names::key(&said.name), false);
+            let mut keys: BTreeMap<String, bool> = said.aliases.iter().map(|alias| (same_name::key(alias), true)).collect();
+            keys.insert(same_name::key(&said.name), false);
             QueryBuilder::<$database>::new("INSERT INTO graph_names (tenant, owner, key, entity, kind, is_alias) ")
                 .push_values(&keys, |mut values, (key, is_alias)| {
                     values.push_bind(tenant).push_bind(owner).push_bind(key).push_bind(id);

@@ -15,8 +15,8 @@ use sqlx::{QueryBuilder, Sqlite, SqliteConnection, query, query_as, query_scalar
 use super::SqliteStore;
 use crate::graph::{
     COMPARED, COUNTED, Desk, Ends, Known, MOST_PAIRS, MentionRow, NewMention, READ, RelationRow, WRITE,
-    checked, desk, distrust, end, entity, failure, folded, graph_reading, graph_store, graph_writing, names,
-    no_entity, ordered, rank, relation, work,
+    checked, desk, distrust, end, entity, failure, folded, graph_reading, graph_store, graph_writing,
+    no_entity, ordered, rank, relation, same_name, work,
 };
 use crate::{document_rules, query_words, row, words};
 

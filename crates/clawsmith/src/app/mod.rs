@@ -48,6 +48,7 @@ mod runs;
 pub mod sandbox;
 mod secrets;
 pub mod session_list;
+mod session_lock;
 mod sessions;
 pub mod settings;
 mod setup;

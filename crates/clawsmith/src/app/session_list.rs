@@ -1,8 +1,6 @@
-//! The sessions of a person on this machine: finding, naming, forking and removing them, and locking one for
-//! a terminal.
+//! The sessions of a person on this machine: finding, choosing, naming, forking and removing them.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use claw_core::message::Part;
@@ -14,12 +12,11 @@ use claw_host::SystemClock;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
+use super::session_lock::{is_locked, lock};
 use super::{App, Error, workspace_session};
 
 /// The channel of sessions at a terminal.
 const CHANNEL: &str = "cli";
-/// The directory in the data directory with a locked file for each session open at a terminal.
-const HELD: &str = "chats";
 /// The most sessions searched.
 const MOST: usize = 500;
 /// The longest title, in characters.
@@ -116,7 +113,7 @@ impl App {
             None => self.store.messages(&caller.tenant, &found.session, 0, 1).await?,
         };
         let first = first.first().map(|first| shortened(&words(&first.new.content), ABOUT));
-        let open = self.held(&found.session).is_some_and(|path| is_locked(&path));
+        let open = self.lock_file(&found.session).is_some_and(|path| is_locked(&path));
         Ok(SessionView {
             id: short_id(&found.session),
             about: found.title.clone().or(first).unwrap_or_default(),
@@ -179,7 +176,7 @@ impl App {
             None => workspace_session(caller, Some(&MessageId::new().to_string()[24..]))?,
         };
         let mut held = None;
-        if hold && let Some(path) = self.held(&session) {
+        if hold && let Some(path) = self.lock_file(&session) {
             held = lock(&path);
             match (choice, &held) {
                 (SessionChoice::Continue | SessionChoice::Named(_), None) => {
@@ -263,7 +260,7 @@ impl App {
         circle: &Circle,
         session: &SessionKey,
     ) -> Result<(), Error> {
-        if self.held(session).is_some_and(|path| is_locked(&path)) {
+        if self.lock_file(session).is_some_and(|path| is_locked(&path)) {
             let message = format!("session `{}` is open in another terminal", short_id(session));
             return Err(Error::invalid(message).hint("leave it there first"));
         }
@@ -288,12 +285,6 @@ impl App {
         });
         let said: Vec<Said> = said.collect();
         Ok(said[said.len().saturating_sub(most)..].to_vec())
-    }
-
-    /// Returns the file that a terminal keeps locked while it has a session open; `None` without a data
-    /// directory.
-    fn held(&self, session: &SessionKey) -> Option<PathBuf> {
-        Some(self.setup.data_dir().ok()?.join(HELD).join(short_id(session)))
     }
 }
 
@@ -328,15 +319,4 @@ fn workspace_of(found: &Conversation) -> Option<PathBuf> {
 
 fn gone(session: &SessionKey) -> Error {
     Error::invalid(format!("session `{session}` is gone")).hint("clawsmith sessions list")
-}
-
-fn lock(path: &Path) -> Option<File> {
-    let directory = path.parent()?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).ok()?;
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
-    file.try_lock().ok().map(|()| file)
-}
-
-fn is_locked(path: &Path) -> bool {
-    OpenOptions::new().write(true).open(path).is_ok_and(|file| file.try_lock().is_err())
 }

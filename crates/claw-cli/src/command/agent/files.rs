@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Which;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The operations on context files.
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_existing_app;
 
 /// The callers that a rule covers.

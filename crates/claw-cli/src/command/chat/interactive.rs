@@ -22,7 +22,7 @@ use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView
 use super::{Chat, MOST_BYTES, Talk, attached, kept_mode, line_editor, unread};
 use crate::cli::Session;
 use crate::command::{sessions, undo};
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 const HELP: &[(&str, &str)] = &[
     ("/tools", "what the agent may call now"),

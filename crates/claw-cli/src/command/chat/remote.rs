@@ -20,7 +20,7 @@ use super::interactive::SlashCommand;
 use super::view::View;
 use super::{Chat, MOST_BYTES, STOPPING, interactive, line_editor, unread};
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::runtime;
 
 /// The environment variable that holds the key, unless `--key-env` names another.

@@ -23,7 +23,7 @@ use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::command::tools::approve;
-use crate::failure::Failure;
+use crate::exit_code::Failure;
 
 /// The idle time after which the reason for waiting is shown.
 const PATIENCE: Duration = Duration::from_secs(2);

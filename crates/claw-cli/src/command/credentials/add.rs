@@ -16,7 +16,7 @@ use serde_json::json;
 use super::Whose;
 use crate::cli::Session;
 use crate::command::prompt;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::{runtime, with_app};
 
 /// A program and its credentials.

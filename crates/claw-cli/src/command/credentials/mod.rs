@@ -13,7 +13,7 @@ use clawsmith::app::words::time;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The operations on credentialed programs.
 #[derive(Debug, Subcommand)]

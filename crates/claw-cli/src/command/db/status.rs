@@ -8,7 +8,7 @@ use clawsmith::app::words::bytes as size;
 use serde_json::json;
 
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 pub(super) fn run(session: &mut Session) -> Outcome {

@@ -11,7 +11,7 @@ use claw_terminal::{complain, tell};
 use clawsmith::app::mcp::{NewServer, given_value};
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The server to be added.
 #[derive(Debug, Args)]

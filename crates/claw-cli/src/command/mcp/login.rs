@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The longest a person may take to log in.
 const LONGEST_LOGIN: Duration = Duration::from_secs(10 * 60);

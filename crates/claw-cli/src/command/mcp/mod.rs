@@ -17,7 +17,7 @@ use clawsmith::app::mcp::{
 use clawsmith::app::words::time;
 
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 
 /// The operations on MCP servers.
 #[derive(Debug, Subcommand)]

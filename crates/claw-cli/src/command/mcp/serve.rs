@@ -12,7 +12,7 @@ use clawsmith::app::{Hooks, mcp::OneClient};
 
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 /// The caller of the client's calls.

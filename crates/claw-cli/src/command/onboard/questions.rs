@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::Onboard;
 use crate::command::prompt;
-use crate::failure::Failure;
+use crate::exit_code::Failure;
 
 /// The number of times a key is asked for.
 const ATTEMPTS: usize = 3;

@@ -12,7 +12,7 @@ use super::{Where, person, to_look_at};
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
 use crate::command::users::OfTenant;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 /// The directory to add.

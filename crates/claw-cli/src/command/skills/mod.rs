@@ -14,7 +14,7 @@ use clawsmith::app::caller::local_workspace;
 
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 subcommands! {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Where, listed, person, to_look_at};
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 /// The skill to show.

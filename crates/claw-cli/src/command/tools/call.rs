@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::approve;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::runtime;
 
 /// More than any call may take; read no further.

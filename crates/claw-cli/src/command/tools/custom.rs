@@ -14,7 +14,7 @@ use super::call::{self, CallOptions, CallTool};
 use crate::caller::CallerArgs;
 use crate::cli::Session;
 use crate::command::prompt;
-use crate::failure::{Failure, Outcome};
+use crate::exit_code::{Failure, Outcome};
 use crate::opened::{runtime, with_existing_app};
 
 /// The tool: a file, flags, or a file with flags over it.

@@ -11,7 +11,7 @@ use clawsmith::app::tool_list::ListedTool;
 
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 /// The tools to list, and their caller.

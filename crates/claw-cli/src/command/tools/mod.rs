@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 pub(crate) use self::call::{CallOptions, CallTool, read};
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 
 /// The operations on tools.
 #[derive(Debug, Subcommand)]

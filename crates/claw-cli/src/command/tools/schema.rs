@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::caller::DEFAULT_AGENT;
 use crate::choice::{Choices, one_of};
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 /// The tools to export, and their caller.

@@ -11,7 +11,7 @@ use clawsmith::app::tool_view::{ArgumentView, ToolView};
 use super::custom;
 use crate::caller::CallerArgs;
 use crate::cli::Session;
-use crate::failure::Outcome;
+use crate::exit_code::Outcome;
 use crate::opened::runtime;
 
 /// The tool to show, and its caller.
