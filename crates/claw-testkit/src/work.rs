@@ -210,6 +210,7 @@ impl Queue for MemoryWork {
         for job in &mut self.state().jobs {
             if job.lease.as_ref().is_some_and(is_over) {
                 (job.state, job.lease) = (JobState::Pending, None);
+                job.new.visible = job.new.visible.min(now);
                 ids.push(job.new.id);
             }
         }

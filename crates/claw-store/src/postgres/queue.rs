@@ -109,7 +109,7 @@ impl Queue for PostgresStore {
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         // A locked job is being finished, extended or reclaimed right now.
         let ids: Vec<Uuid> = query_scalar(
-            "UPDATE jobs SET state = 'pending', node = NULL, boot = NULL, until = NULL
+            "UPDATE jobs SET state = 'pending', visible = least(visible, $3), node = NULL, boot = NULL, until = NULL
              WHERE id IN (
                  SELECT id FROM jobs
                  WHERE state = 'leased' AND (until <= $3 OR until > $4 OR (node = $1 AND boot < $2))

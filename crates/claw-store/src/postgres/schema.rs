@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, query, query_scalar};
 use uuid::Uuid;
 
-use super::connections::in_time;
+use super::connections::{Link, in_time};
 use super::failure::{failed, refused};
 use super::{OPEN, open, read, uuid};
 use crate::copy;
@@ -25,6 +25,8 @@ const READ: &str = "could not read the state of the store";
 const CHANGING: Duration = Duration::from_secs(600);
 /// The timeout for reading the state of the schema.
 const READING: Duration = Duration::from_secs(30);
+/// The timeout for counting the rows of one table.
+const COUNTING: Duration = Duration::from_secs(600);
 
 /// Migrates the schema under a lock; returns the applied migrations. A store of another installation, or one
 /// with an unfinished copy, is left as it is.
@@ -57,13 +59,25 @@ pub(super) async fn prepare(
         Some(id) => Installation { id, is_new: false },
         None => Installation { id: settle(connection).await?, is_new: true },
     };
-    connection.unlock().await.map_err(migrating)?;
+    let unlocked = tokio::time::timeout(READING, connection.unlock()).await;
+    unlocked
+        .map_err(|_| refused(OPEN, &format!("no answer within {} s", READING.as_secs())))?
+        .map_err(migrating)?;
     Ok((migrate::applied(&before, &after), installation))
 }
 
 /// Migrates the schema under a lock, and nothing else: the installation comes with the copied rows.
 pub(crate) async fn bring_up_to_date(connection: &mut PgConnection) -> Result<(), StoreError> {
-    let migrated = migrate::postgres().run_direct(None, connection, false).await;
+    let migrations = migrate::postgres();
+    let migrating = migrations.run_direct(None, connection, false);
+    let unchanged = || {
+        let why = format!(
+            "its schema did not change within {} s; look at what the database does",
+            CHANGING.as_secs()
+        );
+        refused(OPEN, &why)
+    };
+    let migrated = tokio::time::timeout(CHANGING, migrating).await.map_err(|_| unchanged())?;
     migrated.map_err(|error| migrate::failed(error, failed(OPEN)))
 }
 
@@ -71,7 +85,7 @@ pub(crate) async fn bring_up_to_date(connection: &mut PgConnection) -> Result<()
 pub(crate) async fn exists(url: &str) -> Result<bool, StoreError> {
     let mut connection = open(&read(url)?).await?;
     let has = has(&mut connection, "_sqlx_migrations").await?;
-    connection.close().await.map_err(failed(READ))?;
+    in_time(READING, connection.close()).await.map_err(failed(READ))?;
     Ok(has)
 }
 
@@ -81,13 +95,15 @@ pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
     if !has(&mut connection, "_sqlx_migrations").await? {
         return Ok(None);
     }
-    let version = query_scalar("SELECT current_setting('server_version')").fetch_one(&mut connection).await;
+    let version = query_scalar("SELECT current_setting('server_version')")
+        .fetch_one(&mut bounded(&mut connection))
+        .await;
     let bytes: i64 = query_scalar("SELECT pg_database_size(current_database())")
-        .fetch_one(&mut connection)
+        .fetch_one(&mut bounded(&mut connection))
         .await
         .map_err(failed(READ))?;
     let clock: i64 = query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-        .fetch_one(&mut connection)
+        .fetch_one(&mut bounded(&mut connection))
         .await
         .map_err(failed(READ))?;
     let status = Status {
@@ -101,7 +117,7 @@ pub(crate) async fn status(url: &str) -> Result<Option<Status>, StoreError> {
         bytes: row::count(bytes)?,
         tables: tables(&mut connection).await?,
     };
-    connection.close().await.map_err(failed(READ))?;
+    in_time(READING, connection.close()).await.map_err(failed(READ))?;
     Ok(Some(status))
 }
 
@@ -114,7 +130,7 @@ async fn unfinished(connection: &mut PgConnection) -> Result<Option<String>, Sto
     if !has(connection, copy::PROGRESS).await? {
         return Ok(None);
     }
-    query_scalar(copy::UNFINISHED).fetch_optional(connection).await.map_err(failed(OPEN))
+    query_scalar(copy::UNFINISHED).fetch_optional(&mut bounded(connection)).await.map_err(failed(OPEN))
 }
 
 /// The versions that were applied.
@@ -123,7 +139,7 @@ async fn versions(connection: &mut PgConnection) -> Result<Vec<i64>, StoreError>
         return Ok(Vec::new());
     }
     let versions = query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version");
-    versions.fetch_all(connection).await.map_err(failed(READ))
+    versions.fetch_all(&mut bounded(connection)).await.map_err(failed(READ))
 }
 
 /// Returns the installation that owns the store, if it has one.
@@ -131,8 +147,10 @@ async fn owner(connection: &mut PgConnection) -> Result<Option<InstallationId>, 
     if !has(connection, "installation").await? {
         return Ok(None);
     }
-    let id: Option<Uuid> =
-        query_scalar("SELECT id FROM installation").fetch_optional(connection).await.map_err(failed(READ))?;
+    let id: Option<Uuid> = query_scalar("SELECT id FROM installation")
+        .fetch_optional(&mut bounded(connection))
+        .await
+        .map_err(failed(READ))?;
     id.map(|id| row::id("the installation's id", id.as_bytes())).transpose()
 }
 
@@ -140,10 +158,15 @@ async fn settle(connection: &mut PgConnection) -> Result<InstallationId, StoreEr
     let id = InstallationId::new();
     query("INSERT INTO installation (singleton, id) VALUES (1, $1)")
         .bind(uuid(id.as_bytes()))
-        .execute(connection)
+        .execute(&mut bounded(connection))
         .await
         .map_err(failed(OPEN))?;
     Ok(id)
+}
+
+/// The connection, on which each statement waits at most for [`READING`].
+const fn bounded(connection: &mut PgConnection) -> Link<'_> {
+    Link::new(connection, READING)
 }
 
 async fn has(connection: &mut PgConnection, table: &str) -> Result<bool, StoreError> {
@@ -174,14 +197,16 @@ async fn tables(connection: &mut PgConnection) -> Result<Vec<TableStatus>, Store
         "SELECT tablename::text FROM pg_tables
          WHERE schemaname = current_schema() AND tablename NOT LIKE '\\_%' ORDER BY tablename",
     )
-    .fetch_all(&mut *connection)
+    .fetch_all(&mut bounded(connection))
     .await
     .map_err(failed(READ))?;
     let mut tables = Vec::with_capacity(names.len());
     for name in names {
         let sql = format!("SELECT count(*) FROM \"{}\"", name.replace('"', "\"\""));
-        let rows: i64 =
-            query_scalar(AssertSqlSafe(sql)).fetch_one(&mut *connection).await.map_err(failed(READ))?;
+        let rows: i64 = query_scalar(AssertSqlSafe(sql))
+            .fetch_one(&mut Link::new(connection, COUNTING))
+            .await
+            .map_err(failed(READ))?;
         tables.push(TableStatus { name, rows: row::count(rows)? });
     }
     Ok(tables)

@@ -122,7 +122,7 @@ impl Queue for SqliteStore {
 
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         let reclaimed: Vec<Vec<u8>> = query_scalar(
-            "UPDATE jobs SET state = 'pending'
+            "UPDATE jobs SET state = 'pending', visible = min(visible, $1)
              WHERE state = 'leased' AND (until <= $1 OR until > $4 OR node = $2 AND boot < $3) RETURNING id",
         )
         .bind(now.0)

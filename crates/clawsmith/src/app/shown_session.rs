@@ -185,8 +185,8 @@ fn waiting_for(earlier: JobId, state: JobState) -> String {
              `clawsmith runs cancel {earlier}`"
         ),
         JobState::Pending => format!(
-            "which is to be answered first; `clawsmith runs show {earlier}` says more, `clawsmith runs cancel {earlier}` \
-             stops it"
+            "which is to be answered first; `clawsmith runs show {earlier}` says more, `clawsmith runs release {earlier}` \
+             starts it now, `clawsmith runs cancel {earlier}` stops it"
         ),
         _ => format!(
             "which is at work; `clawsmith runs cancel {earlier}` stops it, `clawsmith runs release {earlier}` takes it \
