@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use claw_core::port::{
@@ -14,6 +15,7 @@ use claw_core::port::{
 use claw_core::redact::Redactor;
 use claw_core::tool::{Caller, Sight, Target, ToolError};
 use tokio::io::AsyncWriteExt as _;
+use tokio::time::timeout;
 
 use super::call::Heard;
 use super::mounts::WORKSPACE;
@@ -27,6 +29,8 @@ const MOST_FILES: usize = 20_000;
 const MOST_BYTES: usize = 256 << 20;
 /// The bytes of a file sent at once.
 const PIECE: usize = 256 << 10;
+/// The longest an operation that has begun may take until its next piece of an answer: a paused container gives none.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// The files of containers: each caller's are in the container that its commands run in. Callers without a
 /// sandbox get those of `machine`.
@@ -103,7 +107,9 @@ impl DockerFiles {
         let mut done = Done { filed: Filed::Done, bytes: Vec::new(), fetched: Vec::new() };
         let mut total = 0_usize;
         loop {
-            match mouth.hear().await? {
+            let heard = timeout(SILENCE, mouth.hear()).await;
+            let heard = heard.map_err(|_| lost(&format!("no answer within {} s", SILENCE.as_secs())))?;
+            match heard? {
                 Some(Heard::Output(bytes)) => {
                     total = total.saturating_add(bytes.len());
                     match done.fetched.last_mut() {
