@@ -26,11 +26,11 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
         return None;
     }
     let mut candidates: Vec<(String, S)> = candidates.into_iter().map(|c| (folded(c.as_ref()), c)).collect();
-    let likeness = |other: &str| strsim::normalized_damerau_levenshtein(&wanted, other);
+    let likenesses: Vec<f64> = candidates.iter().map(|(other, _)| likeness(&wanted, other)).collect();
     // Of equally similar candidates, the first by name: the same slip always gets the same answer.
     let best = (0..candidates.len()).max_by(|a, b| {
-        let (a, b) = (&candidates[*a], &candidates[*b]);
-        likeness(&a.0).total_cmp(&likeness(&b.0)).then_with(|| b.1.as_ref().cmp(a.1.as_ref()))
+        let by_name = || candidates[*b].1.as_ref().cmp(candidates[*a].1.as_ref());
+        likenesses[*a].total_cmp(&likenesses[*b]).then_with(by_name)
     })?;
     if is_close(&wanted, &candidates[best].0) {
         return Some(candidates.swap_remove(best).1);
@@ -52,7 +52,15 @@ pub fn nearest<S: AsRef<str>>(word: &str, candidates: impl IntoIterator<Item = S
 fn is_close(a: &str, b: &str) -> bool {
     let longer = a.chars().count().max(b.chars().count());
     let close = if longer < LONG { CLOSE_SHORT } else { CLOSE };
-    strsim::normalized_damerau_levenshtein(a, b) >= close
+    likeness(a, b) >= close
+}
+
+/// Returns the likeness of two folded words, from 0 to 1. It is 0 if their lengths differ too much for them to be close: each
+/// letter more is a change more, and comparing long words takes long.
+fn likeness(a: &str, b: &str) -> f64 {
+    let (a_length, b_length) = (a.chars().count(), b.chars().count());
+    let (shorter, longer) = (a_length.min(b_length) as f64, a_length.max(b_length) as f64);
+    if shorter < CLOSE * longer { 0.0 } else { strsim::normalized_damerau_levenshtein(a, b) }
 }
 
 /// Only letters and digits, in lower case.
@@ -62,7 +70,7 @@ fn folded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{misspelt, nearest};
+    use super::{CLOSE, likeness, misspelt, nearest};
 
     #[track_caller]
     fn check(word: &str, expected: Option<&str>) {
@@ -90,6 +98,20 @@ mod tests {
         assert_eq!(slip("web_fetch_intranet"), None);
         assert_eq!(nearest("web_fetch_intranet", ["web_fetch", "exec"]), Some("web_fetch"));
         assert_eq!(slip("weather"), None);
+    }
+
+    #[test]
+    fn lengths_rule_out_only_words_that_are_not_close() {
+        let letters = "abcdefghijklmnopqrstuvwxyz".repeat(2);
+        for long in 1..=40 {
+            for short in 1..=long {
+                let (a, b) = (&letters[..long], &letters[..short]);
+                let compared = strsim::normalized_damerau_levenshtein(a, b);
+                let expected = if compared >= CLOSE { compared } else { 0.0 };
+                let found = if likeness(a, b) >= CLOSE { likeness(a, b) } else { 0.0 };
+                assert_eq!(found, expected, "{long} {short}");
+            }
+        }
     }
 
     #[test]

@@ -94,8 +94,9 @@ impl ListLint<'_> {
             let message = "is empty, so it keeps no tool; leave the list out to keep all";
             return vec![self.finding(Severity::Warning, "", message)];
         }
-        let entries = self.surveyed.list.entries().iter().enumerate();
-        entries.filter_map(|(i, entry)| self.judge(i, entry)).collect()
+        let entries = self.surveyed.list.entries();
+        let matched: Vec<BTreeSet<usize>> = entries.iter().map(|entry| self.matched(entry)).collect();
+        (0..entries.len()).filter_map(|place| self.judge(place, &matched)).collect()
     }
 
     fn errors(&self) -> Vec<Finding> {
@@ -104,14 +105,14 @@ impl ListLint<'_> {
         found.filter(|finding| finding.severity == Severity::Error).collect()
     }
 
-    /// The first problem of an entry.
-    fn judge(&self, place: usize, entry: &Entry) -> Option<Finding> {
-        let matched = self.matched(entry);
-        if matched.is_empty() {
+    /// The first problem of the entry at a place; `matched` has the tools that each entry of the list names.
+    fn judge(&self, place: usize, matched: &[BTreeSet<usize>]) -> Option<Finding> {
+        let (entry, own) = (&self.surveyed.list.entries()[place], &matched[place]);
+        if own.is_empty() {
             return self.names_nothing(entry);
         }
-        let here = matched.iter().copied().filter(|tool| *tool < self.tools.len()).collect();
-        self.covered(place, entry, &matched)
+        let here = own.iter().copied().filter(|tool| *tool < self.tools.len()).collect();
+        self.covered(place, matched)
             .or_else(|| self.revives(entry, &here))
             .or_else(|| self.changes_nothing(entry, &here))
     }
@@ -182,19 +183,20 @@ impl ListLint<'_> {
     }
 
     /// Finds another entry of the same list that already names all its tools.
-    fn covered(&self, place: usize, entry: &Entry, matched: &BTreeSet<usize>) -> Option<Finding> {
+    fn covered(&self, place: usize, matched: &[BTreeSet<usize>]) -> Option<Finding> {
+        let entries = self.surveyed.list.entries();
+        let (entry, own) = (&entries[place], &matched[place]);
         // In an allow list, effects count together, so none of them covers another.
         let together = |other: &Entry| {
             self.surveyed.kind != Kind::Deny && entry.is_effect() && other.is_effect() && entry != other
         };
-        let covers = |(i, other): &(usize, &Entry)| {
-            let others = self.matched(other);
+        let covers = |(i, (other, others)): &(usize, (&Entry, &BTreeSet<usize>))| {
             *i != place
+                && (others.len() > own.len() || *i < place)
                 && !together(other)
-                && matched.is_subset(&others)
-                && (others.len() > matched.len() || *i < place)
+                && own.is_subset(others)
         };
-        let (_, other) = self.surveyed.list.entries().iter().enumerate().find(covers)?;
+        let (_, (other, _)) = entries.iter().zip(matched).enumerate().find(covers)?;
         let message = match other.is_effect() && self.surveyed.kind != Kind::Deny {
             _ if other == entry => "is listed twice".to_owned(),
             true => "changes nothing; the effects in the same list cover it".to_owned(),

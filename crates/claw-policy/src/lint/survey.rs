@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use crate::config::PolicyConfig;
 use crate::entry::List;
-use crate::pipeline::{Kind, Mark, Policy, Step, Subject, ToolSet, Trace};
+use crate::pipeline::{Kind, Mark, Policy, Step, Subject, ToolSet, Trace, View};
 
 /// A list, and the tools for which it makes a difference to some caller.
 pub(super) struct Surveyed {
@@ -28,9 +28,10 @@ pub(super) type Lists = BTreeMap<(Step, SmolStr), Surveyed>;
 
 /// Decides for every caller and records which lists mattered.
 pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) -> Lists {
-    let mut lists = lists(config, policy, tools);
+    let mut lists = Lists::new();
     for subject in subjects(config) {
         let view = policy.view(tools, &subject);
+        add(&mut lists, &view);
         for place in 0..tools.len() {
             note(&mut lists, place, &view.at(place).trace);
         }
@@ -42,11 +43,16 @@ pub(super) fn survey(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) ->
 pub(super) fn lists(config: &PolicyConfig, policy: &Policy, tools: &ToolSet) -> Lists {
     let mut lists = Lists::new();
     for subject in subjects(config) {
-        for (step, list) in policy.view(tools, &subject).lists() {
-            lists.entry((step, list.at().into())).or_insert_with(|| Surveyed::new(step, list));
-        }
+        add(&mut lists, &policy.view(tools, &subject));
     }
     lists
+}
+
+/// Adds the lists that apply to one caller.
+fn add(lists: &mut Lists, view: &View<'_>) {
+    for (step, list) in view.lists() {
+        lists.entry((step, list.at().into())).or_insert_with(|| Surveyed::new(step, list));
+    }
 }
 
 /// Every caller that the policy can tell apart. Each is a leaf subagent: the lists for subagents come after

@@ -82,6 +82,16 @@ fn entries_that_another_one_covers() {
 }
 
 #[test]
+fn a_thousand_patterns_for_one_tool_are_each_compared_with_the_others() {
+    let pattern = |number: usize| format!("ex{}ec", "*".repeat(number % 100 + 1));
+    let found = linted(json!({"tools": {"deny": (0..1_000).map(pattern).collect::<Vec<_>>()}}));
+    let covered = "`ex*ec` in the same list covers it";
+    assert_eq!(found.lines().filter(|line| line.ends_with(covered)).count(), 990, "{found}");
+    assert_eq!(found.lines().filter(|line| line.ends_with("entry `ex*ec` is listed twice")).count(), 9);
+    assert_eq!(found.lines().count(), 999);
+}
+
+#[test]
 fn entries_that_come_too_late() {
     let config = json!({
         "tools": {"profile": "messaging", "allow": ["group:web", "exec", "read_artifact"],
