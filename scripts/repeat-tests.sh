@@ -18,9 +18,9 @@ mkdir -p "$out"
 # Package, then the beginnings of the names of its tests.
 suites=(
   "claw-sandbox shell:: left_behind:: children:: programs:: transactions:: meanwhile:: escape:: docker::"
-  "claw-cli background:: processes:: terminal:: restart:: exec:: mcp:: mcp_inputs:: runs:: chat:: gateway:: reload:: connect:: docker::"
-  "claw-agent kill:: workers:: aborting:: parking:: resuming::"
-  "claw-store kill:: kill_memory::"
+  "claw-cli background:: processes:: terminal:: restart:: exec:: mcp runs:: chat:: gateway:: reload:: connect docker:: approvals:: api:: client_tools:: custom_tools:: logs:: own_address:: proxies:: traces:: without_namespaces:: sessions:: db_copy::"
+  "claw-agent kill:: workers:: aborting:: parking:: resuming:: order::"
+  "claw-store kill:: kill_memory:: postgres:: rotation:: backup:: together::"
 )
 if [ $# -ge 2 ]; then
   suites=("${*:2}")
