@@ -52,6 +52,7 @@ mod error;
 mod extent;
 mod message;
 mod parse;
+mod patterns;
 mod repair;
 mod shape;
 mod show;
@@ -72,6 +73,8 @@ pub use parse::parse;
 
 /// Steps that one `pattern` with look-arounds may take on one string.
 const MAX_BACKTRACKS: usize = 100_000;
+/// Bytes that a complete automaton of one pattern may have. Larger patterns do without one.
+const MAX_AUTOMATON: usize = 16 * 1024;
 
 /// The compiled schema of one tool's arguments.
 #[derive(Debug)]
@@ -109,6 +112,9 @@ pub enum SchemaError {
     /// It is too deeply nested, too large or too convoluted to be used safely.
     #[error("its schema is too {0} to be used safely")]
     Excessive(&'static str),
+    /// Its patterns could take any amount of memory.
+    #[error("its schema cannot be used safely: {0}")]
+    Patterns(String),
 }
 
 /// Refuses a schema that is too large or too deeply nested to be processed at all.
@@ -120,12 +126,17 @@ impl Validator {
     /// Compiles a schema. Nothing is fetched: a reference out of the schema is an error.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         bounds::examine(schema)?;
+        let largest = patterns::examine(schema)?;
         let costs = Costs::of(schema)?;
+        let limits = PatternOptions::fancy_regex()
+            .backtrack_limit(MAX_BACKTRACKS)
+            .size_limit(largest)
+            .dfa_size_limit(MAX_AUTOMATON);
         let compiled = jsonschema::options()
             .offline()
-            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
+            .with_pattern_options(limits)
             .build(schema)
-            .map_err(|error| refusal(&error))?;
+            .map_err(|error| refusal(&error, largest))?;
         Ok(Self { schema: schema.clone(), costs, compiled })
     }
 
@@ -173,9 +184,22 @@ impl Validator {
     }
 }
 
-fn refusal(error: &jsonschema::ValidationError<'_>) -> SchemaError {
+/// `largest` is the most bytes that a pattern may compile to.
+fn refusal(error: &jsonschema::ValidationError<'_>, largest: usize) -> SchemaError {
     match error.kind() {
         ValidationErrorKind::Referencing(cause) => SchemaError::Reference(cause.to_string()),
+        // A pattern that is none has a place in the schema: it was found before anything was compiled.
+        ValidationErrorKind::Format { format }
+            if format == "regex" && error.instance_path().as_str().is_empty() =>
+        {
+            SchemaError::Invalid {
+                at: error.schema_path().to_string(),
+                reason: format!(
+                    "the pattern {} is not supported, or takes more than {largest} bytes when it is compiled",
+                    show::shortened(error.instance())
+                ),
+            }
+        }
         _ => SchemaError::Invalid {
             at: error.instance_path().to_string(),
             reason: error.masked_with(show::shortened(error.instance())).to_string(),
