@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use crate::media_type;
 use crate::tool::Digest;
 
 /// Bytes that are kept and not shown to a model.
@@ -27,11 +28,11 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// An attachment of these bytes.
-    pub fn new(mime: impl Into<SmolStr>, uri: Option<String>, data: impl Into<Arc<[u8]>>) -> Self {
+    /// An attachment of these bytes. A type that is none becomes [`media_type::UNKNOWN`].
+    pub fn new(mime: impl AsRef<str>, uri: Option<String>, data: impl Into<Arc<[u8]>>) -> Self {
         let data = data.into();
         let (digest, bytes) = (Digest::of_bytes(&data), data.len() as u64);
-        Self { mime: mime.into(), digest, bytes, uri, data: Some(data) }
+        Self { mime: media_type::of(mime.as_ref()), digest, bytes, uri, data: Some(data) }
     }
 
     /// The bytes; `None` where only the name is at hand.
@@ -54,7 +55,8 @@ impl Attachment {
 impl fmt::Display for Attachment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_audio() { "audio" } else { "file" };
-        write!(f, "[{kind} {}, {} bytes", self.mime, self.bytes)?;
+        // Earlier builds stored what a server wrote.
+        write!(f, "[{kind} {}, {} bytes", media_type::of(&self.mime), self.bytes)?;
         match &self.uri {
             Some(uri) => write!(f, ", of {uri}]"),
             None => f.write_str("]"),

@@ -12,6 +12,7 @@ pub mod event;
 pub mod graph;
 pub mod id;
 pub mod image;
+pub mod media_type;
 pub mod message;
 pub mod nearest;
 pub mod own_listen_addresses;

@@ -13,12 +13,11 @@ use super::StoreError;
 use crate::attachment::Attachment;
 use crate::id::TenantId;
 use crate::image::{self, Image, WrongType};
+use crate::media_type::is_media_type;
 use crate::port::UnixMillis;
 use crate::tool::Digest;
 
 const PUT: &str = "could not store the blob";
-/// The longest media type, in bytes.
-const LONGEST_TYPE: usize = 255;
 
 /// A blob before it is stored. Its type has been checked against its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,12 +141,6 @@ pub trait Blobs: Send + Sync {
     async fn blob(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<Blob>, StoreError>;
     /// Returns the blob without its bytes.
     async fn blob_card(&self, tenant: &TenantId, digest: &Digest) -> Result<Option<BlobCard>, StoreError>;
-}
-
-/// Returns whether a text has the form of a media type: `type/subtype` in printable ASCII.
-fn is_media_type(mime: &str) -> bool {
-    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-    mime.len() <= LONGEST_TYPE && mime.split_once('/').is_some_and(|(one, two)| is_name(one) && is_name(two))
 }
 
 fn wrong_type(wrong: WrongType) -> StoreError {

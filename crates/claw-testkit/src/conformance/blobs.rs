@@ -103,7 +103,8 @@ fn refuses_a_type_that_lies() {
         let why = refusal(NewBlob::new(mime, content));
         assert!(why.contains(&format!("claimed to be `{mime}`")), "{why}");
     }
-    for mime in ["", "png", "image/", "/png", "a/b\n", "a/b; c=d", &format!("a/{}", "b".repeat(300))] {
+    let long = format!("a/{}", "b".repeat(99));
+    for mime in ["", "png", "image/", "/png", "a/b\n", "a/b; c=d", "a/b]", "a/b:c", "a/b/c", &long] {
         refusal(NewBlob::new(mime, PNG));
     }
 }
