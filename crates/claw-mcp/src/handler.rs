@@ -2,6 +2,7 @@
 #![expect(deprecated, reason = "servers of older protocols log by notifications and ask for roots")]
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use claw_core::tool::Call;
@@ -19,6 +20,9 @@ use tokio::sync::Notify;
 
 use crate::elicitation;
 
+/// The most requests for input of one server that wait at a time, over all calls.
+const MOST_ASKING: usize = 20;
+
 /// The client side of one connection. Sampling is not offered: a server gets nothing from us that no call gave it, or that
 /// the person behind a call was not asked for. Its roots are the directories that it was granted anyway.
 #[derive(Clone, Default)]
@@ -33,6 +37,8 @@ struct Shared {
     hidden: Option<Vec<String>>,
     /// The calls that wait for an answer, by the token of their progress.
     calls: Mutex<HashMap<NumberOrString, Waiting>>,
+    /// The number of requests for input that wait.
+    asking: AtomicUsize,
     changed: Notify,
 }
 
@@ -78,6 +84,13 @@ impl Watcher {
         Ok(first.clone())
     }
 
+    /// Takes a place among the requests for input that wait; `None` if too many do.
+    fn place(&self) -> Option<Place<'_>> {
+        let waiting = self.0.asking.fetch_add(1, Ordering::Relaxed);
+        let place = Place(&self.0.asking);
+        (waiting < MOST_ASKING).then_some(place)
+    }
+
     /// Waits until the server announces changed tools.
     pub(crate) async fn tools_changed(&self) {
         self.0.changed.notified().await;
@@ -89,6 +102,15 @@ impl Watcher {
 
     fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<NumberOrString, Waiting>> {
         self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among the requests for input that wait, until it is dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -156,6 +178,7 @@ impl ClientHandler for Watcher {
             tracing::debug!(server = %self.0.server, "a request for input is cancelled: {why}");
             Ok(ElicitResult::new(ElicitationAction::Cancel))
         };
+        let Some(_place) = self.place() else { return cancelled("too many wait already") };
         let Waiting { call, time } = match self.asking_call() {
             Ok(waiting) => waiting,
             Err(why) => return cancelled(why),
@@ -189,5 +212,19 @@ impl ClientHandler for Watcher {
         let mut config = ClientConfig::new(capabilities, us);
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_more_requests_for_input_than_may_wait_at_a_time() {
+        let watcher = Watcher::default();
+        let mut places: Vec<_> = (0..MOST_ASKING).map(|_| watcher.place().unwrap()).collect();
+        assert!(watcher.place().is_none() && watcher.place().is_none());
+        places.pop();
+        assert!(watcher.place().is_some(), "a refused one takes no place");
     }
 }

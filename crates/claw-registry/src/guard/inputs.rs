@@ -4,6 +4,7 @@
 //! is trusted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,10 +19,12 @@ use super::{Grant, Site};
 use crate::execute::summary::{block, plain};
 use crate::scrub::CallScrubber;
 use crate::{Asking, Executor, Offer, approval};
-use claw_schema::validate::Validator;
+use claw_schema::validate::{Validator, measure};
 
 /// The most requests for input of one call.
 const MOST_REQUESTS: usize = 10;
+/// The most bytes of a request's words, and of its form or address.
+const LARGEST: usize = 128 * 1024;
 /// The most characters of a server's words that are shown.
 const LONGEST_MESSAGE: usize = 4_000;
 /// The most fields of one request.
@@ -34,7 +37,8 @@ pub(super) fn guard(site: &Site<'_>) -> Arc<dyn Inputs> {
         call: site.call,
         tool: site.meta.name.clone(),
         grant: site.grant(),
-        asked: Mutex::new(0),
+        requests: AtomicUsize::new(0),
+        asking: Mutex::new(()),
     })
 }
 
@@ -44,17 +48,19 @@ struct OwnInputs {
     call: CallId,
     tool: ToolName,
     grant: Arc<Grant>,
-    /// The number of requests so far. Held while a person is asked: a call has one open approval.
-    asked: Mutex<usize>,
+    /// The number of requests so far, with those that wait.
+    requests: AtomicUsize,
+    /// Held while a person is asked: a call has one open approval.
+    asking: Mutex<()>,
 }
 
 #[async_trait]
 impl Inputs for OwnInputs {
     async fn ask(&self, request: InputRequest) -> Result<InputAnswer, ToolError> {
         self.grant.live()?;
-        let mut asked = self.asked.lock().await;
-        *asked += 1;
-        if *asked > MOST_REQUESTS {
+        // Counted and measured before it waits: a request stays in memory as long as a person takes for others.
+        let number = self.requests.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if number > MOST_REQUESTS {
             let what =
                 format!("`{}` asked for input more than {MOST_REQUESTS} times in one call", request.server);
             return Err(ToolError::new(ErrorKind::Forbidden, what));
@@ -62,10 +68,15 @@ impl Inputs for OwnInputs {
         if self.grant.asking == Asking::Impossible {
             return Ok(InputAnswer::Cancelled);
         }
+        if is_too_large(&request) {
+            return Err(not_given(&request.server, &format!("it has more than {LARGEST} bytes")));
+        }
+        let _asking = self.asking.lock().await;
+        self.grant.live()?;
         let tenant = &self.offer.caller().tenant;
         let scrubber = self.executor.scrubbers().for_call(tenant, &self.grant.secrets);
         let request = checked(request, &scrubber)?;
-        let asking = self.approval_request(request, *asked, &scrubber);
+        let asking = self.approval_request(request, number, &scrubber);
         let _paused = self.grant.time.pause();
         let tell = |row: &Approval| {
             if let Some(listener) = &self.grant.inputs {
@@ -116,12 +127,23 @@ impl OwnInputs {
     }
 }
 
+/// Returns whether a request is too large to be kept while it waits.
+fn is_too_large(request: &InputRequest) -> bool {
+    let form = match &request.form {
+        InputForm::Form { schema } => measure(schema, LARGEST).is_err(),
+        InputForm::Url { url } => url.len() > LARGEST,
+    };
+    form || request.message.len() > LARGEST
+}
+
+fn not_given(server: &str, why: &str) -> ToolError {
+    ToolError::failed(format!("MCP server `{server}` asks for input that cannot be given: {why}"))
+}
+
 /// The request with its words scrubbed and cut; an error where it cannot be put to a person.
 fn checked(request: InputRequest, scrubber: &CallScrubber) -> Result<InputRequest, ToolError> {
     let InputRequest { server, message, form } = request;
-    let refuse = |why: String| {
-        ToolError::failed(format!("MCP server `{server}` asks for input that cannot be given: {why}"))
-    };
+    let refuse = |why: String| not_given(&server, &why);
     let message: String = scrubber.text(&message).chars().take(LONGEST_MESSAGE).collect();
     let form = match form {
         InputForm::Form { schema } => {

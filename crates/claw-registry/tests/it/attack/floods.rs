@@ -1,6 +1,9 @@
 //! Calls by the thousand.
 
+use claw_core::port::{InputAnswer, InputForm, InputRequest};
+
 use super::*;
+use crate::approvals::answer;
 
 #[tokio::test]
 async fn a_flood_of_unknown_names_is_limited() {
@@ -66,4 +69,53 @@ async fn callers_that_outrun_the_listener_wait_before_their_next_call() {
     slow.0.add_permits(1);
     assert!(second.await.is_done());
     assert_eq!(runs.load(Ordering::SeqCst), 2);
+}
+
+/// A server's request for input in so many words.
+fn input_request(words: usize) -> InputRequest {
+    let form = InputForm::Url { url: "https://far.example/".to_owned() };
+    InputRequest { server: "far".to_owned(), message: "who ".repeat(words), form }
+}
+
+#[tokio::test]
+async fn refuses_a_queue_of_large_requests_for_input_behind_one_that_waits() {
+    let bench = Bench::new(Setup::default());
+    let refused_ones = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&refused_ones);
+    let mut meta = Meta::of("inquire".parse().unwrap(), Group::Tools);
+    meta.effects = Effects::NONE;
+    meta.needs = vec![Need::Inputs].into();
+    let (tool, _) = custom(
+        meta,
+        any_schema(),
+        |_, _| Ok(Plan { effects: Effects::NONE, asks: vec![], given: None }),
+        move |call, _| {
+            let counted = Arc::clone(&counted);
+            Box::pin(async move {
+                let (inputs, counted) = (call.inputs()?, &counted);
+                // The first is too large, nine may wait, and four are too many.
+                let asks = (0..14).map(|at| async move {
+                    let answer = inputs.ask(input_request(if at == 0 { 250_000 } else { 10 })).await;
+                    counted.fetch_add(usize::from(answer.is_err()), Ordering::SeqCst);
+                    answer.is_ok_and(|answer| answer == InputAnswer::Declined)
+                });
+                let declined = futures_util::future::join_all(asks).await;
+                let declined = declined.into_iter().filter(|declined| *declined).count();
+                Ok::<_, ToolError>(Output::text(format!("{declined} declined")))
+            })
+        },
+    );
+    bench.executor.registry().register(tool).unwrap();
+    let offer = bench.offer().await;
+    let person = async {
+        question(&bench).await;
+        assert_eq!(refused_ones.load(Ordering::SeqCst), 5, "they wait for an answer to the first");
+        for _ in 0..9 {
+            answer(&bench, false).await;
+        }
+    };
+    let request = Request::new("inquire", json!({}));
+    let (reply, ()) = tokio::join!(bench.executor.execute(&offer, request), person);
+    assert_eq!(done(&reply), "9 declined");
+    assert_eq!(refused_ones.load(Ordering::SeqCst), 5);
 }
