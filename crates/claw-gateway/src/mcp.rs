@@ -12,9 +12,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any_service};
 use clawsmith::app::access::{CallerWish, Permission};
 use clawsmith::app::mcp::protocol::{
-    ClientApprovals, Clients, ConnectionView, HttpServer, LoginWish, Parts, Served, ServerReport, http_server,
+    ClientApprovals, Clients, ConnectionView, HttpSessions, LoginWish, Parts, Served, ServerReport,
+    http_server,
 };
-use clawsmith::app::mcp::{AccessWish, AnsweringClient, NewServer, ServerView};
+use clawsmith::app::mcp::{AccessWish, AnsweringClient, ListedTools, NewServer, ServerView};
 use clawsmith::store::{McpGrant, McpOverrides, McpRequest, McpServer, McpSubject, McpTool, McpToolState};
 use clawsmith::{AccessRequestId, Digest, KeyId, ServerName, UserId};
 use schemars::JsonSchema;
@@ -32,9 +33,8 @@ use crate::{Gateway, Inner};
 /// The MCP server at `/mcp`. It does not keep the gateway.
 pub(crate) fn server(gateway: &Gateway) -> MethodRouter<Gateway> {
     let clients = NetworkClients { gateway: Arc::downgrade(&gateway.0) };
-    let server: HttpServer =
-        http_server(Arc::new(clients), gateway.0.hosts.clone(), gateway.ending().clone());
-    any_service(server).layer(from_fn_with_state(McpSessions::default(), admit_client))
+    let (server, open) = http_server(Arc::new(clients), gateway.0.hosts.clone(), gateway.ending().clone());
+    any_service(server).layer(from_fn_with_state((McpSessions::default(), open), admit_client))
 }
 
 /// The most MCP sessions of one key; a new one replaces the oldest.
@@ -59,18 +59,27 @@ impl McpSessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, key: KeyId, session: &str, now: Instant) {
+    /// Notes a session that begins; returns the sessions that it forgets, which are to be ended.
+    fn begin(&self, key: KeyId, session: &str, now: Instant) -> Vec<String> {
+        let mut forgotten = Vec::new();
         let mut all = self.lock();
         all.retain(|_, own| {
-            own.retain(|known| now.duration_since(known.used) < IDLE);
+            own.retain(|known| {
+                let is_kept = now.duration_since(known.used) < IDLE;
+                if !is_kept {
+                    forgotten.push(known.id.clone());
+                }
+                is_kept
+            });
             !own.is_empty()
         });
         let own = all.entry(key).or_default();
         own.retain(|known| known.id != session);
         own.push_back(McpSession { id: session.to_owned(), used: now });
         if own.len() > MOST_SESSIONS {
-            own.pop_front();
+            forgotten.extend(own.pop_front().map(|oldest| oldest.id));
         }
+        forgotten
     }
 
     /// Notes that a session is used; `false` where it is not the key's.
@@ -84,7 +93,7 @@ impl McpSessions {
 
 /// Admits a request to `/mcp` whose key may call tools and owns the session.
 async fn admit_client(
-    State(sessions): State<McpSessions>,
+    State((sessions, open)): State<(McpSessions, HttpSessions)>,
     who: Who,
     request: Request,
     next: Next,
@@ -100,7 +109,15 @@ async fn admit_client(
     }
     let response = next.run(request).await;
     if let (None, Some(begun)) = (session, named(response.headers())) {
-        sessions.begin(key, &begun, Instant::now());
+        let forgotten = sessions.begin(key, &begun, Instant::now());
+        if !forgotten.is_empty() {
+            // The new session does not wait for the end of others.
+            tokio::spawn(async move {
+                for id in forgotten {
+                    open.end(&id).await;
+                }
+            });
+        }
     }
     response
 }
@@ -389,7 +406,8 @@ pub(crate) async fn finish_login(
     Body(ended): Body<LoginEnded>,
 ) -> Result<Json<ServerTested>, ApiError> {
     let user = visit.gateway.app().may_log_in(visit.visitor(), &name).await?;
-    let report = visit.app().finish_mcp_login(&name, user.as_ref(), &ended.callback_url).await?;
+    let listed = ListedTools::of(visit.visitor());
+    let report = visit.app().finish_mcp_login(&name, user.as_ref(), &ended.callback_url, listed).await?;
     Ok(Json(ServerTested { report }))
 }
 
@@ -426,6 +444,11 @@ pub(crate) async fn grant(
     Body(granted): Body<Granted>,
 ) -> Result<Json<GrantShown>, ApiError> {
     let Granted { subject, tool_allow, tool_deny, config_overrides, enabled, values } = granted;
+    if !config_overrides.env.is_empty() {
+        // Another value of one variable can lead a program's other values elsewhere: whoever may define it may do so.
+        let defined = visit.app().mcp_server(&server).await?.server;
+        visit.gateway.app().may_define_server(visit.visitor(), &defined).await?;
+    }
     let enabled = enabled.unwrap_or(true);
     let grant = McpGrant { server, subject, tool_allow, tool_deny, config_overrides, enabled };
     visit.app().grant_mcp(&grant, values.into_iter().collect()).await?;
@@ -501,5 +524,18 @@ mod tests {
         }
         assert!(!sessions.is_own(ben, "b", last), "the oldest gives way");
         assert_eq!(sessions.lock()[&ben].len(), MOST_SESSIONS);
+    }
+
+    #[test]
+    fn a_key_that_begins_ever_more_sessions_leaves_none_open_unseen() {
+        let (sessions, began) = (McpSessions::default(), Instant::now());
+        let (ann, ben) = (KeyId::new(), KeyId::new());
+        assert!(sessions.begin(ben, "b", began).is_empty());
+        let now = began + Duration::from_secs(1);
+        for number in 0..MOST_SESSIONS {
+            assert!(sessions.begin(ann, &number.to_string(), now).is_empty());
+        }
+        assert_eq!(sessions.begin(ann, "more", now), ["0"], "its oldest is to be ended");
+        assert_eq!(sessions.begin(ann, "later", began + IDLE), ["b", "1"], "and those that nobody used");
     }
 }

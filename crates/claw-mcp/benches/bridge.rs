@@ -454,7 +454,7 @@ async fn many() {
     bridge.add(&upstreams, 0).await;
     let hosts = vec!["127.0.0.1".to_owned()];
     let clients = Arc::new(OneCaller(bridge.executor.clone()));
-    let served = http_server(clients, hosts, CancellationToken::new());
+    let (served, _) = http_server(clients, hosts, CancellationToken::new());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().route_service("/mcp", served);

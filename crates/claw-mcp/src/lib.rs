@@ -34,7 +34,8 @@ pub use hub::{Hub, HubOptions, WeakHub};
 pub use oauth::{LoginView, LoginWish};
 pub use secrets::{McpSecrets, SecretKind, secret_name};
 pub use serve::{
-    ClawServer, ClientAnswer, ClientApprovals, Clients, HttpServer, Served, http_server, serve_stdio,
+    ClawServer, ClientAnswer, ClientApprovals, Clients, HttpServer, HttpSessions, Served, http_server,
+    serve_stdio,
 };
 pub use servers::McpTools;
 pub use tool_name::{OWN_TOOLS, tool_name, tool_prefix};

@@ -1,5 +1,6 @@
 //! Logins by OAuth 2.1: begun by a person, finished with the address that their browser was redirected to,
-//! and stored sealed.
+//! and stored sealed. Codes, refresh tokens and client secrets are never sent to another authorization server than the one
+//! at which the person began the login.
 
 mod credential_store;
 mod discovery;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use self::credential_store::{OneState, SealedLogin};
-use self::discovery::{challenge, manager};
+use self::discovery::{AuthorizationServer, challenge, manager};
 use self::error_text::{refusal, registration, words};
 use crate::error::McpError;
 use crate::secrets::{McpSecrets, SecretKind, secret_name};
@@ -88,6 +89,8 @@ struct LoginBase {
     url: String,
     /// The server's login challenge, which names its authorization server.
     challenge: String,
+    /// The authorization server at the begin of the login. A stored login without one is unreadable.
+    authorization_server: AuthorizationServer,
     client: ClientRecord,
 }
 
@@ -206,7 +209,8 @@ impl LoginPlace {
         manager.set_state_store(states.clone());
         let url = manager.get_authorization_url(&scopes).await.map_err(told)?;
         let state = states.take().ok_or_else(|| self.failed("the login has no state"))?;
-        let base = LoginBase { url: endpoint.url.clone(), challenge, client };
+        let authorization_server = AuthorizationServer::of(&metadata);
+        let base = LoginBase { url: endpoint.url.clone(), challenge, authorization_server, client };
         let pending = PendingLogin { base, state };
         self.write(SecretKind::PendingLogin, &pending).await?;
         Ok(url)
@@ -233,7 +237,7 @@ impl LoginPlace {
         self.forget(SecretKind::PendingLogin).await?;
         let PendingLogin { base, state } = pending;
         let (verifier, secret) = (state.pkce_verifier.clone(), base.client.secret.clone());
-        let (mut manager, _) = manager(endpoint, &base.challenge).await.map_err(told)?;
+        let mut manager = self.manager_of(endpoint, &base).await.map_err(|why| self.failed(why))?;
         manager.configure_client(base.client.config()).map_err(told)?;
         manager.set_state_store(OneState::of(state));
         manager.set_credential_store(SealedLogin::new(self.clone(), base));
@@ -261,7 +265,7 @@ impl LoginPlace {
             ));
         }
         let told = |error: AuthError| words(&error);
-        let (mut manager, _) = manager(endpoint, &record.base.challenge).await.map_err(told)?;
+        let mut manager = self.manager_of(endpoint, &record.base).await?;
         let config = record.base.client.config();
         manager.set_credential_store(SealedLogin::new(self.clone(), record.base));
         if !manager.initialize_from_store().await.map_err(told)? {
@@ -269,6 +273,29 @@ impl LoginPlace {
         }
         manager.configure_client(config).map_err(told)?;
         Ok(Arc::new(Login { manager, server: self.server.clone() }))
+    }
+
+    /// Returns a manager for a begun or stored login. Refused if the MCP server leads to another authorization server now: it
+    /// would get the secrets of the login.
+    async fn manager_of(
+        &self,
+        endpoint: &McpEndpoint,
+        base: &LoginBase,
+    ) -> Result<AuthorizationManager, String> {
+        let found = manager(endpoint, &base.challenge).await;
+        let (manager, metadata) = found.map_err(|error| words(&error))?;
+        if AuthorizationServer::of(&metadata) == base.authorization_server {
+            return Ok(manager);
+        }
+        let advice = format!("log in again with `clawsmith mcp login {}`", self.server);
+        Err(format!("the server no longer names the authorization server of the login; {advice}"))
+    }
+}
+
+impl LoginBase {
+    /// Returns whether two logins are for the same address and from the same authorization server.
+    fn is_at(&self, other: &Self) -> bool {
+        self.url == other.url && self.authorization_server == other.authorization_server
     }
 }
 
@@ -343,3 +370,6 @@ pub(crate) fn endpoint_of(server: &McpServer) -> Option<(&McpEndpoint, &McpOAuth
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
+
+#[cfg(test)]
+mod tests;

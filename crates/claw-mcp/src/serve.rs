@@ -3,10 +3,9 @@
 
 mod asking;
 mod paging;
+mod waiting;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +27,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{SessionId, SessionManager as _};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::{Value, json};
@@ -36,12 +36,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::asking::AskableClient;
 pub use self::asking::{ClientAnswer, ClientApprovals};
+use self::waiting::{RepeatableCall, WaitingCalls};
 use crate::transport::LARGEST_MESSAGE;
 
-/// The most calls that wait for an approval and are found again by their arguments.
-const MOST_WAITING: usize = 10_000;
 /// The pause before clients are notified of changed tools, so that several changes make one notice.
 const SETTLE: Duration = Duration::from_millis(200);
+/// The longest time after which the end of a client's session is noticed.
+const SESSION_CHECK: Duration = Duration::from_secs(30);
 
 /// The caller behind a client's request, and the road.
 pub struct Served {
@@ -68,8 +69,7 @@ pub trait Clients: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct ClawServer {
     clients: Arc<dyn Clients>,
-    /// Calls that wait for an approval, by caller, tool and arguments: a repeated call is the same call.
-    waiting: Arc<Mutex<HashMap<Digest, CallId>>>,
+    waiting: Arc<Mutex<WaitingCalls>>,
 }
 
 impl ClawServer {
@@ -90,25 +90,21 @@ impl ClawServer {
     }
 
     /// Returns the id of a call: that of the same call if it waits for an approval, else a new one.
-    fn call_id(&self, key: Digest) -> CallId {
-        self.waiting().get(&key).copied().unwrap_or_else(CallId::new)
+    fn call_id(&self, made: &RepeatableCall) -> CallId {
+        self.waiting().call_id(made).unwrap_or_else(CallId::new)
     }
 
-    fn remember(&self, key: Digest, reply: &Reply) {
-        let waits = matches!(reply.outcome, Err(CallError::Waiting(_)));
-        let mut waiting = self.waiting();
-        match (waits, waiting.len() < MOST_WAITING) {
-            (true, true) => drop(waiting.insert(key, reply.call)),
-            (true, false) => {}
-            (false, _) => {
-                if let Entry::Occupied(known) = waiting.entry(key) {
-                    known.remove();
-                }
+    fn remember(&self, made: &RepeatableCall, executor: &Executor, reply: &Reply) {
+        match &reply.outcome {
+            Err(CallError::Waiting(approval)) => {
+                let now = executor.registry().world().clock.now();
+                self.waiting().insert(made, reply.call, approval.expires, now);
             }
+            _ => self.waiting().remove(made),
         }
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, CallId>> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, WaitingCalls> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,10 +112,28 @@ impl ClawServer {
 /// An MCP server over streamable HTTP, for a router.
 pub type HttpServer = StreamableHttpService<ClawServer, LocalSessionManager>;
 
+/// The open sessions of an [`HttpServer`], for ending them before their clients do. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpSessions(Arc<LocalSessionManager>);
+
+impl HttpSessions {
+    /// Ends the session with this id; does nothing if there is none.
+    pub async fn end(&self, id: &str) {
+        let id: SessionId = id.into();
+        if let Err(error) = self.0.close_session(&id).await {
+            tracing::debug!(%error, "a session of an MCP client was not closed");
+        }
+    }
+}
+
 /// Serves these clients over streamable HTTP until `ending` is cancelled, for requests whose `Host` and
 /// `Origin` are among `hosts`. The router in front of it checks the key, and puts what [`Clients::served`]
 /// needs into a request's extensions.
-pub fn http_server(clients: Arc<dyn Clients>, hosts: Vec<String>, ending: CancellationToken) -> HttpServer {
+pub fn http_server(
+    clients: Arc<dyn Clients>,
+    hosts: Vec<String>,
+    ending: CancellationToken,
+) -> (HttpServer, HttpSessions) {
     let server = ClawServer::new(clients);
     let origins: Vec<String> =
         hosts.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]).collect();
@@ -127,7 +141,9 @@ pub fn http_server(clients: Arc<dyn Clients>, hosts: Vec<String>, ending: Cancel
         StreamableHttpServerConfig::default().with_allowed_hosts(hosts).with_allowed_origins(origins);
     config.cancellation_token = ending;
     config.max_request_body_bytes = LARGEST_MESSAGE;
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(LocalSessionManager::default()), config)
+    let sessions = Arc::new(LocalSessionManager::default());
+    let open = HttpSessions(Arc::clone(&sessions));
+    (StreamableHttpService::new(move || Ok(server.clone()), sessions, config), open)
 }
 
 /// Serves one client on standard input and output until it disconnects.
@@ -184,11 +200,10 @@ impl ServerHandler for ClawServer {
             context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let mut responses = request.input_responses.unwrap_or_default();
         let args = Value::Object(request.arguments.unwrap_or_default());
-        let who = (&caller.tenant, &caller.user, &caller.agent, &caller.session);
-        let key = Digest::of(&(who, &request.name, &args));
+        let made = RepeatableCall::new(&caller, &request.name, &args);
         let offer = executor.offer(caller).await;
         let mut call = Request::new(request.name.to_string(), args);
-        call.call = self.call_id(key);
+        call.call = self.call_id(&made);
         call.cancel = context.ct.clone();
         call.asking = Asking::Unwatched;
         let token = context.meta.get_progress_token();
@@ -214,14 +229,14 @@ impl ServerHandler for ClawServer {
                 (Some(_), _) => {}
                 (None, _) => {
                     if let Some(required) = client.required(id).await {
-                        self.remember(key, &reply);
+                        self.remember(&made, &executor, &reply);
                         return Ok(CallToolResponse::InputRequired(required));
                     }
                 }
             }
         }
         drop(again);
-        self.remember(key, &reply);
+        self.remember(&made, &executor, &reply);
         // The call's progress is sent before its result.
         if let Some((progress, task)) = teller {
             drop(progress);
@@ -235,7 +250,7 @@ impl ServerHandler for ClawServer {
         let (server, peer, extensions) = (self.clone(), context.peer, context.extensions);
         tokio::spawn(async move {
             let mut tools = Offered::new(&server, &extensions).await;
-            while tools.changed().await && !peer.is_transport_closed() {
+            while tools.changed(|| peer.is_transport_closed()).await {
                 if peer.notify_tool_list_changed().await.is_err() {
                     return;
                 }
@@ -287,7 +302,8 @@ impl ServerHandler for ClawServer {
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                changed = tools.changed() => {
+                // A subscription that is over is cancelled.
+                changed = tools.changed(|| false) => {
                     let wanted = context.accepted().tools_list_changed == Some(true);
                     if !changed || wanted && context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
@@ -336,17 +352,27 @@ impl<'a> Offered<'a> {
         Self { server, extensions, changes, known }
     }
 
-    /// Waits until the tools have really changed; returns `false` if no more changes are announced.
-    async fn changed(&mut self) -> bool {
-        while any_changed(&mut self.changes).await {
+    /// Waits until the tools have really changed; returns `false` if no more changes are announced, or once the client
+    /// `is_gone`, which is asked at least every [`SESSION_CHECK`] and before the tools are looked up.
+    async fn changed(&mut self, is_gone: impl Fn() -> bool) -> bool {
+        loop {
+            let announced = tokio::time::timeout(SESSION_CHECK, any_changed(&mut self.changes)).await;
+            if matches!(announced, Ok(false)) || is_gone() {
+                return false;
+            }
+            if announced.is_err() {
+                continue;
+            }
             tokio::time::sleep(SETTLE).await;
+            if is_gone() {
+                return false;
+            }
             let now = self.server.digest(self.extensions).await;
             if now != self.known {
                 self.known = now;
                 return true;
             }
         }
-        false
     }
 }
 
@@ -464,3 +490,6 @@ fn content(block: &Block) -> ContentBlock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -293,3 +293,27 @@ fn the_gateway_shows_the_states_of_its_connections() {
     until("connected");
     assert!(call("mcp_bad_ok").contains("fine"));
 }
+
+/// A program often takes its address from one variable and its key from another.
+#[test]
+fn an_administrator_gives_the_owners_program_no_other_address() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    let values = ["--env", "TOKEN=of-the-owner", "--env", "API_URL=https://example.org"];
+    good(&peers.add_faulty(&home, "bank", &named(&["ok"]), &values));
+    let gateway = Gateway::start(&home, ECHO);
+    let grant = json!({
+        "subject": "agent:default",
+        "config_overrides": { "env": ["API_URL"] },
+        "values": { "API_URL": "https://evil.example" },
+    });
+    let put = |key: &str, body: &Value| {
+        let what = "PUT /v1/mcp/servers/bank/grants";
+        gateway.send(what, key, &[("content-type", "application/json")], &body.to_string())
+    };
+    let admin = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    put(&admin, &grant).check(403, "owner");
+    put(&admin, &json!({ "subject": "agent:default" })).check(200, "agent:default");
+    let owner = gateway.key("boss", &["--role", "owner", "--scope", "admin"]);
+    put(&owner, &grant).check(200, "API_URL");
+}

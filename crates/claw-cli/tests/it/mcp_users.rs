@@ -157,11 +157,21 @@ fn backwards(text: &str) -> String {
     text.chars().rev().collect()
 }
 
+/// The tools that a login sees: Eve's are others.
+fn tools(is_eves: bool) -> Value {
+    let tool = |name: &str, about: &str| json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
+    match is_eves {
+        true => json!([tool("who", "obey the caller"), tool("more", "obey the caller")]),
+        false => json!([tool("who", "says who calls")]),
+    }
+}
+
 fn message(seen: &Mutex<Seen>, got: &Got) -> String {
     let message: Value = serde_json::from_str(&got.body).unwrap();
     let method = message["method"].as_str().unwrap_or_default();
     let mut seen = seen.lock().unwrap();
     let mut head = String::new();
+    let is_eves = credentials(got).contains("of-eve");
     let session = match method {
         "initialize" => {
             seen.sessions += 1;
@@ -174,7 +184,8 @@ fn message(seen: &Mutex<Seen>, got: &Got) -> String {
     };
     let result = match method {
         "initialize" => json!({
-            "protocolVersion": message["params"]["protocolVersion"], "capabilities": { "tools": {} },
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": if is_eves { json!({ "tools": {}, "resources": {} }) } else { json!({ "tools": {} }) },
             "serverInfo": { "name": "users", "version": "1" },
         }),
         _ if session.is_empty() => {
@@ -183,9 +194,7 @@ fn message(seen: &Mutex<Seen>, got: &Got) -> String {
             return said("200 OK", "", &body.to_string());
         }
         _ if !seen.open.contains(&session) => return said("404 Not Found", "", "{}"),
-        "tools/list" => {
-            json!({ "tools": [{ "name": "who", "description": "says who calls", "inputSchema": { "type": "object" } }] })
-        }
+        "tools/list" => json!({ "tools": tools(is_eves) }),
         "tools/call" => json!({ "content": [{ "type": "text", "text": backwards(&credentials(got)) }] }),
         "ping" => json!({}),
         _ if message.get("id").is_none() => return said("202 Accepted", "", ""),
@@ -237,6 +246,7 @@ fn each_user_calls_with_their_own_login_also_after_a_reconnect() {
     good(&home.run(&["mcp", "add", "bank", &url, "--oauth", "--per-user"]));
     let gateway = Gateway::start(&home, ECHO);
     let [ann, ben, eve] = ["ann", "ben", "eve"].map(|user| gateway.key(user, &[]));
+    log_in(&gateway, &gateway.key("root", &["--role", "admin", "--scope", "admin"]), "root");
     log_in(&gateway, &ann, "ann");
     log_in(&gateway, &ben, "ben");
     let users = [(&ann, "ann", "ben"), (&ben, "ben", "ann")];
@@ -289,6 +299,37 @@ fn each_user_calls_with_their_own_login_also_after_a_reconnect() {
 }
 
 #[test]
+fn a_users_login_changes_no_definition_for_the_tenant() {
+    let server = Server::start();
+    let home = Home::new();
+    let url = format!("{}/mcp", server.base);
+    good(&home.run(&["mcp", "add", "bank", &url, "--oauth", "--per-user"]));
+    let gateway = Gateway::start(&home, ECHO);
+    let [ann, eve] = ["ann", "eve"].map(|user| gateway.key(user, &[]));
+    let root = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    let stored = || {
+        let shown = gateway.get("/v1/mcp/servers/bank", &root).check(200, "").json();
+        (shown["server"].clone(), shown["tools"].clone())
+    };
+    let (added, none) = stored();
+    log_in(&gateway, &eve, "eve");
+    assert_eq!(stored(), (added, none), "not even the first login");
+    log_in(&gateway, &root, "root");
+    let accepted = stored();
+    assert!(accepted.1[0]["state"] == "accepted" && accepted.1[1].is_null(), "{accepted:?}");
+    for (key, user) in [(&ann, "ann"), (&eve, "eve")] {
+        log_in(&gateway, key, user);
+        assert_eq!(stored(), accepted, "{user}");
+    }
+    let said = who(&gateway, &ann, "mcp_bank_who", "default");
+    assert!(said.contains(&backwards(&token("of-ann"))), "{said}");
+    // Eve's definition is not the accepted one.
+    let refused = gateway.invoke(&eve, &json!({ "tool": "mcp_bank_who", "args": {} })).body;
+    assert!(refused.contains("not the one that was accepted"), "{refused}");
+    assert_eq!(stored(), accepted);
+}
+
+#[test]
 fn an_agents_own_header_is_sent_for_that_agent_alone() {
     let server = Server::start();
     let home = Home::with_config("[agents.other]\nabout = \"Another.\"\n");
@@ -317,4 +358,47 @@ fn an_agents_own_header_is_sent_for_that_agent_alone() {
     assert!(user.code != 0 && user.stderr.contains("only an agent"), "{}", user.shown());
     let other = home.run(&["mcp", "grant", "team", "agent:default", "--header", "Authorization=x"]);
     assert!(other.code != 0 && other.stderr.contains("has no variable or header"), "{}", other.shown());
+}
+
+#[test]
+fn an_agents_own_header_is_not_sent_to_an_address_that_replaces_its_servers() {
+    let (server, evil) = (Server::start(), Server::start());
+    let home = Home::new();
+    let url = format!("{}/open", server.base);
+    good(&home.run(&["mcp", "add", "team", &url, "--header", "X-Team=of-everyone-91c2"]));
+    good(&home.run(&["mcp", "grant", "team", "agent:default", "--header", "X-Team=of-default-47ab"]));
+    let gateway = Gateway::start(&home, ECHO);
+    let ann = gateway.key("ann", &[]);
+    let owner = gateway.key("olga", &["--role", "owner", "--scope", "admin"]);
+    // All names of the server itself have new values.
+    let replace = |server: &Server| {
+        let new = json!({
+            "name": "team", "transport": "http", "url": format!("{}/open", server.base), "private": true,
+            "headers": ["X-Team"], "values": { "X-Team": "of-olga-63d0" },
+        });
+        gateway.post("/v1/mcp/servers", &owner, &new)
+    };
+    let grant = |body: Value| gateway.send("PUT /v1/mcp/servers/team/grants", &owner, &[], &body.to_string());
+    let refused = replace(&evil).check(400, "agent:default");
+    assert!(refused.body.contains("revoke those grants"), "{}", refused.body);
+    let elsewhere = format!("{}/open", evil.base);
+    let ran = home.run(&["mcp", "add", "team", &elsewhere, "--header", "X-Team=of-olga-63d0"]);
+    assert!(ran.code != 0 && ran.stderr.contains("agent:default"), "{}", ran.shown());
+    assert_eq!(evil.seen.lock().unwrap().sessions, 0, "it is not even asked");
+    assert!(who(&gateway, &ann, "mcp_team_who", "default").contains(&backwards("of-default-47ab")));
+    // The same address is the same place.
+    replace(&server).check(200, "team");
+    assert!(who(&gateway, &ann, "mcp_team_who", "default").contains(&backwards("of-default-47ab")));
+    // A grant that no longer names the value leaves it for no later one.
+    grant(json!({ "subject": "agent:default" })).check(200, "agent:default");
+    replace(&evil).check(200, "team");
+    let own = json!({ "subject": "agent:default", "config_overrides": { "headers": ["X-Team"] } });
+    grant(own.clone()).check(400, "`X-Team` has no value");
+    let mut anew = own;
+    anew["values"] = json!({ "X-Team": "of-default-58bc" });
+    grant(anew).check(200, "X-Team");
+    assert!(who(&gateway, &ann, "mcp_team_who", "default").contains(&backwards("of-default-58bc")));
+    let seen = evil.seen.lock().unwrap();
+    let leaked = seen.credentials.values().flatten().any(|sent| sent.contains("of-default-47ab"));
+    assert!(!leaked, "{:?}", seen.credentials);
 }

@@ -43,7 +43,8 @@ impl CredentialStore for SealedLogin {
             return Ok(Some(credentials));
         }
         let record = self.place.read::<LoginRecord>(SecretKind::Login).await.map_err(stored)?;
-        let record = record.filter(|record| record.base.url == self.base.url);
+        // A later login may come from another authorization server, whose tokens are not for this one.
+        let record = record.filter(|record| record.base.is_at(&self.base));
         let credentials = record.map(|record| record.credentials);
         self.remember(credentials.clone().map(|credentials| (at, credentials)));
         Ok(credentials)

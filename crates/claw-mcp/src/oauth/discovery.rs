@@ -1,4 +1,4 @@
-//! Finding the authorization server of an MCP server.
+//! Finding the authorization server of an MCP server, and recognizing it later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,27 @@ use std::time::Duration;
 use claw_core::store::McpEndpoint;
 use claw_net::{HeaderMap, HeaderName, HeaderValue, Method, Request, Times, header};
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::guarded::{GuardedOAuth, reach};
 use crate::transport::Remote;
+
+/// The authorization server of a login. Codes, refresh tokens and client secrets are sent to its token endpoint alone:
+/// the MCP server is asked for its authorization server at each connection, and may name another one later.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AuthorizationServer {
+    /// The issuer; `None` for a server without metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    issuer: Option<String>,
+    token_endpoint: String,
+}
+
+impl AuthorizationServer {
+    pub(super) fn of(metadata: &AuthorizationMetadata) -> Self {
+        Self { issuer: metadata.issuer.clone(), token_endpoint: metadata.token_endpoint.clone() }
+    }
+}
 
 /// A manager for a server's logins, with the metadata of the authorization server that its challenge leads to.
 pub(super) async fn manager(

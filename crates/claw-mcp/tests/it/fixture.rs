@@ -14,7 +14,7 @@ use claw_core::tool::{
 };
 use claw_core::{ApprovalId, TenantId, ToolName};
 use claw_host::MemoryArtifacts;
-use claw_mcp::{ClientAnswer, ClientApprovals, Clients, Parts, Served, http_server};
+use claw_mcp::{ClientAnswer, ClientApprovals, Clients, HttpSessions, Parts, Served, http_server};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate_config::RateConfig;
@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 /// A server that ends with this value.
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
+    pub(crate) sessions: HttpSessions,
     ending: CancellationToken,
 }
 
@@ -81,7 +82,7 @@ impl Fixture {
         let ending = CancellationToken::new();
         let clients = Arc::new(Anyone { executor, caller: caller(), change, store });
         let hosts = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let server = http_server(clients, hosts, ending.clone());
+        let (server, sessions) = http_server(clients, hosts, ending.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = axum::Router::new().route_service("/mcp", server);
@@ -89,7 +90,7 @@ impl Fixture {
         tokio::spawn(async move {
             let _ = axum::serve(listener, router).with_graceful_shutdown(ended.cancelled_owned()).await;
         });
-        Self { address, ending }
+        Self { address, sessions, ending }
     }
 }
 

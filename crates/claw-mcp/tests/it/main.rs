@@ -9,3 +9,4 @@
 
 mod conformance;
 mod fixture;
+mod sessions;

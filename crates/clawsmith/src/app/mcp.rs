@@ -26,13 +26,13 @@ use claw_policy::sandbox_mode::SandboxMode;
 use secrecy::SecretString;
 use tokio::sync::{OnceCell, watch};
 
-use self::values::{SealedValues, check_values};
+use self::values::{SealedValues, ValuesOf, check_values, keeps_place};
 use super::access::{Permission, Visitor};
 use super::{App, Error, real};
 
 pub use claw_mcp as protocol;
 pub use clients::{AnsweringClient, OneClient};
-pub use login::{is_per_user, login_words};
+pub use login::{ListedTools, is_per_user, login_words};
 pub use loopback::LoginCallback;
 pub use requests::{AccessFollower, AccessWish};
 pub use values::given_value;
@@ -129,7 +129,8 @@ impl App {
     /// Adds a server, replacing the one of its name; connects to it first, and accepts the tools that it
     /// lists. The default agent gets access if nobody has any. If the server cannot be reached, nothing is
     /// stored. A server that wants a login is stored without a connection: there is no report, and its tools
-    /// are listed with the first login.
+    /// are listed with the first login of an administrator. Values that agents have of their own go to no other
+    /// address or program: while a grant has any, the server keeps its own.
     pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, Option<ServerReport>), Error> {
         let NewServer { mut server, values } = new;
         check(&server)?;
@@ -137,13 +138,21 @@ impl App {
         self.check_prefix(&server).await?;
         let (tenant, name) = (self.tenant().clone(), server.name.clone());
         let before = self.mcp_servers().await?.into_iter().find(|view| view.server.name == name);
-        check_values(&server, &values, before.as_ref().map(|view| &view.server))?;
+        let old = before.as_ref().map(|view| &view.server);
+        check_values(&server, &values, old)?;
+        self.check_own_values(&server, old).await?;
         let report = match login::wants_login(&server) {
             true => None,
             false => Some(self.first_report(&server, &values).await?),
         };
         if let Some(report) = &report {
             self.check_tool_names(&server, report).await?;
+        }
+        // A grant may have been written while the server was asked.
+        self.check_own_values(&server, old).await?;
+        if !keeps_place(&server, old) {
+            // Values that no grant names any more would be sent by the next one that names them.
+            self.forget_values(&name, ValuesOf::Agents).await?;
         }
         self.keep_values(&server, values).await?;
         let now = SystemClock.now();
@@ -227,7 +236,7 @@ impl App {
         if !self.store.remove_mcp_server(self.tenant(), name).await? {
             return Err(no_server(name));
         }
-        self.forget_values(name, None).await
+        self.forget_values(name, ValuesOf::Everyone).await
     }
 
     /// Connects to a server and stores the tools that it lists now. If each user has a login, this user's is
@@ -238,13 +247,7 @@ impl App {
         user: Option<&UserId>,
     ) -> Result<ServerReport, Error> {
         let server = self.mcp_server(name).await?.server;
-        let report = match self.mcp_hub()?.probe(self.tenant(), &server, user, Vec::new()).await {
-            Ok(report) => self.scrubbed(report, &[]).await?,
-            Err(error) => {
-                let why = self.without_secrets(&error.to_string(), &[]).await?;
-                return Err(Error::failed(why).hint(login::advice(&server)));
-            }
-        };
+        let report = self.report_of(&server, user).await?;
         let offers = (report.resources, report.prompts);
         if offers != (server.resources, server.prompts) {
             let keep = |server: &mut McpServer| (server.resources, server.prompts) = offers;
@@ -252,6 +255,17 @@ impl App {
         }
         self.store.list_mcp_tools(self.tenant(), name, &report.tools, SystemClock.now()).await?;
         Ok(report)
+    }
+
+    /// Connects to a server as [`Self::probe_mcp_server`] does, and stores nothing.
+    async fn report_of(&self, server: &McpServer, user: Option<&UserId>) -> Result<ServerReport, Error> {
+        match self.mcp_hub()?.probe(self.tenant(), server, user, Vec::new()).await {
+            Ok(report) => self.scrubbed(report, &[]).await,
+            Err(error) => {
+                let why = self.without_secrets(&error.to_string(), &[]).await?;
+                Err(Error::failed(why).hint(login::advice(server)))
+            }
+        }
     }
 
     /// Accepts exactly these definitions, as they were shown; returns the names of those that have changed

@@ -8,7 +8,7 @@ use claw_core::{ServerName, UserId};
 use claw_terminal::{tell, typed_lines};
 use clawsmith::app::App;
 use clawsmith::app::mcp::protocol::LoginWish;
-use clawsmith::app::mcp::{LoginCallback, is_per_user};
+use clawsmith::app::mcp::{ListedTools, LoginCallback, is_per_user};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -60,7 +60,8 @@ impl Login {
             let Some(callback) = ended else {
                 return Err(Failure::failed("nobody logged in within ten minutes").hint("begin again"));
             };
-            Ok(app.finish_mcp_login(&name, user.as_ref(), &callback).await?)
+            // The command line acts as the owner.
+            Ok(app.finish_mcp_login(&name, user.as_ref(), &callback, ListedTools::Stored).await?)
         })?;
         session.told(&report, format_args!("logged in to {name}: {}", counted(report.tools.len(), "tool")))
     }

@@ -7,6 +7,7 @@ use claw_host::SystemClock;
 use claw_mcp::{SecretKind, secret_name};
 use secrecy::SecretString;
 
+use super::values::ValuesOf;
 use super::{DEFAULT_AGENT, TIMES};
 use crate::app::{App, Error};
 
@@ -84,7 +85,7 @@ impl App {
         match self.store.remove_mcp_grant(self.tenant(), server, subject).await? {
             true => {
                 if let McpSubject::Agent(agent) = subject {
-                    self.forget_values(server, Some(agent)).await?;
+                    self.forget_values(server, ValuesOf::Agent(agent)).await?;
                 }
                 Ok(())
             }

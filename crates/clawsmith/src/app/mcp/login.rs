@@ -10,6 +10,25 @@ use crate::app::access::{Permission, Visitor};
 use crate::app::words::time;
 use crate::app::{App, Error};
 
+/// The use of the tools that a server lists after a login.
+///
+/// Definitions are accepted for the whole tenant, and a server may show others to each user: only those that an
+/// administrator's login sees are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedTools {
+    /// They are stored and reported.
+    Stored,
+    /// They are only reported.
+    Reported,
+}
+
+impl ListedTools {
+    /// Returns the use after a login of this visitor.
+    pub fn of(visitor: &Visitor) -> Self {
+        if visitor.has(Permission::ManageMcp) { Self::Stored } else { Self::Reported }
+    }
+}
+
 impl App {
     /// Begins a login at a server; returns the address to open in a browser. A login begun earlier is
     /// discarded.
@@ -19,18 +38,22 @@ impl App {
         begun.map_err(|error| failed(&error))
     }
 
-    /// Finishes a login with the address that the browser was sent to, then connects and stores the tools that the server
+    /// Finishes a login with the address that the browser was sent to, then connects and reads the tools that the server
     /// lists.
     pub async fn finish_mcp_login(
         &self,
         name: &ServerName,
         user: Option<&UserId>,
         callback: &str,
+        listed: ListedTools,
     ) -> Result<ServerReport, Error> {
         let server = self.mcp_server(name).await?.server;
         let finished = self.mcp_hub()?.finish_login(self.tenant(), &server, user, callback).await;
         finished.map_err(|error| failed(&error))?;
-        self.probe_mcp_server(name, user).await
+        match listed {
+            ListedTools::Stored => self.probe_mcp_server(name, user).await,
+            ListedTools::Reported => self.report_of(&server, user).await,
+        }
     }
 
     /// Removes a login; returns `false` if there is none.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use claw_core::port::Clock as _;
-use claw_core::store::{McpServer, McpTransport, SecretPlace, StoreError};
+use claw_core::store::{McpGrant, McpServer, McpTransport, SecretPlace, StoreError};
 use claw_core::{AgentId, SecretName, ServerName, TenantId};
 use claw_host::SystemClock;
 use claw_mcp::{McpSecrets, SecretKind, ServerReport, secret_name};
+use claw_net::Url;
 use claw_store::Vault;
 use claw_store::encryption::KeySource;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,6 +19,17 @@ use crate::config::Surroundings;
 
 /// The shortest sealed value, in bytes, that is searched for in a server's text.
 const SHORTEST_HIDDEN: usize = 8;
+
+/// Sealed values of a server, by their owners.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ValuesOf<'a> {
+    /// The tenant's, and those of all agents.
+    Everyone,
+    /// Those that agents have of their own.
+    Agents,
+    /// Those of one agent.
+    Agent(&'a AgentId),
+}
 
 /// Parses a name and its value; without a value it comes from the environment.
 pub fn given_value(around: &Surroundings, text: &str) -> Result<(String, SecretString), Error> {
@@ -94,15 +106,45 @@ impl App {
         Ok(report)
     }
 
-    /// Removes the sealed values of a server: those of one agent, or all.
-    pub(super) async fn forget_values(
+    /// Refuses another address or program for a server while agents have values of their own: those were given for
+    /// the old one.
+    pub(super) async fn check_own_values(
         &self,
-        name: &ServerName,
-        agent: Option<&AgentId>,
+        server: &McpServer,
+        before: Option<&McpServer>,
     ) -> Result<(), Error> {
+        if keeps_place(server, before) {
+            return Ok(());
+        }
+        let grants = self.store.mcp_grants(self.tenant()).await?;
+        let has_own = |grant: &&McpGrant| {
+            let own = &grant.config_overrides;
+            grant.server == server.name && !(own.env.is_empty() && own.headers.is_empty())
+        };
+        let owners: Vec<String> =
+            grants.iter().filter(has_own).map(|grant| format!("`{}`", grant.subject)).collect();
+        if owners.is_empty() {
+            return Ok(());
+        }
+        let (name, owners) = (&server.name, owners.join(", "));
+        Err(Error::invalid(format!(
+            "MCP server `{name}`: its address or program would change, and grants have values for the old one: {owners}"
+        ))
+        .hint(
+            "revoke those grants, and give the values anew once it is changed; a stored secret is not sent to \
+             another address or program",
+        ))
+    }
+
+    /// Removes the sealed values of a server.
+    pub(super) async fn forget_values(&self, name: &ServerName, of: ValuesOf<'_>) -> Result<(), Error> {
         let prefix = format!("mcp.{name}.");
         for card in self.store.secrets(self.tenant()).await? {
-            let is_meant = agent.is_none() || card.place.agent.as_ref() == agent;
+            let is_meant = match of {
+                ValuesOf::Everyone => true,
+                ValuesOf::Agents => card.place.agent.is_some(),
+                ValuesOf::Agent(agent) => card.place.agent.as_ref() == Some(agent),
+            };
             if is_meant && card.place.name.as_str().starts_with(&prefix) {
                 self.store.remove_secret(&card.place).await?;
             }
@@ -115,6 +157,23 @@ fn without(text: &str, hidden: &[String]) -> String {
     hidden.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "[REDACTED]"))
 }
 
+/// The place that a server's values are sent to: the origin of its address, or its program with the arguments.
+fn goes_to(server: &McpServer) -> (String, Vec<String>) {
+    match &server.transport {
+        McpTransport::Stdio(program) => (program.command.clone(), program.args.clone()),
+        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
+            // Read as the connection reads it: `https:///a.example` is the host `a.example` too.
+            let origin = Url::parse(&endpoint.url).map(|url| url.origin().ascii_serialization());
+            (origin.unwrap_or_else(|_| endpoint.url.clone()), Vec::new())
+        }
+    }
+}
+
+/// Returns whether values of the server are sent where those of the one before it were.
+pub(super) fn keeps_place(server: &McpServer, before: Option<&McpServer>) -> bool {
+    before.is_some_and(|before| goes_to(before) == goes_to(server))
+}
+
 /// Refuses names without values. An already sealed value is sent only where it went before: to the same
 /// origin, or to the same program with the same arguments.
 pub(super) fn check_values(
@@ -122,18 +181,11 @@ pub(super) fn check_values(
     values: &[(String, SecretString)],
     before: Option<&McpServer>,
 ) -> Result<(), Error> {
-    let goes_to = |server: &McpServer| match &server.transport {
-        McpTransport::Stdio(program) => (program.command.clone(), program.args.clone()),
-        McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => {
-            let origin: Vec<&str> = endpoint.url.splitn(4, '/').take(3).collect();
-            (origin.join("/").to_lowercase(), Vec::new())
-        }
-    };
     let names = |server: &McpServer| match &server.transport {
         McpTransport::Stdio(program) => program.env.clone(),
         McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => endpoint.headers.clone(),
     };
-    let known = before.filter(|before| goes_to(before) == goes_to(server)).map(names).unwrap_or_default();
+    let known = before.filter(|_| keeps_place(server, before)).map(names).unwrap_or_default();
     let has_value = |name: &String| values.iter().any(|(given, _)| given == name) || known.contains(name);
     match names(server).iter().find(|name| !has_value(name)) {
         None => Ok(()),
@@ -183,5 +235,39 @@ impl McpSecrets for SealedValues {
         let open = || Vault::open(Arc::clone(&self.store), self.keys.clone());
         let vault = self.vault.get_or_try_init(open).await?;
         vault.put_secret(&place, value, SystemClock.now()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claw_core::store::McpEndpoint;
+
+    use super::*;
+
+    fn server(url: &str) -> McpServer {
+        let endpoint = McpEndpoint { url: url.to_owned(), headers: Vec::new(), private: false, oauth: None };
+        McpServer::new(ServerName::new("crm").unwrap(), McpTransport::Http(endpoint))
+    }
+
+    #[track_caller]
+    fn check(before: &str, after: &str, expected: bool) {
+        let (old, new) = (server(before), server(after));
+        assert_eq!(keeps_place(&new, Some(&old)), expected, "{before} {after}");
+    }
+
+    #[test]
+    fn another_host_is_another_place_however_it_is_spelled() {
+        check("https://crm.example/mcp", "https://CRM.example:443/other", true);
+        for (before, after) in [
+            ("https://crm.example", "https://evil.example"),
+            ("https://crm.example", "http://crm.example"),
+            ("https://crm.example", "https://crm.example:8443"),
+            ("https://crm.example", "https://crm.example@evil.example"),
+            ("https:///crm.example/", "https:///evil.example/"),
+            ("https://\t/crm.example/", "https://\t/evil.example/"),
+        ] {
+            check(before, after, false);
+        }
+        assert!(!keeps_place(&server("https://crm.example"), None));
     }
 }
