@@ -141,6 +141,24 @@ fn sealed_variables_reach_the_command_and_nobody_else() {
 }
 
 #[test]
+fn an_edited_command_gets_a_sealed_variable_only_if_it_is_given_again() {
+    let home = Home::new();
+    add(&home, &definition("deploy", "echo $DEPLOY_TOKEN {{.a}}"), &["--from-env", "DEPLOY_TOKEN"]);
+    let other = ["--command", "printenv {{.a}}"];
+    for more in [&other[..], &["--network"], &["--path", "/srv"], &["--working-dir", "other"]] {
+        let words = [&["edit", "deploy"], more].concat();
+        let refused = tools(&home, &words);
+        assert_eq!(refused.code, 2, "{}", refused.shown());
+        assert!(refused.stderr.contains("the secret variable `DEPLOY_TOKEN`"), "{}", refused.shown());
+        assert!(refused.stderr.contains("--from-env"), "{}", refused.shown());
+    }
+    let shown = tools(&home, &["show", "deploy", "--json"]).json();
+    assert_eq!((&shown["version"], &shown["grants"]["network"]), (&json!(1), &json!(false)));
+    let given = tools(&home, &["edit", "deploy", "--network", "--from-env", "DEPLOY_TOKEN"]);
+    assert_eq!(given.code, 0, "{}", given.shown());
+}
+
+#[test]
 fn a_missing_grant_is_named_and_once_granted_it_works() {
     let home = Home::new();
     std::fs::create_dir(home.path().join("outside")).unwrap();

@@ -210,11 +210,7 @@ fn stays_or_is_given_again(
     if old.is_some() && old == new {
         return Ok(());
     }
-    let is_given = |name: &str| match given {
-        Some(Value::Null) => true,
-        given => given.and_then(|given| given.get(name)).is_some(),
-    };
-    let kept: Vec<&str> = headers.keys().map(String::as_str).filter(|name| !is_given(name)).collect();
+    let kept: Vec<&str> = headers.keys().map(String::as_str).filter(|name| !is_given(given, name)).collect();
     if kept.is_empty() {
         return Ok(());
     }
@@ -224,6 +220,48 @@ fn stays_or_is_given_again(
         kept.join("`, `")
     );
     Err(Error::invalid(told).hint("set it again in `http.headers`, or remove it with `null`"))
+}
+
+/// Returns whether a change sets or removes a named value.
+fn is_given(given: Option<&Value>, name: &str) -> bool {
+    match given {
+        Some(Value::Null) => true,
+        given => given.and_then(|given| given.get(name)).is_some(),
+    }
+}
+
+/// Refuses to give sealed variables, named by `kept`, to another command than the one that they were given for.
+fn runs_the_same_or_is_given_again(
+    before: &CustomToolDefinition,
+    after: &CustomToolDocument,
+    kept: &[String],
+) -> Result<(), Error> {
+    let directory = after.working_dir.as_deref().filter(|dir| !dir.is_empty()).unwrap_or(".");
+    let runs_the_same = match &before.action {
+        CustomToolAction::Command { template, working_dir } => {
+            after.command.as_ref() == Some(template) && working_dir == directory
+        }
+        CustomToolAction::Argv { words, working_dir } => {
+            after.argv.as_ref() == Some(words) && working_dir == directory
+        }
+        CustomToolAction::Http(_) => false,
+    };
+    if runs_the_same && before.grants == after.grants {
+        return Ok(());
+    }
+    let kept: Vec<&str> =
+        kept.iter().map(String::as_str).filter(|name| after.env.contains_key(*name)).collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let told = format!(
+        "the secret variable `{}` was set for the command, working directory and grants that the tool has, and \
+         is not given to others",
+        kept.join("`, `")
+    );
+    Err(Error::invalid(told).hint(
+        "set it again in the same change, in `env` or with `--from-env`, or remove it with `null` in `env`",
+    ))
 }
 
 /// Returns the document of a tool with some fields changed.
@@ -239,7 +277,10 @@ pub(super) fn changed(
     let exposed = |(name, value): (&str, &SecretString)| (name.to_owned(), json!(value.expose_secret()));
     let mut env: Map<String, Value> = values.env().map(exposed).collect();
     let mut headers: Map<String, Value> = values.headers().map(exposed).collect();
-    merge(&mut env, change.remove("env"), "env")?;
+    let given = change.remove("env");
+    let kept = values.env().map(|(name, _)| name.to_owned());
+    let kept: Vec<String> = kept.filter(|name| !is_given(given.as_ref(), name)).collect();
+    merge(&mut env, given, "env")?;
     if let Some(Value::Object(http)) = change.get_mut("http") {
         let given = http.remove("headers");
         if let Some(url) = http.get("url").and_then(Value::as_str) {
@@ -271,7 +312,9 @@ pub(super) fn changed(
     if let Some(Value::Object(http)) = document.get_mut("http") {
         http.insert("headers".into(), Value::Object(headers));
     }
-    CustomToolDocument::from_value(Value::Object(document))
+    let document = CustomToolDocument::from_value(Value::Object(document))?;
+    runs_the_same_or_is_given_again(&card.definition, &document, &kept)?;
+    Ok(document)
 }
 
 /// Merges named values over others; `null` removes one, or all.

@@ -68,8 +68,47 @@ fn a_change_keeps_what_it_does_not_name() {
     assert_eq!((new.definition.description.as_str(), new.definition.timeout_seconds), ("other", 60));
     assert_eq!((kept.names(), new.definition.grants.network), (vec!["A".to_owned(), "C".to_owned()], true));
     assert_eq!(new.definition.action, card.definition.action);
-    let (new, _) = edit(json!({ "argv": ["ls", "-l"] }));
+    let (new, kept) = edit(json!({ "argv": ["ls", "-l"], "env": { "A": "one", "B": null } }));
     assert!(matches!(new.definition.action, CustomToolAction::Argv { .. }));
+    assert_eq!(kept.names(), ["A"]);
     assert!(changed(&card, &values, json!([])).is_err());
     assert!(changed(&card, &values, json!({ "nope": 1 })).is_err());
+}
+
+#[test]
+fn refuses_to_hand_a_sealed_variable_to_another_command() {
+    let text = r#"{"name":"t","description":"d","command":"ls","env":{"A":"one","B":"two"},
+                   "grants":{"paths":[{"path":"/srv"}]}}"#;
+    let (card, values) = read(text);
+    for change in [
+        json!({ "command": "env" }),
+        json!({ "command": "ls " }),
+        json!({ "argv": ["ls"] }),
+        json!({ "argv": ["ls"], "command": null }),
+        json!({ "working_dir": "other" }),
+        json!({ "grants": { "network": true, "paths": [{ "path": "/srv" }] } }),
+        json!({ "grants": { "paths": [{ "path": "/srv", "write": true }] } }),
+        json!({ "grants": null }),
+    ] {
+        let with = |env: Value| {
+            let mut change = change.clone();
+            change["env"] = env;
+            changed(&card, &values, change)
+        };
+        let error = changed(&card, &values, change.clone()).unwrap_err();
+        assert!(error.what().contains("the secret variable `A`, `B` was set for"), "{change}: {error}");
+        for env in [json!({}), json!({ "C": "x" }), json!({ "a": "x" })] {
+            assert!(with(env.clone()).is_err(), "{change}: {env}");
+        }
+        let error = with(json!({ "A": "new" })).unwrap_err();
+        assert!(error.what().contains("variable `B` was"), "{change}: {error}");
+        for env in [json!(null), json!({ "A": "one", "B": "two" }), json!({ "A": null, "B": "two" })] {
+            assert!(with(env.clone()).is_ok(), "{change}: {env}");
+        }
+    }
+    let same = json!({ "command": "ls", "working_dir": null, "grants": { "paths": [{ "path": "/srv" }] } });
+    assert!(changed(&card, &values, same).is_ok());
+    // A request has no variables.
+    let http = json!({ "http": { "url": "https://x/" } });
+    assert!(changed(&card, &values, http).unwrap().env.is_empty());
 }
