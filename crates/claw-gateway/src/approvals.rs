@@ -278,7 +278,10 @@ fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, Api
     let scope = match scope {
         AlwaysScope::Session => RuleFor::Session,
         AlwaysScope::Agent => RuleFor::Agent,
-        AlwaysScope::Tenant => RuleFor::Tenant,
+        AlwaysScope::Tenant => {
+            visit.visitor().is_for_all_agents()?;
+            RuleFor::Tenant
+        }
     };
     let lasts = seconds.map(|seconds| Duration::from_secs(seconds.into()));
     Ok(Verdict::Always { scope, lasts, width })

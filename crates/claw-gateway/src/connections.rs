@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client_address::{OfPeer, Peer};
+use crate::slow_reader::SlowReader;
 
 /// The longest a client may take to send the head of a request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
@@ -101,7 +102,7 @@ async fn serve_connection(
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LONGEST_HEADERS);
-    let connection = http.serve_connection(TokioIo::new(stream), routes).with_upgrades();
+    let connection = http.serve_connection(TokioIo::new(SlowReader::new(stream)), routes).with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

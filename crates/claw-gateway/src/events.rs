@@ -5,11 +5,13 @@
 //! stored message.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
+use clawsmith::app::access::Visitor;
 use clawsmith::app::mcp::AccessFollower;
 use clawsmith::app::{Followed, Follower};
 use clawsmith::port::Owner;
@@ -97,10 +99,9 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Replied<EventStream>, ApiError> {
     let session = there(&visit, &session).await?;
-    let Visit { gateway, who } = visit;
-    let owner = Owner { tenant: who.0.tenant.clone(), session };
-    let follower = gateway.sessions().follow(owner, last_seen(&headers).or(from.after)).await?;
-    Ok(stream(gateway, &headers, follower).into())
+    let owner = Owner { tenant: visit.visitor().tenant.clone(), session };
+    let follower = visit.sessions().follow(owner, last_seen(&headers).or(from.after)).await?;
+    Ok(stream(visit, &headers, follower).into())
 }
 
 /// An event of one of many sessions.
@@ -146,7 +147,7 @@ pub(crate) async fn follow_many(
         _ => return Err(ApiError::invalid("give either `agentId` or `tenant=true`")),
     };
     let feed = Feed::begin(&visit, topic, last_seen(&headers).or(wanted.after)).await?;
-    Ok(stream(visit.gateway, &headers, feed).into())
+    Ok(stream(visit, &headers, feed).into())
 }
 
 /// The number of the last event that a client saw before it reconnected.
@@ -162,7 +163,7 @@ pub(crate) async fn follow_requests(
 ) -> Result<Replied<RequestStream>, ApiError> {
     let after = last_seen(&headers).or(from.after).map(UnixMillis);
     let follower = visit.gateway.app().follow_mcp_requests(visit.visitor(), after).await?;
-    Ok(stream(visit.gateway, &headers, follower).into())
+    Ok(stream(visit, &headers, follower).into())
 }
 
 /// Something whose events are sent as they come.
@@ -193,11 +194,12 @@ impl Source for AccessFollower {
     }
 }
 
-/// Sends events until the gateway ends or the key is worth nothing any more.
-fn stream(gateway: Gateway, headers: &HeaderMap, source: impl Source) -> Response {
+/// Sends events until the gateway ends, or the key is no longer valid or no longer has the rights that it had.
+fn stream(visit: Visit, headers: &HeaderMap, source: impl Source) -> Response {
+    let Visit { gateway, who } = visit;
     let ending = gateway.ending().clone();
     let key = bearer(headers).unwrap_or_default().to_owned();
-    let following = Following { gateway, key, source, looked: Instant::now() };
+    let following = Following { gateway, key, visitor: who.0, source, looked: Instant::now() };
     let events = unfold(Some(following), |following| async move {
         let mut following = following?;
         match following.next().await {
@@ -216,6 +218,8 @@ fn stream(gateway: Gateway, headers: &HeaderMap, source: impl Source) -> Respons
 struct Following<S> {
     gateway: Gateway,
     key: String,
+    /// The visitor as the stream was opened.
+    visitor: Arc<Visitor>,
     source: S,
     /// The time of the last check of the key.
     looked: Instant,
@@ -227,10 +231,17 @@ impl<S: Source> Following<S> {
         loop {
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
-                if let Ok(None) = self.gateway.0.door.admit(&self.key).await {
-                    return Err(
-                        "the API key of this stream is no longer valid; open the stream again with a valid key".to_owned()
-                    );
+                match self.gateway.0.door.admit(&self.key).await {
+                    Ok(None) => {
+                        let why = "the API key of this stream is no longer valid; open the stream again with a valid key";
+                        return Err(why.to_owned());
+                    }
+                    Ok(Some(now)) if now != self.visitor => {
+                        return Err(
+                            "the rights of this stream's API key changed; open the stream again".to_owned()
+                        );
+                    }
+                    Ok(Some(_)) | Err(_) => {}
                 }
             }
             if let Ok(event) = timeout(LOOK, self.source.next_event()).await {

@@ -44,6 +44,7 @@ mod run_quota;
 mod sessions;
 mod settings;
 mod skills;
+mod slow_reader;
 #[cfg(test)]
 mod testing;
 mod tls;
@@ -74,6 +75,7 @@ use crate::metrics::Metrics;
 use crate::offers::Offers;
 pub use crate::reload::ReloadOptions;
 use crate::request_layer::Front;
+use crate::run_quota::StartLocks;
 
 /// The lane whose runs the gateway's workers take.
 pub const LANE: &str = "main";
@@ -109,6 +111,7 @@ struct Inner {
     sessions: Sessions,
     door: Door,
     offers: Offers,
+    starts: StartLocks,
     hosts: Vec<String>,
     proxies: Vec<IpAddr>,
     metrics: Metrics,
@@ -173,6 +176,7 @@ pub async fn serve(
         sessions,
         door,
         offers: Offers::default(),
+        starts: StartLocks::default(),
         hosts,
         proxies,
         metrics,

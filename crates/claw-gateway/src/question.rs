@@ -53,7 +53,7 @@ pub(crate) async fn ask(visit: &Visit, question: Question<'_>) -> Result<Answeri
     let mut caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
     caller.request_allow = question.allowed_tools.map(|allow| allow.to_vec().into());
     let parts = parts(question.messages, session.is_some(), results.is_some())?;
-    visit.gateway.check_open_runs(visit.visitor()).await?;
+    let _starting = visit.gateway.check_open_runs(visit.visitor()).await?;
     let owner = Owner { tenant: caller.tenant.clone(), session: caller.session.clone() };
     let follower = visit.sessions().follow(owner, None).await?;
     let names = question.tools.tools.iter().map(|tool| tool.name.to_string()).collect();

@@ -8,12 +8,13 @@ pub(crate) mod frames;
 mod subscription;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
-use clawsmith::app::access::{CallerWish, Permission};
+use clawsmith::app::access::{CallerWish, Permission, Visitor};
 use clawsmith::message::Part;
 use clawsmith::store::{JobFilter, JobState, UsageFilter};
 use serde::Serialize;
@@ -71,7 +72,8 @@ pub(crate) async fn open(
         let Some(Connected { visit, key, place }) = entry.connected(&mut socket).await else { return };
         let _place = place;
         let (events, waiting) = mpsc::channel(WAITING);
-        let connection = Connection { visit, key, events, subscriptions: HashMap::new() };
+        let opened = Arc::clone(&visit.who.0);
+        let connection = Connection { visit, opened, key, events, subscriptions: HashMap::new() };
         connection.serve(socket, waiting).await;
     });
     Ok(response.into())
@@ -86,6 +88,8 @@ enum Passed {
 
 struct Connection {
     visit: Visit,
+    /// The visitor as the connection was opened: subscriptions were checked with these rights.
+    opened: Arc<Visitor>,
     key: String,
     events: mpsc::Sender<Passed>,
     subscriptions: HashMap<Topic, AbortHandle>,
@@ -119,7 +123,10 @@ impl Connection {
                     }
                 },
                 _ = beat.tick() => {
-                    let is_good = matches!(self.visit.gateway.0.door.admit(&self.key).await, Ok(Some(_)) | Err(_));
+                    let is_good = match self.visit.gateway.0.door.admit(&self.key).await {
+                        Ok(now) => now.is_some_and(|now| now == self.opened),
+                        Err(_) => true,
+                    };
                     is_good && tokio::time::timeout(SLOWEST, socket.send(Message::Ping(Default::default()))).await.is_ok_and(|sent| sent.is_ok())
                 }
             };
@@ -224,7 +231,7 @@ impl Connection {
         let visit = &self.visit;
         visit.may(Permission::WriteSessions)?;
         not_empty(&wanted.message)?;
-        visit.gateway.check_open_runs(visit.visitor()).await?;
+        let _starting = visit.gateway.check_open_runs(visit.visitor()).await?;
         let wish = CallerWish { agent: wanted.agent_id.as_deref(), session: wanted.session_key.as_deref() };
         let mut caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
         caller.request_allow = wanted.allowed_tools.map(Into::into);
@@ -242,6 +249,7 @@ impl Connection {
         let agent = sessions::agent_in(session.as_str())?;
         let wish = CallerWish { agent: Some(agent.as_str()), session: Some(session.as_str()) };
         let caller = visit.gateway.app().caller_of(visit.visitor(), &wish).await?;
+        let _starting = visit.gateway.check_open_runs(visit.visitor()).await?;
         let run = visit.sessions().inject(&caller, vec![Part::text(wanted.message)]).await?;
         Ok(json!({ "runId": run }))
     }

@@ -196,7 +196,8 @@ impl Work {
     /// Undoes these changes, all or none.
     async fn take_back(&self, session: &mut Session, changes: Vec<Change>, force: bool) -> Outcome {
         let scrubber = self.log.scrubber();
-        let (call, restored) = match self.log.apply(changes, force).await? {
+        let by = session.user(None)?;
+        let (call, restored) = match self.log.apply(changes, force, by.as_str()).await? {
             Undone::Done { call, restored } => (call, restored),
             Undone::Changed(steps) => {
                 for step in &steps {

@@ -30,6 +30,9 @@ async def main():
         assert narrowed == ["refused"], narrowed
         allowed = await states(client, allowedTools=["list_files"])
         assert "finished" in allowed and "refused" not in allowed, allowed
+        many = [f"tool_{number}" for number in range(257)]
+        refused = await client.ask("chat.send", message="list the files", allowedTools=many)
+        assert not refused["ok"] and "257 entries" in refused["error"]["detail"], refused
         whole = await states(client)
         assert "finished" in whole, whole
     print("ok")

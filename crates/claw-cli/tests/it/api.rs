@@ -413,6 +413,45 @@ fn a_message_narrows_the_tools_of_its_own_run() {
 }
 
 #[test]
+fn refuses_messages_that_allow_megabytes_of_tools() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let many: Vec<String> = (0..257).map(|number| format!("tool_{number}")).collect();
+    let long = vec!["x".repeat(4 << 20)];
+    for (allowed, says) in [(&many, "257 entries; at most 256"), (&long, "4194304 bytes; at most 128")] {
+        let mut body = json!({ "model": "default", "input": "hi", "allowed_tools": allowed });
+        gateway.post("/v1/responses", &key, &body).check(400, says);
+        body["messages"] = json!([{ "role": "user", "content": "hi" }]);
+        body.as_object_mut().unwrap().remove("input");
+        gateway.post("/v1/chat/completions", &key, &body).check(400, says);
+        // With a tool of the client, the list is compared with the agent's tools.
+        body["tools"] = json!([{ "type": "function", "function": { "name": "weather" } }]);
+        gateway.post("/v1/chat/completions", &key, &body).check(400, says);
+    }
+    assert_eq!(gateway.get("/v1/runs", &key).check(200, "").json()["runs"], json!([]), "nothing is stored");
+}
+
+#[test]
+fn refuses_rules_that_would_keep_the_gateway_busy() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let admin = gateway.key("ann", &["--role", "admin", "--scope", "admin"]);
+    let patterns: Vec<String> = (0..500_000).map(|number| format!("*{number}*")).collect();
+    let add = |tools: Value| gateway.post("/v1/agents", &admin, &json!({ "id": "busy", "tools": tools }));
+    add(json!({ "deny": patterns })).check(400, "`deny` has 500000 entries; at most 1000 are accepted");
+    add(json!({ "allow": ["*".repeat(129)] })).check(400, "129 bytes; at most 128");
+    let providers: Value = (0..65).map(|number| (format!("p{number}"), json!({ "allow": [] }))).collect();
+    add(json!({ "by_provider": providers })).check(400, "65 providers; at most 64");
+    add(json!({ "deny": ["exec"] })).check(201, "busy");
+    let rules = json!({ "deny": patterns }).to_string();
+    gateway
+        .send("PATCH /v1/agents/busy", &admin, &[], &json!({ "tools": { "deny": patterns } }).to_string())
+        .check(400, "500000 entries");
+    gateway.send("PUT /v1/tenant/rules", &admin, &[], &rules).check(400, "500000 entries");
+}
+
+#[test]
 fn a_policy_is_explained_compared_and_replayed() {
     let home = Home::new();
     let gateway = Gateway::start(&home, ECHO);

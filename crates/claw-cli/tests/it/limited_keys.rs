@@ -88,6 +88,21 @@ fn a_limited_key_of_an_owner_reads_and_changes_nothing_of_other_agents() {
 }
 
 #[test]
+fn a_limited_key_remembers_no_rule_for_other_agents() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
+    gateway.post("/v1/agents", &owner, &json!({ "id": "narrow" })).check(201, "narrow");
+    let limited = gateway.key("owner", &["--role", "owner", "--scope", "admin", "--agent", "narrow"]);
+    let call = json!({ "tool": "exec", "agentId": "narrow", "args": { "command": "rm -r build" } });
+    let asked = gateway.invoke(&limited, &call).check(202, "approvalId").json();
+    let path = format!("/v1/approvals/{}/answer", asked["approvalId"].as_str().unwrap());
+    let always = |scope: &str| json!({ "approve": true, "always": { "scope": scope } });
+    gateway.post(&path, &limited, &always("tenant")).check(403, "concerns all agents");
+    gateway.post(&path, &limited, &always("agent")).check(200, "approved");
+}
+
+#[test]
 fn lists_come_in_pages() {
     let home = Home::new();
     let gateway = Gateway::start(&home, ECHO);

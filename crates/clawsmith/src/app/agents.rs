@@ -13,13 +13,14 @@ use claw_core::store::{Agent, AgentKind, AgentSetup, AgentWrite, StoreError};
 use claw_core::{AgentId, TenantId};
 use claw_host::{AgentResolver, SystemClock};
 use claw_policy::config::{ANY_AGENT, AgentTools, PolicyConfig, TenantTools};
-use claw_policy::lint::{Finding, Severity, lint};
+use claw_policy::lint::Finding;
 use claw_policy::pipeline::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{App, Error, Setup, catalogue};
+use super::rule_check::{check_agent_rules, new_findings};
+use super::{App, Error, Setup};
 use crate::config::{AgentConfig, unknown_provider};
 
 /// An agent.
@@ -287,7 +288,7 @@ impl App {
         self.must_be_storable(id)?;
         self.must_hold_no_secret("the agent's id", id.as_str()).await?;
         self.must_hold_no_secret("the agent's name", &setup.name).await?;
-        let doubts = self.check_agent(id, &setup)?;
+        let doubts = self.check_agent(id, &setup).await?;
         let put = self
             .store
             .put_agent(self.tenant(), id, AgentWrite { setup, seen: None }, SystemClock.now())
@@ -312,7 +313,7 @@ impl App {
         let agent = self.stored_agent(id).await?;
         let setup = change(agent.setup)?;
         self.must_hold_no_secret("the agent's name", &setup.name).await?;
-        let doubts = self.check_agent(id, &setup)?;
+        let doubts = self.check_agent(id, &setup).await?;
         let seen = Some(seen.unwrap_or(agent.version));
         self.store.put_agent(self.tenant(), id, AgentWrite { setup, seen }, SystemClock.now()).await?;
         Ok(doubts)
@@ -349,23 +350,18 @@ impl App {
         Ok(())
     }
 
-    /// Refuses rules that cannot work as written; returns findings about doubtful ones.
-    fn check_agent(&self, id: &AgentId, setup: &AgentSetup) -> Result<Vec<Finding>, Error> {
+    /// Refuses rules that are too long or cannot work as written; returns findings about doubtful ones.
+    async fn check_agent(&self, id: &AgentId, setup: &AgentSetup) -> Result<Vec<Finding>, Error> {
         let config = self.setup.config();
         if let Some(why) = unknown_provider(&config.models, setup.provider.as_deref().unwrap_or_default()) {
             return Err(Error::invalid(format!("`--provider`: {why}")));
         }
-        let mut policy = config.policy();
-        let before = lint(&policy, &catalogue());
-        policy.agents.insert(id.to_string(), tools_of(setup)?);
-        let mut found = lint(&policy, &catalogue());
-        found.retain(|finding| !before.contains(finding));
-        match found.iter().find(|finding| finding.severity == Severity::Error) {
-            Some(error) => {
-                Err(Error::invalid(error.without_severity().to_string()).hint("clawsmith tools list --all"))
-            }
-            None => Ok(found),
-        }
+        let rules = tools_of(setup)?;
+        check_agent_rules(&rules)?;
+        let before = config.policy();
+        let mut after = before.clone();
+        after.agents.insert(id.to_string(), rules);
+        new_findings(before, after).await
     }
 }
 

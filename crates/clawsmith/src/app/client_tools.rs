@@ -12,6 +12,7 @@ use claw_core::tool::Caller;
 use claw_core::{CallId, JobId};
 use claw_registry::Asking;
 
+use super::sessions::check_allowed_tools;
 use super::{Error, Sessions};
 
 /// The most tools of one client.
@@ -51,6 +52,8 @@ impl Sessions {
     /// Stores a client's message, and the run that will answer it; returns the run. Refused if the client's tools have names
     /// of ours, or if a result is of no call that waits for one.
     pub async fn send_from_client(&self, caller: &Caller, message: ClientMessage) -> Result<JobId, Error> {
+        // Before the list is used: the offer compares it with every tool.
+        check_allowed_tools(caller)?;
         let ClientMessage { parts, tools, results } = message;
         self.check_tools(caller, &tools).await?;
         let (mut all, after) = match results {

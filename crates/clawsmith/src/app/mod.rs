@@ -43,6 +43,7 @@ pub mod records;
 pub mod reload;
 pub mod replay;
 mod requested_input;
+mod rule_check;
 mod running_programs;
 mod runs;
 pub mod sandbox;

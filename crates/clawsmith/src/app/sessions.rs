@@ -28,6 +28,7 @@ use super::client_tools::ClientTurn;
 use super::compose::Hooks;
 use super::follow_changes::Following;
 use super::mode::Mode;
+use super::rule_check::{check_entries, shorter};
 use super::running_programs::{self, Owning};
 use super::traces::Collector;
 use super::{App, Error, client_tools};
@@ -37,6 +38,8 @@ use crate::config::Config;
 const LEASE: Duration = Duration::from_secs(15);
 /// The longest that runs may take to stop where they stand. A tool has two seconds to clean up.
 const HANDING_OVER: Duration = Duration::from_secs(10);
+/// The most entries of the list of tools that a message allows.
+const MOST_ALLOWED: usize = 256;
 
 /// The options of agents in this process.
 #[derive(Debug, Clone, Default)]
@@ -219,6 +222,7 @@ impl Sessions {
         asking: Asking,
         ClientTurn { tools, after }: ClientTurn,
     ) -> Result<JobId, Error> {
+        check_allowed_tools(caller)?;
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         let order = Order { client: tools, ..order(caller, asking, mode) };
         self.accept(caller, parts, NewRun { order, lane: &self.lane, priority: 0, after }).await
@@ -376,6 +380,12 @@ pub(super) async fn cancel(
     store.cancel(tenant, run, request).await.map_err(unstoppable)
 }
 
+/// Refuses a message whose list of allowed tools is too long: it is stored with the run, and read with every list of runs.
+pub(super) fn check_allowed_tools(caller: &Caller) -> Result<(), Error> {
+    let allowed = caller.request_allow.as_deref().unwrap_or_default();
+    check_entries("the list of allowed tools", allowed, MOST_ALLOWED).map_err(shorter)
+}
+
 fn unstoppable(error: StoreError) -> Error {
     Error::failed("the run could not be stopped").because(error).hint("try again")
 }
@@ -424,4 +434,28 @@ fn profiles(config: &Config, instead: Option<(AgentId, ModelChoice)>) -> Profile
     };
     let instead = instead.into_iter().map(|(agent, choice)| ((config.tenant.clone(), agent), choice));
     Profiles { common, instead: instead.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_a_message_that_allows_megabytes_of_tools() {
+        let check = |allowed: Option<Vec<String>>| {
+            let session = SessionKey::new("cli:x").unwrap();
+            let mut caller = Caller::new(AgentId::new("default").unwrap(), session, "w");
+            caller.request_allow = allowed.map(Into::into);
+            check_allowed_tools(&caller)
+        };
+        let names =
+            |count: usize| -> Vec<String> { (0..count).map(|number| format!("tool_{number}")).collect() };
+        assert!(check(None).is_ok() && check(Some(names(0))).is_ok() && check(Some(names(256))).is_ok());
+        let many = check(Some(names(257))).unwrap_err();
+        assert_eq!(many.message(), "the list of allowed tools has 257 entries; at most 256 are accepted");
+        assert!(many.advice().is_some());
+        let long = check(Some(vec!["x".repeat(8 << 20)])).unwrap_err();
+        assert!(long.message().contains("8388608 bytes; at most 128 are accepted"), "{long}");
+        assert!(check(Some(vec!["x".repeat(128)])).is_ok());
+    }
 }

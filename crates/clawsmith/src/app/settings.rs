@@ -7,10 +7,11 @@ use claw_core::tool::Need;
 use claw_core::{AgentId, SecretName, ToolName};
 use claw_host::SystemClock;
 pub use claw_policy::config::TenantTools;
-use claw_policy::lint::{Finding, Severity, lint};
+use claw_policy::lint::Finding;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use super::rule_check::{check_tenant_rules, new_findings};
 use super::{App, Error, catalogue};
 
 /// The longest secret, in bytes.
@@ -109,16 +110,11 @@ impl App {
     /// Writes the tool rules of this tenant and returns the new lint findings. Tenant rules can only narrow
     /// the deployment's.
     pub async fn set_tenant_rules(&self, rules: &TenantTools) -> Result<Vec<Finding>, Error> {
-        let mut policy = self.setup().config().policy();
-        let before = lint(&policy, &catalogue());
-        policy.tenants.insert(self.tenant().clone(), rules.clone());
-        let mut found = lint(&policy, &catalogue());
-        found.retain(|finding| !before.contains(finding));
-        if let Some(error) = found.iter().find(|finding| finding.severity == Severity::Error) {
-            return Err(
-                Error::invalid(error.without_severity().to_string()).hint("clawsmith tools list --all")
-            );
-        }
+        check_tenant_rules(rules)?;
+        let before = self.setup().config().policy();
+        let mut after = before.clone();
+        after.tenants.insert(self.tenant().clone(), rules.clone());
+        let found = new_findings(before, after).await?;
         let rules = serde_json::to_value(rules)
             .map_err(|error| Error::failed("the rules cannot be written").because(error))?;
         let change = TenantChange { policy: Some(rules), ..TenantChange::default() };

@@ -270,8 +270,9 @@ impl UndoLog {
         }
     }
 
-    /// Undoes these changes, all or none. `force` also restores files that somebody else changed since.
-    pub async fn apply(&self, changes: Vec<Change>, force: bool) -> Result<Undone, Error> {
+    /// Undoes these changes, all or none; the ledger names `by` as the person who asked for it. `force` also restores files
+    /// that somebody else changed since.
+    pub async fn apply(&self, changes: Vec<Change>, force: bool, by: &str) -> Result<Undone, Error> {
         let steps = self.look(changes).await?;
         if steps.iter().all(|step| step.verdict == Verdict::NotMade) {
             return Err(Error::failed(
@@ -297,7 +298,7 @@ impl UndoLog {
             call,
             name: TOOL,
             effects: Effects::of(&[Effect::Write]),
-            args: json!({ "changes": ids, "force": force }),
+            args: json!({ "changes": ids, "force": force, "by": by }),
         };
         let recorder = Recorder { store: &*self.app.store, scrubber: &self.scrubber, clock: &SystemClock };
         let scope = self.scope();
