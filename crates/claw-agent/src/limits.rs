@@ -59,7 +59,7 @@ pub struct LoopLimits {
     /// Repetitions of the same result by a tool that reads, or that fails, whatever its arguments.
     #[serde(deserialize_with = "same_result")]
     pub same_result: Threshold,
-    /// Reading calls in a row. Three times as many if most of their results are new.
+    /// Reading calls in a row. Tripled if more than 60 % of them differ in tool or arguments.
     #[serde(deserialize_with = "reads")]
     pub reads: Threshold,
     /// Repetitions of two alternating calls with the same results.

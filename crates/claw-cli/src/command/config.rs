@@ -38,7 +38,7 @@ pub(crate) struct ShowArgs {
 /// The options of accepting a file.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Forget an accepted file that is gone, so that the next one found applies.
+    /// Forget accepted files that no longer exist; the next file found is used instead, once it is accepted.
     #[arg(long)]
     forget: bool,
 }

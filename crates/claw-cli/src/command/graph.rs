@@ -120,7 +120,7 @@ pub(crate) struct AddEntity {
     /// Another name; may be given several times.
     #[arg(long = "alias", value_name = "NAME")]
     aliases: Vec<String>,
-    /// The entity's id in another system; entities with the same id are one.
+    /// The entity's id in another system; entities with the same external id are the same entity.
     #[arg(long, value_name = "ID")]
     external_id: Option<String>,
     #[command(flatten)]

@@ -26,7 +26,7 @@ pub(crate) enum Ledger {
 /// The entries to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The number of last entries searched.
+    /// The number of entries to print, counted from the newest; with `--session`, from the newest of that session.
     #[arg(long, value_name = "N", default_value_t = 20)]
     last: usize,
     /// Only entries of this session.

@@ -56,7 +56,7 @@ pub(crate) struct List {
 /// A change, or the changes of a call.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The id of a change, or of a call or a run for all its changes.
+    /// The id of a change. The id of a call or a run selects all its changes.
     #[arg(conflicts_with = "last")]
     id: Option<String>,
     /// The last call that changed something in the workspace of the current directory and can be undone.

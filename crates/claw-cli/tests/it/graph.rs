@@ -227,7 +227,7 @@ fn a_model_extracts_and_a_changed_document_replaces_what_it_said() {
     );
     let status = json(&home, &["graph", "status"]);
     assert!(
-        status["failures"][0]["error"].as_str().unwrap().contains("gave no facts for line 1"),
+        status["failures"][0]["error"].as_str().unwrap().contains("for line 1 cannot be used"),
         "{status}"
     );
     let found = json(&home, &["graph", "search", "anna"]);

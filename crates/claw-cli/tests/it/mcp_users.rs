@@ -171,7 +171,7 @@ fn message(seen: &Mutex<Seen>, got: &Got) -> String {
     let method = message["method"].as_str().unwrap_or_default();
     let mut seen = seen.lock().unwrap();
     let mut head = String::new();
-    let is_eves = credentials(got).contains("of-eve");
+    let is_eves = credentials(got).contains("of-eve-");
     let session = match method {
         "initialize" => {
             seen.sessions += 1;

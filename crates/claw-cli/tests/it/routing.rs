@@ -425,6 +425,15 @@ fn a_developers_own_context_file_is_a_file_and_a_managed_one_a_document() {
 
 const REMEMBERS: &str = r#"
 [[turn]]
+when.said = "again"
+when.system = "Ask for a name."
+do = [{ say = "the first run goes on" }]
+
+[[turn]]
+when.said = "again"
+do = [{ say = "the first run is over" }]
+
+[[turn]]
 when.system = "They like crabs"
 when.result_of = "exec"
 do = [{ say = "seen: {{result}}" }]
@@ -448,17 +457,17 @@ fn in_a_project_the_prompt_shows_what_the_file_tools_write() {
     let ran = home.ran(set.write_stdin("Ask for a name."));
     assert_eq!(ran.code, 0, "{}", ran.shown());
     let script = home.path().join("script.toml");
-    let chat = |more: &[&str]| {
-        home.run(&[&["chat", "-m", "go", "--script", script.to_str().unwrap()], more].concat())
-    };
-    let ran = chat(&[]);
+    let chat = |words: &str| home.run(&["chat", "-m", words, "--script", script.to_str().unwrap()]);
+    let ran = chat("again");
+    assert!(ran.stdout.contains("the first run goes on"), "{}", ran.shown());
+    let ran = chat("go");
     assert!(!ran.shown().contains("has not read it"), "the shown file needs no reading: {}", ran.shown());
     assert!(ran.stdout.contains("file tools use your document"), "the model is told: {}", ran.shown());
     assert_eq!(fs::read_to_string(home.path().join("project/MEMORY.md")).unwrap(), "other\n");
-    let ran = chat(&[]);
+    let ran = chat("go");
     assert!(ran.stdout.contains("seen: "), "it remembers what it wrote: {}", ran.shown());
-    let ran = home.run(&["agent", "files", "list", "default"]);
-    assert!(!ran.stdout.contains("BOOTSTRAP.md  user"), "the first run is over: {}", ran.shown());
+    let ran = chat("again");
+    assert!(ran.stdout.contains("the first run is over"), "{}", ran.shown());
 }
 
 #[test]

@@ -192,13 +192,13 @@ impl Extractor {
             let answer = self.ask(work, &lines, &piece).await?;
             models.insert(format!("{}/{}", answer.provider, answer.model));
             let read = match answer.stop {
-                Stop::Length => Err("its answer was cut off".to_owned()),
+                Stop::Length => Err("it was cut off".to_owned()),
                 _ => reading.take(&words(&answer), piece.clone()),
             };
             let Err(why) = read else { continue };
             if piece.len() < 2 {
                 let (first, model) = (piece.start + 1, &answer.model);
-                let why = format!("`{model}` gave no facts for line {first}: {why}");
+                let why = format!("the answer of `{model}` for line {first} cannot be used: {why}");
                 return Err(Failed { why, passes: true, retry_after: None });
             }
             let middle = piece.start + piece.len() / 2;

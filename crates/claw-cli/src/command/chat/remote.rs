@@ -80,7 +80,7 @@ fn key(chat: &Chat, session: &Session) -> Result<SecretString, Failure> {
     match session.variable(name).map(str::trim).filter(|value| !value.is_empty()) {
         Some(value) => Ok(SecretString::from(value.to_owned())),
         None => Err(Failure::usage(format!("the environment variable `{name}` holds no key"))
-            .hint("`clawsmith api-keys create` makes one where the gateway runs")),
+            .hint(format!("run `clawsmith api-keys create` on the gateway's machine, and set `{name}` here to the key"))),
     }
 }
 

@@ -73,14 +73,14 @@ impl<'a> Reading<'a> {
     /// itself, is not sure enough or relates unknown entities is left out.
     pub(super) fn take(&mut self, answer: &str, piece: Range<usize>) -> Result<(), String> {
         let (Some(start), Some(end)) = (answer.find('{'), answer.rfind('}')) else {
-            return Err("its answer has no JSON object".to_owned());
+            return Err("it has no JSON object".to_owned());
         };
-        let json = answer.get(start..=end).ok_or("its answer has no JSON object")?;
+        let json = answer.get(start..=end).ok_or("it has no JSON object")?;
         let said: Extraction =
-            serde_json::from_str(json).map_err(|error| format!("its answer is not of the form: {error}"))?;
+            serde_json::from_str(json).map_err(|error| format!("it is not of the form: {error}"))?;
         let count = said.entities.len() + said.relations.len();
         if count > MOST_FACTS {
-            return Err(format!("its answer has {count} facts, and the maximum is {MOST_FACTS}"));
+            return Err(format!("it has {count} facts, and the maximum is {MOST_FACTS}"));
         }
         for entity in said.entities {
             let source = self.source(entity.lines, &piece);

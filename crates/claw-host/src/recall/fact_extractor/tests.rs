@@ -145,7 +145,7 @@ async fn what_fails_waits_and_says_why() {
     assert_eq!(extractor.run(Duration::ZERO).await.unwrap(), Extracted { failed: 1, ..Extracted::default() });
     let state = store.graph_state(&TenantId::main()).await.unwrap();
     assert!(
-        state.failures[0].error.contains("`told` gave no facts for line 1"),
+        state.failures[0].error.contains("the answer of `told` for line 1 cannot be used"),
         "{}",
         state.failures[0].error
     );
