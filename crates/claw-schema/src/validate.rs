@@ -188,18 +188,17 @@ impl Validator {
 fn refusal(error: &jsonschema::ValidationError<'_>, largest: usize) -> SchemaError {
     match error.kind() {
         ValidationErrorKind::Referencing(cause) => SchemaError::Reference(cause.to_string()),
-        // A pattern that is none has a place in the schema: it was found before anything was compiled.
-        ValidationErrorKind::Format { format }
-            if format == "regex" && error.instance_path().as_str().is_empty() =>
-        {
-            SchemaError::Invalid {
-                at: error.schema_path().to_string(),
-                reason: format!(
-                    "the pattern {} is not supported, or takes more than {largest} bytes when it is compiled",
-                    show::shortened(error.instance())
-                ),
-            }
-        }
+        ValidationErrorKind::Format { format } if format == "regex" => SchemaError::Invalid {
+            // The schema is the instance where it is checked itself, before anything is compiled.
+            at: match error.instance_path().as_str() {
+                "" => error.schema_path().to_string(),
+                at => at.to_owned(),
+            },
+            reason: format!(
+                "the pattern {} is not valid, or takes more than {largest} bytes when it is compiled",
+                show::shortened(error.instance())
+            ),
+        },
         _ => SchemaError::Invalid {
             at: error.instance_path().to_string(),
             reason: error.masked_with(show::shortened(error.instance())).to_string(),

@@ -621,6 +621,9 @@ fn changes_are_shown_and_undone_and_the_ledger_comes_in_pages() {
     gateway.post(&format!("/v1/undo/{id}/apply"), &ben, &json!({})).check(404, "no change");
     gateway.get(&format!("/v1/undo/{id}"), &ann).check(200, "+two");
     gateway.post(&format!("/v1/undo/{id}/apply"), &ann, &json!({})).check(200, "callId");
+    let ledger = home.run(&["ledger", "show", "--json"]).json();
+    let undo = ledger.as_array().unwrap().iter().find(|entry| entry["tool"] == "undo").unwrap();
+    assert_eq!(undo["args"]["by"], "ann", "{undo}");
     let read = json!({ "tool": "read_file", "args": { "path": "a.txt" } });
     gateway.invoke(&ann, &read).check(200, "one");
     // Pages have every entry once.

@@ -21,7 +21,7 @@ fn sections_come_in_the_order_of_groups() {
 fn metadata_is_told() {
     check("| [`sample_move`](#sample_move) | read, write | heavy |");
     check("- Label for people: Move things\n- In `group:fs`\n- Alias: `mv`\n- Needs: `files`\n");
-    check("- Runs for at most 9 seconds\n");
+    check("- Time limit of one call: 9 seconds\n");
     check("| [`sample_ping`](#sample_ping) | none | normal |");
 }
 

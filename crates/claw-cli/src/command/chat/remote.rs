@@ -79,8 +79,9 @@ fn key(chat: &Chat, session: &Session) -> Result<SecretString, Failure> {
     let name = chat.key_env.as_deref().unwrap_or(KEY_ENV);
     match session.variable(name).map(str::trim).filter(|value| !value.is_empty()) {
         Some(value) => Ok(SecretString::from(value.to_owned())),
-        None => Err(Failure::usage(format!("the environment variable `{name}` holds no key"))
-            .hint(format!("run `clawsmith api-keys create` on the gateway's machine, and set `{name}` here to the key"))),
+        None => Err(Failure::usage(format!("the environment variable `{name}` holds no key")).hint(format!(
+            "run `clawsmith api-keys create` on the gateway's machine, and set `{name}` here to the key"
+        ))),
     }
 }
 

@@ -6,8 +6,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -57,7 +58,8 @@ struct Server {
     child: Child,
     /// The self-signed certificate.
     certificate: PathBuf,
-    printed: thread::JoinHandle<String>,
+    printed: Arc<Mutex<Vec<u8>>>,
+    reader: thread::JoinHandle<()>,
     _keys: TempDir,
 }
 
@@ -101,13 +103,18 @@ impl Server {
             server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         child.stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
         let mut stdout = child.stdout.take().unwrap();
-        let printed = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stdout.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
+        let printed = Arc::new(Mutex::new(Vec::new()));
+        let reader = thread::spawn({
+            let printed = Arc::clone(&printed);
+            move || {
+                let mut buffer = [0; 4096];
+                while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+                    printed.lock().unwrap().extend_from_slice(&buffer[..count]);
+                }
+            }
         });
         Self::wait_for(address);
-        Self { child, certificate, printed, _keys: keys }
+        Self { child, certificate, printed, reader, _keys: keys }
     }
 
     /// Waits until it listens, without consuming the answer meant for git.
@@ -128,11 +135,25 @@ impl Server {
         panic!("the server does not listen at {address}");
     }
 
+    fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.printed.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until a request with these words is printed, which may be after its answer was sent.
+    fn wait_for_request(&self, words: &str) {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !self.printed().contains(words) {
+            assert!(Instant::now() < end, "no request with `{words}`: {}", self.printed());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Ends the server; returns the requests it got.
     fn end(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.printed.join().unwrap()
+        self.reader.join().unwrap();
+        String::from_utf8_lossy(&self.printed.lock().unwrap()).into_owned()
     }
 }
 
@@ -166,8 +187,8 @@ async fn the_token_reaches_the_host_that_it_is_for() {
     let program = registered(&[("GIT_HTTP_HOST", &host), ("GIT_SSL_CAINFO", &certificate)]);
     let ran = program.run(".", &["ls-remote", &format!("https://{host}/a/b.git")]).await;
     assert!(ran.output.contains("refs/heads/main"), "{ran:?}");
-    let got = server.end();
-    assert!(got.contains(&format!("Authorization: Basic {}", sent_token())), "{got}");
+    server.wait_for_request(&format!("Authorization: Basic {}", sent_token()));
+    server.end();
 }
 
 #[tokio::test]
