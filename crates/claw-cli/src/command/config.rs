@@ -38,7 +38,7 @@ pub(crate) struct ShowArgs {
 /// The options of accepting a file.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Forget accepted files that no longer exist; the next file found is used instead, once it is accepted.
+    /// Forget accepted files that no longer exist. Any other project file must still be accepted before it applies.
     #[arg(long)]
     forget: bool,
 }

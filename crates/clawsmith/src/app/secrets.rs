@@ -111,7 +111,7 @@ impl App {
             None => Ok(()),
             Some((_, error)) if names.len() == 1 && names[0] == format!("`{}`", self.tenant()) => Err(error),
             Some((_, error)) => {
-                let message = format!("the secrets of tenant {} cannot be hidden", names.join(", "));
+                let message = format!("the secrets of these tenants cannot be hidden: {}", names.join(", "));
                 Err(Error::failed(message)
                     .because(error)
                     .hint("restore the keys from a backup, or set or remove the secrets of these tenants"))
