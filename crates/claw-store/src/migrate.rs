@@ -74,6 +74,7 @@ const PAIRS: &[Pair] = &[
     pair!(43, "extracting_model", "0043_extracting_model.sql"),
     pair!(47, "ledger_pages", "0047_ledger_pages.sql"),
     pair!(50, "stems", "0050_stems.sql"),
+    pair!(51, "sealed_marks", "0051_sealed_marks.sql"),
 ];
 
 /// Every step, in order.

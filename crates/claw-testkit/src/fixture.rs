@@ -92,7 +92,7 @@ pub fn outcome(call: CallId, outcome: Outcome) -> Record {
 /// The refusal of such a call.
 pub fn refused(call: CallId) -> Record {
     let (step, reason) = ("authorise".to_owned(), "denied by `exec`".to_owned());
-    record(call, EntryEvent::Refused { step, reason })
+    record(call, EntryEvent::Refused { step, reason, args: None })
 }
 
 /// Returns the approval request for such a call.

@@ -206,9 +206,11 @@ impl Queue for MemoryWork {
             let earlier = lease.worker.node == worker.node && lease.worker.boot < worker.boot;
             lease.until <= now || lease.until > now.plus(LONGEST_LEASE) || earlier
         };
+        let is_hidden =
+            |job: &Job| job.state == JobState::Pending && job.new.visible > now.plus(LONGEST_LEASE);
         let mut ids = Vec::new();
         for job in &mut self.state().jobs {
-            if job.lease.as_ref().is_some_and(is_over) {
+            if job.lease.as_ref().is_some_and(is_over) || is_hidden(job) {
                 (job.state, job.lease) = (JobState::Pending, None);
                 job.new.visible = job.new.visible.min(now);
                 ids.push(job.new.id);

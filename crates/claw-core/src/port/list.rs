@@ -1,5 +1,9 @@
-//! The list of ports. A new port is its file and its lines here; the needs of a tool, the world of a
-//! deployment and the ports of a call are generated from them.
+//! The list of ports. The needs of a tool, the world of a deployment and the ports of a call are generated from
+//! it.
+//!
+//! A new port has its traits in the imports here, its host under `hosts` and its need under `ports`; its file and
+//! its names in `mod.rs` beside this file; its guard, with a `mod` line and an arm of `ports`, in
+//! `claw-registry/src/guard/`. A forgotten line does not compile.
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 //! its caller, refusing everything the plan does not name. The world implements the *host* one, which is told
 //! for whom and within which scope it acts. The registry alone connects them.
 //!
-//! A new port is a file with both traits, its lines in `list.rs`, and its guard in the registry.
+//! A new port is a file with both traits, its `mod` and `pub use` lines here, its lines in `list.rs`, and its guard
+//! in the registry; `list.rs` names all of them.
 
 mod agents;
 mod catalogue;

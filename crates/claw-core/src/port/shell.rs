@@ -177,6 +177,8 @@ pub struct RunContext {
     pub hidden: Vec<PathBuf>,
     /// Paths outside the workspace that it reaches in a sandbox, unless they are hidden.
     pub paths: Vec<Allowed>,
+    /// Directories that the caller's tools or commands can change, whatever this command reaches itself.
+    pub changeable: Vec<PathBuf>,
     /// The sights taken when the plan was judged; compared again before the command runs.
     pub sights: Vec<Sight>,
     /// Cancels the command.
@@ -202,6 +204,7 @@ impl RunContext {
             home: None,
             hidden: Vec::new(),
             paths: Vec::new(),
+            changeable: Vec::new(),
             sights: Vec::new(),
             cancel: CancellationToken::new(),
             progress: Progress::silent(),

@@ -239,6 +239,19 @@ pub struct KeyUse {
     pub values: u64,
 }
 
+/// The place of a change in the order of all changes of sealed values. The default is before the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SealedMark(pub u64);
+
+/// The tenants whose sealed values changed after a mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedChanges {
+    /// The mark of the last change; the mark that was asked about if there is none.
+    pub mark: SealedMark,
+    /// The tenants, each once, in the order of their last changes.
+    pub tenants: Vec<TenantId>,
+}
+
 /// Iterates over the sealed values of all tenants, so that another key can seal them. A change is announced
 /// as [`Topic::Secrets`](super::Topic::Secrets).
 #[async_trait]
@@ -257,6 +270,10 @@ pub trait SealedValues: Changes {
     async fn reseal(&self, values: &[Resealed]) -> Result<u64, StoreError>;
     /// Counts the values of all tables that each key sealed, sorted by key.
     async fn key_use(&self) -> Result<Vec<KeyUse>, StoreError>;
+    /// Returns the tenants of which a secret, a program or a custom tool was written or removed after `mark`.
+    /// Marks are given in the order of commits: no later change gets a mark below one that was returned. A mark above
+    /// all others comes from a store that was set back since (a restore, a failover): all tenants are returned.
+    async fn changed_since(&self, mark: SealedMark) -> Result<SealedChanges, StoreError>;
 }
 
 #[cfg(test)]

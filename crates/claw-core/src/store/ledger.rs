@@ -84,6 +84,10 @@ pub enum Event {
         step: String,
         /// The rule that refused it, in words.
         reason: String,
+        /// The arguments of a call that a tool rule or an approval rule refused, so that a policy can be replayed over it;
+        /// `None` at other steps, and if they are no valid JSON.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        args: Option<Value>,
     },
     /// The call is about to run.
     Intent {

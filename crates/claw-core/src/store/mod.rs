@@ -55,7 +55,7 @@ pub use documents::{
 };
 pub use encrypted_values::{
     KeyUse, NotSealed, Resealed, SEALED_HEAD, SEALED_NONCE, SEALED_TAG, SEALED_VERSION, SealKeyId, Sealed,
-    SealedPlace, SealedRow, SealedTable, SealedValues,
+    SealedChanges, SealedMark, SealedPlace, SealedRow, SealedTable, SealedValues,
 };
 pub use graph::{
     EntityPair, EntityQuery, ExtractionFailure, ExtractionWork, FactsFrom, FoundEntity, GraphOwner,
@@ -249,7 +249,7 @@ pub enum StoreError {
         /// The problem.
         why: String,
     },
-    /// The keys of sealed values cannot be used.
+    /// The encryption keys cannot be used.
     #[error("the keys in {place} cannot be used: {why}")]
     Keys {
         /// The file or variable.

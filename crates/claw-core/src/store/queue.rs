@@ -255,8 +255,8 @@ pub trait Queue: Changes {
     /// Gives a job back, to be retried at the failure's time, or marks it dead.
     async fn fail_job(&self, lease: &Lease, failure: Failure) -> Result<JobState, StoreError>;
     /// Makes abandoned jobs claimable: those with leases that ended by `now`, with leases of earlier boots of
-    /// this worker's node, and with leases that end more than [`LONGEST_LEASE`] from `now`. Returns their
-    /// ids.
+    /// this worker's node, and with leases that end more than [`LONGEST_LEASE`] from `now`; and pending jobs
+    /// that a wrong clock hides for longer than that. Returns their ids.
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError>;
     /// Takes a job from its worker and makes it claimable from `now` on, even if it was to wait longer. The
     /// worker can no longer finish it. `false`, and nothing changed, if this tenant has no leased or pending

@@ -15,6 +15,8 @@ mod tables;
 mod value;
 mod verify;
 
+use std::time::Duration;
+
 use claw_core::store::StoreError;
 use claw_core::tool::Digest;
 use futures_util::TryStreamExt as _;
@@ -34,6 +36,8 @@ use crate::progress::{Progress, Tell};
 use crate::row;
 
 const COPY: &str = "could not copy";
+/// The longest wait for an answer of a PostgreSQL: some statements read a whole table before they answer.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// The most rows held and written at a time.
 const BATCH_ROWS: usize = 2_000;
 const BATCH_BYTES: usize = 1 << 20;
@@ -88,6 +92,17 @@ pub async fn copy(
     options: Options,
     tell: Tell<'_>,
 ) -> Result<CopyReport, StoreError> {
+    copy_with(from, to, options, PATIENCE, tell).await
+}
+
+/// Copies the same way, and waits for each answer of a PostgreSQL at most for `patience`.
+pub async fn copy_with(
+    from: &StoreLocation,
+    to: &StoreLocation,
+    options: Options,
+    patience: Duration,
+    tell: Tell<'_>,
+) -> Result<CopyReport, StoreError> {
     let (source, target) = (label(from)?, label(to)?);
     if source == target {
         return Err(refused(format!(
@@ -100,12 +115,12 @@ pub async fn copy(
             return Err(refused(format!("there is no store at `{}`", path.display())));
         }
         StoreLocation::File(path) => Box::new(SqliteSide::source(path).await?),
-        StoreLocation::Postgres(url) => Box::new(PostgresSide::source(url.expose()).await?),
+        StoreLocation::Postgres(url) => Box::new(PostgresSide::source(url.expose(), patience).await?),
     };
     let mut target: Box<dyn Target> = match to {
         StoreLocation::Memory => return Err(in_memory()),
         StoreLocation::File(path) => Box::new(SqliteSide::target(path).await?),
-        StoreLocation::Postgres(url) => Box::new(PostgresSide::target(url.expose()).await?),
+        StoreLocation::Postgres(url) => Box::new(PostgresSide::target(url.expose(), patience).await?),
     };
     let report = run(&mut *source, &mut *target, options, tell).await;
     // Whether it went well or not: whoever comes next finds nobody there.

@@ -7,11 +7,9 @@ use async_trait::async_trait;
 use claw_core::store::StoreError;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::Query;
-use sqlx::{
-    AssertSqlSafe, Connection as _, Executor as _, Postgres, Row as _, query, query_as, query_scalar,
-};
+use sqlx::{AssertSqlSafe, Executor as _, Postgres, Row as _, SqlSafeStr, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::side::{Side, Source, Target};
@@ -47,8 +45,6 @@ const WORDS: Words = Words {
 /// The settings of a connection that copies: no timeouts, and more memory for sorting.
 const SETTINGS: [(&str, &str); 3] =
     [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0"), ("work_mem", "65536")];
-/// The longest the next row may take while a chain is verified.
-const PATIENCE: Duration = Duration::from_secs(600);
 /// The writer's lock: one copy at a time into a database. A server may take a moment to notice that a client
 /// is gone.
 const LOCK: [&str; 4] = [
@@ -57,6 +53,9 @@ const LOCK: [&str; 4] = [
     "SELECT pg_advisory_lock(hashtext('clawsmith copy'), 0)",
     "COMMIT",
 ];
+/// An error ends the copy, and with its connection the transaction.
+const BEGIN: &str = "BEGIN";
+const COMMIT: &str = "COMMIT";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const TABLES: &str = "SELECT relname::text FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY relname";
@@ -64,55 +63,57 @@ const TABLES: &str = "SELECT relname::text FROM pg_class
 /// The database.
 pub(crate) struct PostgresSide {
     label: String,
-    connection: PgConnection,
+    link: Link<'static>,
     /// The row counts at the moment that is read, by table.
     counted: BTreeMap<String, (u64, String)>,
 }
 
 impl PostgresSide {
-    /// Opens a database to read, as it stands now.
-    pub(crate) async fn source(url: &str) -> Result<Self, StoreError> {
-        let mut side = Self::connect(url).await?;
-        side.connection.execute(SNAPSHOT).await.map_err(failed(COPY))?;
+    /// Opens a database to read, as it stands now. Each wait for its answer is bounded by `patience`.
+    pub(crate) async fn source(url: &str, patience: Duration) -> Result<Self, StoreError> {
+        let mut side = Self::connect(url, patience).await?;
+        side.execute(SNAPSHOT).await?;
         side.check_schema().await?;
         Ok(side)
     }
 
     /// Opens a database to write, and migrates its schema. Nobody else copies to it meanwhile.
-    pub(crate) async fn target(url: &str) -> Result<Self, StoreError> {
-        let mut side = Self::connect(url).await?;
+    pub(crate) async fn target(url: &str, patience: Duration) -> Result<Self, StoreError> {
+        let mut side = Self::connect(url, patience).await?;
         for statement in LOCK {
-            side.connection.execute(statement).await.map_err(|error| match is_locked(&error) {
+            side.link.execute(statement).await.map_err(|error| match is_locked(&error) {
                 true => refused("another copy into this database is running; wait for it".to_owned()),
                 false => failed(COPY)(error),
             })?;
         }
-        postgres::bring_up_to_date(&mut side.connection).await?;
+        postgres::bring_up_to_date(&mut side.link).await?;
         Ok(side)
     }
 
-    async fn connect(url: &str) -> Result<Self, StoreError> {
+    async fn connect(url: &str, patience: Duration) -> Result<Self, StoreError> {
         let options = postgres::read(url)?;
         let label = label(&options);
-        let connection = postgres::open(&options.options(SETTINGS)).await?;
-        Ok(Self { label, connection, counted: BTreeMap::new() })
+        let link = postgres::open(&options.options(SETTINGS), patience).await?;
+        Ok(Self { label, link, counted: BTreeMap::new() })
+    }
+
+    async fn execute(&mut self, sql: impl SqlSafeStr + Send) -> Result<(), StoreError> {
+        self.link.execute(sql.into_sql_str()).await.map_err(failed(COPY)).map(drop)
     }
 
     /// Checks that the database holds a finished store of exactly our schema.
     async fn check_schema(&mut self) -> Result<(), StoreError> {
         let known: Option<String> = query_scalar("SELECT to_regclass($1)::text")
             .bind(schema::TABLE)
-            .fetch_one(&mut self.connection)
+            .fetch_one(&mut self.link)
             .await
             .map_err(failed(COPY))?;
         let applied = match known {
             None => Vec::new(),
-            Some(_) => {
-                query_as(schema::APPLIED).fetch_all(&mut self.connection).await.map_err(failed(COPY))?
-            }
+            Some(_) => query_as(schema::APPLIED).fetch_all(&mut self.link).await.map_err(failed(COPY))?,
         };
         schema::check(&applied, &migrate::postgres())?;
-        let unfinished = query_scalar(super::UNFINISHED).fetch_optional(&mut self.connection).await;
+        let unfinished = query_scalar(super::UNFINISHED).fetch_optional(&mut self.link).await;
         super::refuse_unfinished(unfinished.map_err(failed(COPY))?)
     }
 
@@ -123,7 +124,7 @@ impl PostgresSide {
              WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
         )
         .bind(quoted(&name))
-        .fetch_all(&mut self.connection)
+        .fetch_all(&mut self.link)
         .await
         .map_err(failed(COPY))?;
         let computed = |kind: &str, generated: bool| generated || kind == "tsvector" || kind == "vector";
@@ -143,7 +144,7 @@ impl PostgresSide {
              ORDER BY indisprimary DESC, indexrelid",
         )
         .bind(quoted(&name))
-        .fetch_all(&mut self.connection)
+        .fetch_all(&mut self.link)
         .await
         .map_err(failed(COPY))?;
         let references = query_scalar(
@@ -151,7 +152,7 @@ impl PostgresSide {
              WHERE conrelid = $1::regclass AND contype = 'f'",
         )
         .bind(quoted(&name))
-        .fetch_all(&mut self.connection)
+        .fetch_all(&mut self.link)
         .await
         .map_err(failed(COPY))?;
         Ok(Shape { name, columns: kinds, keys: keys.into_iter().map(|(key,)| key).collect(), references })
@@ -162,7 +163,7 @@ impl PostgresSide {
     async fn stamp(&mut self, part: &Part) -> Result<(u64, String), StoreError> {
         let sql =
             format!("SELECT count(*), coalesce(sum(xmin::text::int8), 0)::text FROM {}", quoted(&part.name));
-        let counted = query_as(AssertSqlSafe(sql)).fetch_one(&mut self.connection).await;
+        let counted = query_as(AssertSqlSafe(sql)).fetch_one(&mut self.link).await;
         let (rows, stamp): (i64, String) = counted.map_err(failed(COPY))?;
         Ok((row::count(rows)?, stamp))
     }
@@ -176,7 +177,7 @@ impl Side for PostgresSide {
 
     async fn shapes(&mut self) -> Result<Vec<Shape>, StoreError> {
         let tables: Vec<String> =
-            query_scalar(TABLES).fetch_all(&mut self.connection).await.map_err(failed(COPY))?;
+            query_scalar(TABLES).fetch_all(&mut self.link).await.map_err(failed(COPY))?;
         let mut shapes = Vec::with_capacity(tables.len());
         for name in tables {
             shapes.push(if name == schema::TABLE {
@@ -205,19 +206,19 @@ impl Side for PostgresSide {
             rows = bind(rows, column.kind, value);
         }
         let row = move |row: Result<PgRow, _>| read(&row.map_err(failed(COPY))?, &part.columns);
-        Box::pin(rows.fetch(&mut self.connection).map(row))
+        Box::pin(rows.fetch(&mut self.link).map(row))
     }
 
     async fn chains(&mut self) -> Result<Vec<ChainReport>, StoreError> {
-        ledger::verify_all(&mut Link::new(&mut self.connection, PATIENCE)).await
+        ledger::verify_all(&mut self.link).await
     }
 }
 
 #[async_trait]
 impl Source for PostgresSide {
     async fn has_moved(&mut self, parts: &[&Part]) -> Result<bool, StoreError> {
-        self.connection.execute("COMMIT").await.map_err(failed(COPY))?;
-        self.connection.execute(SNAPSHOT).await.map_err(failed(COPY))?;
+        self.execute(COMMIT).await?;
+        self.execute(SNAPSHOT).await?;
         for part in parts {
             let now = self.stamp(part).await?;
             if self.counted.get(&part.name).is_some_and(|then| *then != now) {
@@ -232,7 +233,7 @@ impl Source for PostgresSide {
 impl Target for PostgresSide {
     async fn progress(&mut self) -> Result<BTreeMap<String, String>, StoreError> {
         let parts: Vec<(String, String)> = query_as("SELECT part, state FROM copy_progress")
-            .fetch_all(&mut self.connection)
+            .fetch_all(&mut self.link)
             .await
             .map_err(failed(COPY))?;
         Ok(parts.into_iter().collect())
@@ -241,39 +242,39 @@ impl Target for PostgresSide {
     async fn held(&mut self, part: &Part) -> Result<u64, StoreError> {
         let (table, rows) = (quoted(&part.name), put_there(&part.name));
         let sql = AssertSqlSafe(format!("SELECT count(*) FROM {table} WHERE {rows}"));
-        row::count(query_scalar(sql).fetch_one(&mut self.connection).await.map_err(failed(COPY))?)
+        row::count(query_scalar(sql).fetch_one(&mut self.link).await.map_err(failed(COPY))?)
     }
 
     async fn start(&mut self, tables: &[&str], state: &str) -> Result<(), StoreError> {
         let tables: Vec<String> = tables.iter().chain(&["copy_progress"]).map(|name| quoted(name)).collect();
-        let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
+        self.execute(BEGIN).await?;
         let empty = format!("TRUNCATE {} RESTART IDENTITY", tables.join(", "));
-        transaction.execute(AssertSqlSafe(empty)).await.map_err(failed(COPY))?;
-        keep(&mut transaction, "", state).await?;
-        transaction.commit().await.map_err(failed(COPY))
+        self.execute(AssertSqlSafe(empty)).await?;
+        keep(&mut self.link, "", state).await?;
+        self.execute(COMMIT).await
     }
 
     async fn write(&mut self, part: &Part, rows: &[Row], state: &str) -> Result<(), StoreError> {
-        let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
+        self.execute(BEGIN).await?;
         if !rows.is_empty() {
             let mut insert = query(AssertSqlSafe(sql::insert(part, &WORDS, rows.len())));
             for (value, column) in rows.iter().flat_map(|row| row.iter().zip(&part.columns)) {
                 insert = bind(insert, column.kind, value);
             }
-            insert.execute(&mut *transaction).await.map_err(failed(COPY))?;
+            insert.execute(&mut self.link).await.map_err(failed(COPY))?;
         }
-        keep(&mut transaction, &part.name, state).await?;
-        transaction.commit().await.map_err(failed(COPY))
+        keep(&mut self.link, &part.name, state).await?;
+        self.execute(COMMIT).await
     }
 
     async fn fill(&mut self, derived: &Derived) -> Result<(), StoreError> {
-        let mut transaction = self.connection.begin().await.map_err(failed(COPY))?;
+        self.execute(BEGIN).await?;
         let empty = format!("TRUNCATE {}", quoted(derived.name));
-        transaction.execute(AssertSqlSafe(empty)).await.map_err(failed(COPY))?;
+        self.execute(AssertSqlSafe(empty)).await?;
         if let Some(sql) = derived.postgres {
-            transaction.execute(sql).await.map_err(failed(COPY))?;
+            self.execute(sql).await?;
         }
-        transaction.commit().await.map_err(failed(COPY))
+        self.execute(COMMIT).await
     }
 
     async fn settle(&mut self, parts: &[&Part]) -> Result<(), StoreError> {
@@ -288,17 +289,17 @@ impl Target for PostgresSide {
                     quoted(&column.name),
                 );
                 let advanced = query(AssertSqlSafe(advance)).bind(&table).bind(&column.name);
-                advanced.execute(&mut self.connection).await.map_err(failed(COPY))?;
+                advanced.execute(&mut self.link).await.map_err(failed(COPY))?;
             }
             // The planner has never seen these rows.
             let analyse = AssertSqlSafe(format!("ANALYZE {table}"));
-            self.connection.execute(analyse).await.map_err(failed(COPY))?;
+            self.execute(analyse).await?;
         }
         Ok(())
     }
 
     async fn finish(&mut self) -> Result<(), StoreError> {
-        self.connection.execute("DELETE FROM copy_progress").await.map_err(failed(COPY)).map(drop)
+        self.execute("DELETE FROM copy_progress").await
     }
 
     fn loses_nul(&self) -> bool {
@@ -306,7 +307,7 @@ impl Target for PostgresSide {
     }
 
     async fn close(self: Box<Self>) -> Result<(), StoreError> {
-        self.connection.close().await.map_err(failed(COPY))
+        self.link.close().await.map_err(failed(COPY))
     }
 }
 
@@ -324,14 +325,14 @@ pub(crate) fn label(options: &PgConnectOptions) -> String {
     format!("postgres://{host}:{}/{}", options.get_port(), options.get_database().unwrap_or_default())
 }
 
-async fn keep(connection: &mut PgConnection, part: &str, state: &str) -> Result<(), StoreError> {
+async fn keep(link: &mut Link<'_>, part: &str, state: &str) -> Result<(), StoreError> {
     query(
         "INSERT INTO copy_progress (part, state) VALUES ($1, $2)
          ON CONFLICT (part) DO UPDATE SET state = excluded.state",
     )
     .bind(part)
     .bind(state)
-    .execute(connection)
+    .execute(link)
     .await
     .map_err(failed(COPY))
     .map(drop)

@@ -42,8 +42,10 @@ pub(crate) struct Derived {
 const DERIVED: &[Derived] = &[
     // PostgreSQL counts a conversation's messages and events; SQLite looks at the last of each.
     Derived { name: "sessions", always: false, sqlite: None, postgres: Some(COUNT_SESSIONS) },
-    // Triggers give each event its number, which is the store's own.
-    Derived { name: "feed", always: true, sqlite: None, postgres: None },
+    // Each store numbers the events of all sessions by itself.
+    Derived { name: "feed", always: true, sqlite: Some(NUMBER_EVENTS), postgres: Some(NUMBER_EVENTS) },
+    // A process hides the secrets of the tenants that have a mark.
+    Derived { name: "sealed_marks", always: true, sqlite: Some(MARK_TENANTS), postgres: Some(MARK_TENANTS) },
     // Words are kept in ways that have nothing in common, so every document waits to be indexed again.
     Derived {
         name: "passages",
@@ -79,6 +81,13 @@ const COUNT_SESSIONS: &str = "INSERT INTO sessions (tenant, session, started, me
         FROM messages ORDER BY tenant, session, seq) AS message USING (tenant, session)
     LEFT JOIN (SELECT DISTINCT ON (tenant, session) tenant, session, at
         FROM events ORDER BY tenant, session, seq) AS event USING (tenant, session)";
+
+const NUMBER_EVENTS: &str = "INSERT INTO feed (tenant, session, seq)
+    SELECT tenant, session, seq FROM events ORDER BY at, tenant, session, seq";
+
+const MARK_TENANTS: &str = "INSERT INTO sealed_marks (tenant, mark)
+    SELECT tenant, row_number() OVER (ORDER BY tenant)
+    FROM (SELECT tenant FROM secrets UNION SELECT tenant FROM programs UNION SELECT tenant FROM custom_tools) AS sealed";
 
 /// The type of a column in a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

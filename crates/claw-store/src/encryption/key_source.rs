@@ -10,6 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use claw_core::store::{KeyUse, SealKeyId, StoreError};
 use zeroize::Zeroizing;
 
@@ -57,7 +58,10 @@ impl fmt::Debug for KeySource {
 pub struct KeyRing {
     /// The file to read them from again; `None` if they never change.
     file: Option<PathBuf>,
-    held: Mutex<(Arc<Ring>, Option<Stamp>)>,
+    /// The keys as they were last read. To look at them waits for nobody.
+    ring: ArcSwap<Ring>,
+    /// The stamp of the file when it was last read. Held while the file is read again, by those that refresh alone.
+    stamp: Mutex<Option<Stamp>>,
 }
 
 /// A turn to seal values and to write them. It ends when this is dropped.
@@ -78,7 +82,7 @@ impl KeyRing {
                     place: format!("`{VARIABLE}`"),
                     why: format!("{why}; write keys as in the key file, the current one first"),
                 })?;
-                return Ok(Self { file: None, held: Mutex::new((Arc::new(ring), None)) });
+                return Ok(Self { file: None, ring: ArcSwap::from_pointee(ring), stamp: Mutex::new(None) });
             }
             KeySource::File(path) => path,
         };
@@ -89,12 +93,13 @@ impl KeyRing {
             }
         }
         let (ring, stamp) = key_ring_file::read(path)?.ok_or_else(|| gone(path))?;
-        Ok(Self { file: Some(path.clone()), held: Mutex::new((Arc::new(ring), Some(stamp))) })
+        let (ring, stamp) = (ArcSwap::from_pointee(ring), Mutex::new(Some(stamp)));
+        Ok(Self { file: Some(path.clone()), ring, stamp })
     }
 
     /// The keys as they were last read.
     pub fn ring(&self) -> Arc<Ring> {
-        Arc::clone(&self.held.lock().unwrap_or_else(PoisonError::into_inner).0)
+        self.ring.load_full()
     }
 
     /// Returns whether a new key can be made here; false if the keys are set from outside.
@@ -155,12 +160,13 @@ impl KeyRing {
 
     fn refreshed(&self) -> Result<Arc<Ring>, StoreError> {
         let Some(path) = &self.file else { return Ok(self.ring()) };
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if key_ring_file::stamp(path)? != held.1 {
+        let mut held = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        if key_ring_file::stamp(path)? != *held {
             let (ring, stamp) = key_ring_file::read(path)?.ok_or_else(|| gone(path))?;
-            *held = (Arc::new(ring), Some(stamp));
+            self.ring.store(Arc::new(ring));
+            *held = Some(stamp);
         }
-        Ok(Arc::clone(&held.0))
+        Ok(self.ring())
     }
 }
 
@@ -194,5 +200,24 @@ fn fixed() -> StoreError {
         why:
             "an environment variable cannot be changed from here; put a new key before the others and restart"
                 .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_can_be_read_while_the_file_is_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        let source = KeySource::File(place.path().join("keys").join("keys"));
+        let keys = Arc::new(KeyRing::open(&source, &[]).unwrap());
+        let refresher = keys.stamp.lock().unwrap();
+        let (told, heard) = std::sync::mpsc::channel();
+        let reader = Arc::clone(&keys);
+        std::thread::spawn(move || told.send(reader.ring()));
+        let read = heard.recv_timeout(std::time::Duration::from_secs(30)).expect("nobody waits for the file");
+        drop(refresher);
+        assert!(Arc::ptr_eq(&read, &keys.refreshed().unwrap()), "the file is the same");
     }
 }

@@ -13,8 +13,10 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
     PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransaction, PgTypeInfo, Postgres,
 };
-use sqlx::{Either, Error, Execute, Executor, SqlStr};
+use sqlx::{Connection as _, Either, Error, Execute, Executor, SqlStr};
 use tokio::time::timeout;
+
+use crate::options::StoreOptions;
 
 /// The extra time for an answer beyond the server's own statement timeout.
 const GRACE: Duration = Duration::from_secs(2);
@@ -29,9 +31,9 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Bounds the waits on connections of this pool, whose server ends a statement after `statement_timeout`.
-    pub(super) fn new(pool: PgPool, statement_timeout: Duration) -> Self {
-        Self { pool, patience: statement_timeout + GRACE }
+    /// Bounds each wait on connections of this pool by `patience`.
+    pub(super) const fn new(pool: PgPool, patience: Duration) -> Self {
+        Self { pool, patience }
     }
 
     /// Lends a connection. The pool bounds the wait for it.
@@ -58,6 +60,11 @@ impl Connections {
     }
 }
 
+/// Returns the longest wait for an answer of a server that ends its statements itself.
+pub(super) fn patience(options: &StoreOptions) -> Duration {
+    options.statement_timeout + GRACE
+}
+
 /// Closes every connection of a pool; one that is not returned in time is left to the server.
 pub(super) async fn close(pool: &PgPool) {
     if timeout(CLOSING, pool.close()).await.is_err() {
@@ -76,19 +83,36 @@ pub(crate) struct Link<'a> {
 enum Kind<'a> {
     Pooled(PoolConnection<Postgres>),
     Begun(PgTransaction<'static>),
+    Owned(PgConnection),
     Lent(&'a mut PgConnection),
 }
 
-impl<'a> Link<'a> {
+impl Link<'static> {
     /// Bounds the waits on a connection that is no pool's.
-    pub(crate) const fn new(connection: &'a mut PgConnection, patience: Duration) -> Self {
-        Self { kind: Kind::Lent(connection), patience }
+    pub(crate) const fn new(connection: PgConnection, patience: Duration) -> Self {
+        Self { kind: Kind::Owned(connection), patience }
     }
 
-    fn parts(&mut self) -> (&mut PgConnection, Duration) {
+    /// Closes a connection that is no pool's; a pool has its own back.
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        match self.kind {
+            Kind::Owned(connection) => in_time(self.patience, connection.close()).await,
+            Kind::Pooled(_) | Kind::Begun(_) | Kind::Lent(_) => Ok(()),
+        }
+    }
+}
+
+impl Link<'_> {
+    /// Lends the connection with other patience.
+    pub(super) fn with_patience(&mut self, patience: Duration) -> Link<'_> {
+        Link { kind: Kind::Lent(self.parts().0), patience }
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut PgConnection, Duration) {
         let connection = match &mut self.kind {
             Kind::Pooled(connection) => &mut **connection,
             Kind::Begun(transaction) => &mut **transaction,
+            Kind::Owned(connection) => connection,
             Kind::Lent(connection) => connection,
         };
         (connection, self.patience)
@@ -104,7 +128,7 @@ impl Transaction {
         let Link { kind, patience } = self.0;
         match kind {
             Kind::Begun(transaction) => in_time(patience, transaction.commit()).await,
-            Kind::Pooled(_) | Kind::Lent(_) => Ok(()),
+            Kind::Pooled(_) | Kind::Owned(_) | Kind::Lent(_) => Ok(()),
         }
     }
 
@@ -112,7 +136,7 @@ impl Transaction {
         let Link { kind, patience } = self.0;
         match kind {
             Kind::Begun(transaction) => in_time(patience, transaction.rollback()).await,
-            Kind::Pooled(_) | Kind::Lent(_) => Ok(()),
+            Kind::Pooled(_) | Kind::Owned(_) | Kind::Lent(_) => Ok(()),
         }
     }
 }

@@ -11,12 +11,12 @@ use claw_core::port::Owner;
 use claw_core::store::{Delta, Source, Streams, Voice};
 use claw_core::{SessionKey, TenantId};
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgPool;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use super::PostgresStore;
+use super::connections::Connections;
 use crate::live_streams::{Hub, MOST_BYTES};
 
 pub(super) const CHANNEL: &str = "clawsmith_streams";
@@ -84,7 +84,7 @@ pub(super) struct Ours {
 }
 
 impl Wire {
-    pub(super) fn start(pool: PgPool) -> Self {
+    pub(super) fn start(pool: Connections) -> Self {
         let (waiting, gathered) = mpsc::channel(MOST_WAITING);
         let ours = Ours { from: Uuid::now_v7(), hub: Hub::default(), waiting, lost: AtomicBool::new(false) };
         let ours = Arc::new(ours);
@@ -137,7 +137,7 @@ impl Ours {
 }
 
 /// Sends the gathered pieces to the other nodes.
-async fn tell(pool: PgPool, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) {
+async fn tell(pool: Connections, ours: Arc<Ours>, mut waiting: mpsc::Receiver<Task>) {
     while let Some(first) = waiting.recv().await {
         tokio::time::sleep(GATHER).await;
         let mut tasks = vec![first];
@@ -193,7 +193,7 @@ fn gather(batch: Vec<StreamMessage>) -> Vec<StreamMessage> {
     gathered
 }
 
-async fn send(pool: &PgPool, ours: &Ours, batch: &[StreamMessage]) -> Result<(), sqlx::Error> {
+async fn send(pool: &Connections, ours: &Ours, batch: &[StreamMessage]) -> Result<(), sqlx::Error> {
     let mut payloads = Vec::new();
     for what in batch.iter().flat_map(split) {
         let told = NodeMessage { from: ours.from, what };

@@ -63,7 +63,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions as _, Connection as _, Decode, Postgres, Row as _, Type};
 use uuid::Uuid;
 
-use self::connections::{Connections, Transaction, in_time};
+use self::connections::{Connections, Link, Transaction, in_time, patience};
 use self::failure::{failed, refused};
 use self::live_streams::Wire;
 use self::notifications::Listener;
@@ -118,9 +118,9 @@ impl PostgresStore {
                 })
             })
             .connect_lazy_with(connect.clone());
+        let pool = Connections::new(pool, patience(options));
         let wire = Wire::start(pool.clone());
-        let listener = Listener::start(connect, wire.ours());
-        let pool = Connections::new(pool, options.statement_timeout);
+        let listener = Listener::start(connect, wire.ours(), options);
         Ok(Self {
             pool,
             node,
@@ -164,15 +164,20 @@ async fn prepare(
     connect: &PgConnectOptions,
     options: &StoreOptions,
 ) -> Result<(Vec<Step>, Installation), StoreError> {
-    let mut connection = open_within(connect, options.acquire_timeout).await?;
-    let prepared = schema::prepare(&mut connection, options).await?;
-    connection.close().await.map_err(failed(OPEN))?;
+    let connection = open_within(connect, options.acquire_timeout).await?;
+    let mut link = Link::new(connection, patience(options));
+    let prepared = schema::prepare(&mut link, options).await?;
+    link.close().await.map_err(failed(OPEN))?;
     Ok(prepared)
 }
 
-/// Opens a connection of its own, to a server that answers.
-pub(crate) async fn open(connect: &PgConnectOptions) -> Result<PgConnection, StoreError> {
-    open_within(connect, StoreOptions::default().acquire_timeout).await
+/// Opens a connection of its own, on which each wait is bounded by `patience`.
+pub(crate) async fn open(
+    connect: &PgConnectOptions,
+    patience: Duration,
+) -> Result<Link<'static>, StoreError> {
+    let connection = open_within(connect, StoreOptions::default().acquire_timeout).await?;
+    Ok(Link::new(connection, patience))
 }
 
 async fn open_within(connect: &PgConnectOptions, patience: Duration) -> Result<PgConnection, StoreError> {

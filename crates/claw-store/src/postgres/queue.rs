@@ -109,12 +109,15 @@ impl Queue for PostgresStore {
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         // A locked job is being finished, extended or reclaimed right now.
         let ids: Vec<Uuid> = query_scalar(
-            "UPDATE jobs SET state = 'pending', visible = least(visible, $3), node = NULL, boot = NULL, until = NULL
-             WHERE id IN (
+            "WITH abandoned AS (
                  SELECT id FROM jobs
                  WHERE state = 'leased' AND (until <= $3 OR until > $4 OR (node = $1 AND boot < $2))
                  FOR UPDATE SKIP LOCKED
+             ), hidden AS (
+                 SELECT id FROM jobs WHERE state = 'pending' AND visible > $4 FOR UPDATE SKIP LOCKED
              )
+             UPDATE jobs SET state = 'pending', visible = least(visible, $3), node = NULL, boot = NULL, until = NULL
+             WHERE id IN (SELECT id FROM abandoned UNION ALL SELECT id FROM hidden)
              RETURNING id",
         )
         .bind(worker.node.as_str())

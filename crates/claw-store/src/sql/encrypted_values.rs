@@ -1,9 +1,9 @@
-//! Going through all sealed values.
+//! All sealed values: by which key they are sealed, and the tenants whose values changed.
 
 use async_trait::async_trait;
 use claw_core::store::{
-    KeyUse, Resealed, SEALED_VERSION, SealKeyId, SealedPlace, SealedRow, SealedTable, SealedValues,
-    StoreError, Topic,
+    KeyUse, Resealed, SEALED_VERSION, SealKeyId, SealedChanges, SealedMark, SealedPlace, SealedRow,
+    SealedTable, SealedValues, StoreError, Topic,
 };
 use sqlx::{query, query_as};
 
@@ -95,5 +95,22 @@ impl SealedValues for Store {
         .await
         .map_err(failed(READ))?;
         row::key_use(rows)
+    }
+
+    // Triggers write the marks, so that no writer can forget one.
+    async fn changed_since(&self, mark: SealedMark) -> Result<SealedChanges, StoreError> {
+        let rows: Vec<(String, i64)> = query_as(
+            "SELECT tenant, mark FROM sealed_marks
+             WHERE mark > CASE WHEN $1 > (SELECT coalesce(max(mark), 0) FROM sealed_marks) THEN 0 ELSE $1 END
+             ORDER BY mark",
+        )
+        .bind(row::number(mark.0))
+        .fetch_all(self.reading())
+        .await
+        .map_err(failed(READ))?;
+        let last = rows.last().map(|(_, last)| row::count(*last)).transpose()?;
+        let tenants = rows.iter().map(|(tenant, _)| row::word("the tenant of encrypted values", tenant));
+        let tenants = tenants.collect::<Result<_, _>>()?;
+        Ok(SealedChanges { mark: last.map_or(mark, SealedMark), tenants })
     }
 }

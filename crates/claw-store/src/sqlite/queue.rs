@@ -122,8 +122,12 @@ impl Queue for SqliteStore {
 
     async fn reclaim(&self, worker: &Worker, now: UnixMillis) -> Result<Vec<JobId>, StoreError> {
         let reclaimed: Vec<Vec<u8>> = query_scalar(
-            "UPDATE jobs SET state = 'pending', visible = min(visible, $1)
-             WHERE state = 'leased' AND (until <= $1 OR until > $4 OR node = $2 AND boot < $3) RETURNING id",
+            "UPDATE jobs SET state = 'pending', visible = min(visible, $1) WHERE position IN (
+                 SELECT position FROM jobs
+                 WHERE state = 'leased' AND (until <= $1 OR until > $4 OR node = $2 AND boot < $3)
+                 UNION ALL
+                 SELECT position FROM jobs WHERE state = 'pending' AND visible > $4)
+             RETURNING id",
         )
         .bind(now.0)
         .bind(worker.node.as_str())

@@ -21,7 +21,7 @@ async fn set(store: &SqliteStore, pragma: &'static str) {
 }
 
 fn long(length: usize) -> Record {
-    let event = EntryEvent::Refused { step: "limit".to_owned(), reason: "x".repeat(length) };
+    let event = EntryEvent::Refused { step: "limit".to_owned(), reason: "x".repeat(length), args: None };
     Record { event, ..refused(CallId::new()) }
 }
 

@@ -7,11 +7,11 @@ use claw_core::port::{MemoryReader, UnixMillis};
 use claw_core::provenance::Provenance;
 use claw_core::store::{
     AccessStore as _, Claim, Conversations as _, DocumentKey, Documents, EmbeddingDone, EntityQuery, Failure,
-    FoundPassage, GraphStore, GraphWalk, Ledger as _, Memories, PassageQuery, Queue as _, SessionLog as _,
-    SimilarQuery, StoreError, TenantChange,
+    FoundPassage, GraphStore, GraphWalk, Ledger as _, Memories, PassageQuery, Queue as _, SealedMark,
+    SealedValues as _, SessionLog as _, SimilarQuery, StoreError, TenantChange,
 };
 use claw_core::{CallId, InstallationId, NodeId, TenantId, UserId};
-use claw_store::copy::{CopyReport, Options, copy};
+use claw_store::copy::{CopyReport, Options, copy, copy_with};
 use claw_store::progress::Progress;
 use claw_store::{Backend, PostgresStore, SqliteStore, StoreLocation, StoreOptions};
 use claw_testkit::fixture::{NOW, agent, job, job_of, message, owner, refused, session, worker};
@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use crate::filled::{beside, carried, document, file, fill, index, tables, talk, tamper};
+use crate::postgres::STUCK;
 use crate::postgres::database::Database;
 
 const LEASE: Duration = Duration::from_secs(1);
@@ -113,7 +114,8 @@ async fn every_table_is_copied_or_made_from_others() {
     let report = copied(&files.url("a.db"), &database.url()).await;
     let copied: Vec<&str> = report.tables.iter().map(|table| table.table.as_str()).collect();
     let mut all: Vec<String> = tables(&files.path("a.db")).await;
-    all.retain(|table| !["copy_progress", "feed", "passages", "passage_vectors"].contains(&table.as_str()));
+    let made = ["copy_progress", "feed", "passages", "passage_vectors", "sealed_marks"];
+    all.retain(|table| !made.contains(&table.as_str()));
     assert!(all.iter().all(|table| copied.contains(&table.as_str())), "{all:?}, {copied:?}");
     assert_eq!(all.len(), copied.len());
 }
@@ -127,12 +129,20 @@ async fn the_store_goes_on_where_it_was() {
     let (main, big) = (TenantId::main(), session("cli:big"));
     let messages = original.messages(&main, &big, 0, 100).await.unwrap();
     let lanes = original.lanes(&main).await.unwrap();
+    let fed = original.feed(&main, 0, 1_000).await.unwrap();
+    let mut sealed = original.changed_since(SealedMark::default()).await.unwrap().tenants;
+    sealed.sort();
+    assert!(!fed.is_empty() && !sealed.is_empty());
     drop(original);
     copied(&files.url("a.db"), &database.url()).await;
 
     let store = PostgresStore::connect(&database.url(), NodeId::local()).await.unwrap();
     assert_eq!(store.messages(&main, &big, 0, 100).await.unwrap(), messages);
     assert_eq!(store.lanes(&main).await.unwrap(), lanes);
+    assert_eq!(store.feed(&main, 0, 1_000).await.unwrap().len(), fed.len(), "no event is lost to followers");
+    let mut marked = store.changed_since(SealedMark::default()).await.unwrap().tenants;
+    marked.sort();
+    assert_eq!(marked, sealed, "every tenant's secrets are still hidden");
     let next = store.accept_message(message("cli:big", "and then"), job_of("cli:big")).await.unwrap();
     assert_eq!(next.seq, messages.len() as u64 + 1);
     let events = store.events(&main, &big, 0, 100).await.unwrap();
@@ -168,6 +178,29 @@ async fn goes_on_after_being_cut_off_anywhere() {
             }
         };
         assert!(report.resumed && report.verified == report.rows && cuts > 2, "{cuts} cuts, {report:?}");
+    }
+    assert_eq!(carried(&files.path("a.db")).await, carried(&files.path("b.db")).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_freezes_meanwhile_ends_the_copy_in_time() {
+    let (files, database) = (Files::new(), Database::create().await);
+    talk(&files.path("a.db"), 40).await;
+    let (proxy, url) = database.behind_a_proxy();
+    for (from, to) in [(files.url("a.db"), url.clone()), (url, files.url("b.db"))] {
+        let (from, to) = (place(&from), place(&to));
+        let mut before = in_messages(0);
+        let mut tell = |progress: Progress<'_>| {
+            if before(progress) {
+                proxy.freeze();
+            }
+        };
+        let copying = copy_with(&from, &to, Options::default(), Duration::from_secs(1), &mut tell);
+        let result = tokio::time::timeout(STUCK, copying).await.expect("each wait has a bound");
+        check_says(result, "could not copy: `messages`: no answer from the server within 1 s");
+        proxy.thaw();
+        let report = copy(&from, &to, Options::default(), &mut |_| {}).await.unwrap();
+        assert!(report.resumed && report.verified == report.rows, "{report:?}");
     }
     assert_eq!(carried(&files.path("a.db")).await, carried(&files.path("b.db")).await);
 }

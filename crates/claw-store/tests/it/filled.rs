@@ -28,8 +28,9 @@ const DOCUMENTS: [(&str, &str); 3] = [
     ("memory/日本.md", ""),
 ];
 /// The tables and columns that a copy derives from the rest, or leaves to be derived.
-const DERIVED: [(&str, &str); 9] = [
+const DERIVED: [(&str, &str); 10] = [
     ("feed", "*"),
+    ("sealed_marks", "*"),
     ("passages", "*"),
     ("passage_vectors", "*"),
     ("documents", "mark"),

@@ -51,7 +51,7 @@ async fn a_migration_says_what_it_applied_and_does_it_once() {
         let (place, options) = (empty.place(), StoreOptions::default());
         let applied = migrate(&place, &options).await.unwrap();
         assert_eq!((applied[0].version, applied[0].name), (1, "calls"));
-        assert_eq!(applied.last().unwrap().name, "stems");
+        assert_eq!(applied.last().unwrap().name, "sealed_marks");
         assert_eq!(migrate(&place, &options).await.unwrap(), []);
         let store = open(&place, NodeId::local(), &options).await.unwrap();
         assert!(!store.installation().is_new, "the migration settled whose it is");

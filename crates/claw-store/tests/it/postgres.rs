@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use self::database::{Database, Databases};
 
 /// A store that hangs fails instead; nothing else depends on it.
-const STUCK: Duration = Duration::from_secs(30);
+pub(crate) const STUCK: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls() {
@@ -649,13 +649,24 @@ fn node(name: &str) -> NodeId {
     NodeId::new(name).unwrap()
 }
 
+/// Options with short waits, for a server that is frozen.
+fn impatient() -> StoreOptions {
+    let patience = Duration::from_millis(300);
+    StoreOptions { statement_timeout: patience, acquire_timeout: patience, ..StoreOptions::default() }
+}
+
+#[track_caller]
+fn check_silent(error: &StoreError) {
+    let says = error.to_string();
+    assert!(matches!(error, StoreError::Database { transient: true, .. }), "{says}");
+    assert!(says.contains("no answer") || says.contains("no connection in time"), "{says}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_frozen_holds_nobody_up_for_ever() {
     let database = Database::create().await;
     let (proxy, url) = database.behind_a_proxy();
-    let patience = Duration::from_millis(300);
-    let options =
-        StoreOptions { statement_timeout: patience, acquire_timeout: patience, ..StoreOptions::default() };
+    let options = impatient();
     let store = PostgresStore::connect_with(&url, node("a"), &options).await.unwrap();
     let new = job();
     store.enqueue(new.clone()).await.unwrap();
@@ -665,15 +676,84 @@ async fn a_database_that_is_frozen_holds_nobody_up_for_ever() {
         let written = store.enqueue(job()).await.unwrap_err();
         let begun = store.claim(claim(&worker("a"))).await.unwrap_err();
         let opened = PostgresStore::connect_with(&url, node("b"), &options).await.unwrap_err();
-        store.disconnect().await;
         [read, written, begun, opened]
     };
     let errors = timeout(STUCK, asked).await.expect("each wait has a bound");
-    for error in errors {
-        let says = error.to_string();
-        assert!(matches!(error, StoreError::Database { transient: true, .. }), "{says}");
-        assert!(says.contains("no answer") || says.contains("no connection in time"), "{says}");
-    }
+    errors.iter().for_each(check_silent);
+
+    proxy.thaw();
+    let works_again = async {
+        // Connections of the frozen time may still be on their way back into the pool.
+        while let Err(error) = store.enqueue(job()).await {
+            check_silent(&error);
+        }
+    };
+    timeout(STUCK, works_again).await.expect("a thawed server is used again");
+    assert_eq!(store.job(&new.tenant, new.id).await.unwrap().unwrap().new, new);
+
+    proxy.freeze();
+    timeout(STUCK, store.disconnect()).await.expect("the end has a bound");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_freezes_while_it_is_opened_is_named_in_time() {
+    const PARTS: u64 = 12;
+    let database = Database::create().await;
+    drop(database.store("a").await);
+    let (proxy, url) = database.behind_a_proxy();
+    claw_store::migrate(&url.parse().unwrap(), &impatient()).await.unwrap();
+    let (whole, database) = (proxy.passed(), &database);
+    let opened = (0..PARTS).map(|part| async move {
+        let (proxy, url) = database.behind_a_proxy();
+        let place = url.parse().unwrap();
+        proxy.freeze_after(whole * part / PARTS);
+        let error = timeout(STUCK, claw_store::migrate(&place, &impatient())).await;
+        check_silent(&error.unwrap_or_else(|_| panic!("part {part} has a bound")).unwrap_err());
+        proxy.thaw();
+        claw_store::migrate(&place, &StoreOptions::default()).await.unwrap();
+    });
+    futures_util::future::join_all(opened).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_network_forgot_its_connections_hears_of_changes_again() {
+    let database = Database::create().await;
+    let (proxy, url) = database.behind_a_proxy();
+    let a = PostgresStore::connect_with(&url, node("a"), &impatient()).await.unwrap();
+    let b = database.store("b").await;
+    let mut work = listening(a.changes(Topic::Work)).await;
+    proxy.forget_connections();
+    woken(&mut work, "something may have been missed").await;
+    b.enqueue(job()).await.unwrap();
+    woken(&mut work, "it listens again").await;
+    timeout(STUCK, a.disconnect()).await.expect("the forgotten connection is not waited for");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_changes_the_schema_is_waited_for() {
+    // A waiting node asks again and again; two of its questions show that it outlives the first refusal.
+    const ASKED: &str = "SELECT coalesce(max(extract(epoch FROM query_start) * 1000000), 0)::bigint
+        FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_try_advisory_lock%'
+        AND pid <> pg_backend_pid()";
+    let database = Database::create().await;
+    let lock = database.lock("SELECT pg_advisory_xact_lock(hashtext('clawsmith schema'), 0)").await;
+    let url = database.url();
+    let opening =
+        tokio::spawn(async move { PostgresStore::connect_with(&url, node("a"), &impatient()).await });
+    let asked_again = async {
+        let mut first = 0;
+        loop {
+            let last = database.count(ASKED).await;
+            if first > 0 && last > first {
+                return;
+            }
+            first = if first > 0 { first } else { last };
+        }
+    };
+    timeout(STUCK, asked_again).await.expect("it asks for its turn");
+    assert!(!opening.is_finished());
+    lock.rollback().await.unwrap();
+    timeout(STUCK, opening).await.expect("it has its turn").unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
-//! The suite of [`SealedValues`]: every value of every tenant is found once, and is replaced only if it is
-//! still the one that was read.
+//! The suite of [`SealedValues`]: every value of every tenant is found once, is replaced only if it is still
+//! the one that was read, and every change is found by its mark.
 
 use claw_core::store::{
-    CustomTools, KeyUse, Programs, Resealed, SealKeyId, SealedPlace, SealedRow, SealedTable, SealedValues,
-    Secrets, Topic,
+    CustomTools, KeyUse, Programs, Resealed, SealKeyId, SealedMark, SealedPlace, SealedRow, SealedTable,
+    SealedValues, Secrets, Topic,
 };
 
 use super::custom_tools::custom_tool;
@@ -19,6 +19,8 @@ pub async fn sealed_values<S: SealedValues + Secrets + Programs + CustomTools>(m
     puts_anew_what_was_seen(make().await).await;
     leaves_what_was_changed(make().await).await;
     counts_by_key(make().await).await;
+    marks_every_change(make().await).await;
+    hides_no_change_behind_a_later_mark(make().await).await;
 }
 
 async fn finds_every_value_once(store: impl SealedValues + Secrets + Programs + CustomTools) {
@@ -116,4 +118,80 @@ async fn counts_by_key(store: impl SealedValues + Secrets + Programs + CustomToo
     store.put_custom_tool(&custom_tool("t9", None, "dns", sealed(1, b"x")), None).await.unwrap();
     let expected = [KeyUse { key: Some(OLD), values: 4 }, KeyUse { key: Some(NEW), values: 1 }];
     assert_eq!(store.key_use().await.unwrap(), expected);
+}
+
+async fn marks_every_change(store: impl SealedValues + Secrets + Programs + CustomTools) {
+    let mut seen = SealedMark::default();
+    let mut check = async |expected: &[&str], change: &str| {
+        let changes = store.changed_since(seen).await.unwrap();
+        let expected: Vec<_> = expected.iter().map(|name| tenant(name)).collect();
+        assert_eq!(changes.tenants, expected, "{change}");
+        assert_eq!(changes.mark > seen, !expected.is_empty(), "{change}");
+        seen = changes.mark;
+    };
+    check(&[], "nothing was ever written").await;
+    let token = secret("a", None, "TOKEN");
+    for change in ["first", "second in the same millisecond", "third"] {
+        store.put_secret(&token, &sealed(1, b"same"), NOW).await.unwrap();
+        check(&["a"], change).await;
+    }
+    check(&[], "nothing since").await;
+    let gh = program("b", Some("x"), "gh", sealed(1, b"env"));
+    let dns = custom_tool("c", None, "dns", sealed(1, b"tool"));
+    store.put_custom_tool(&dns, None).await.unwrap();
+    store.put_program(&gh).await.unwrap();
+    check(&["c", "b"], "a tool, then a program").await;
+    store.put_program(&gh).await.unwrap();
+    store.put_secret(&token, &sealed(1, b"same"), NOW).await.unwrap();
+    store.put_program(&gh).await.unwrap();
+    check(&["a", "b"], "each tenant once, by its last change").await;
+    store.enable_program(&gh.card.place, false, NOW).await.unwrap();
+    check(&["b"], "a program was disabled").await;
+    store.enable_custom_tool(&dns.card.place, false, NOW).await.unwrap();
+    check(&["c"], "a tool was disabled").await;
+    let anew = Resealed { place: (&token).into(), old: sealed(1, b"same"), new: sealed(2, b"new") };
+    assert_eq!(store.reseal(&[anew]).await.unwrap(), 1);
+    check(&["a"], "sealed anew").await;
+    store.remove_secret(&token).await.unwrap();
+    check(&["a"], "a secret was removed").await;
+    store.remove_program(&gh.card.place).await.unwrap();
+    check(&["b"], "a program was removed").await;
+    store.remove_custom_tool(&dns.card.place, None).await.unwrap();
+    check(&["c"], "a tool was removed").await;
+    store.remove_secret(&token).await.unwrap();
+    check(&[], "there was nothing to remove").await;
+    let all = store.changed_since(SealedMark::default()).await.unwrap();
+    assert_eq!(
+        (all.mark, &all.tenants),
+        (seen, &["a", "b", "c"].map(tenant).to_vec()),
+        "all that ever had some"
+    );
+    let set_back = store.changed_since(SealedMark(seen.0 + 100)).await.unwrap();
+    assert_eq!(set_back, all, "a mark of the future: the store was set back");
+}
+
+/// Writers of several tenants commit in any order; a reader that follows the marks misses none of them.
+async fn hides_no_change_behind_a_later_mark(store: impl SealedValues + Secrets + Programs + CustomTools) {
+    const WRITES: usize = 25;
+    let names = ["a", "b", "c", "d"];
+    let write = async |of: &str| {
+        for n in 0..WRITES {
+            store.put_secret(&secret(of, None, &format!("S{n}")), &sealed(1, b"x"), NOW).await.unwrap();
+        }
+    };
+    let follow = async {
+        let (mut seen, mut known) = (SealedMark::default(), [0; 4]);
+        while known != [WRITES; 4] {
+            let changes = store.changed_since(seen).await.unwrap();
+            seen = changes.mark;
+            for of in changes.tenants {
+                let at = names.iter().position(|name| tenant(name) == of).unwrap();
+                known[at] = store.secrets(&of).await.unwrap().len();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let all = async { tokio::join!(write("a"), write("b"), write("c"), write("d"), follow) };
+    let followed = tokio::time::timeout(std::time::Duration::from_secs(60), all).await;
+    assert!(followed.is_ok(), "a change was committed below a mark that was returned before");
 }

@@ -40,6 +40,8 @@ pub enum KeyScope {
     CallTools,
     /// List tools.
     ReadTools,
+    /// Act for other users of the tenant.
+    ActForUsers,
 }
 
 impl schemars::JsonSchema for KeyScope {
@@ -61,7 +63,7 @@ pub struct UnknownScope {
 
 impl KeyScope {
     /// Every scope, by its name.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Admin,
         Self::ReadAgents,
         Self::WriteAgents,
@@ -77,6 +79,7 @@ impl KeyScope {
         Self::WriteSettings,
         Self::CallTools,
         Self::ReadTools,
+        Self::ActForUsers,
     ];
 
     /// Returns the scope's name.
@@ -97,6 +100,7 @@ impl KeyScope {
             Self::WriteSettings => "settings:write",
             Self::CallTools => "tools:call",
             Self::ReadTools => "tools:read",
+            Self::ActForUsers => "users:act",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Leases: only the holder's counts, and no work is lost with them.
 
 use claw_core::BootId;
+use claw_core::store::LONGEST_LEASE;
 
 use super::*;
 
@@ -13,6 +14,7 @@ pub(super) async fn suite<S: Queue + 'static>(make: &impl AsyncFn() -> S) {
     reclaims_what_ran_out_on_any_node(make().await).await;
     reclaims_what_earlier_boots_of_the_node_held(make().await).await;
     reclaims_what_a_clock_that_was_a_day_ahead_leased(make().await).await;
+    shows_what_a_clock_that_was_a_day_ahead_accepted(make().await).await;
     releases_a_job_whoever_has_it(make().await).await;
     finishes_a_job_once(make().await).await;
     keeps_the_last_error(make().await).await;
@@ -136,6 +138,23 @@ async fn reclaims_what_a_clock_that_was_a_day_ahead_leased(store: impl Queue) {
     check_lost(store.finish_job(&lease).await, ahead.id);
     let (_, lease) = take(&store, &ben, NOW).await.expect("its session goes on now, not tomorrow");
     store.finish_job(&lease).await.unwrap();
+}
+
+async fn shows_what_a_clock_that_was_a_day_ahead_accepted(store: impl Queue) {
+    let ann = worker("a");
+    let tomorrow = NOW.plus(Duration::from_secs(24 * 3600));
+    let ahead = NewJob { accepted: tomorrow, visible: tomorrow, ..job_of("cli:me") };
+    let (behind, soon) = (job_of("cli:me"), NewJob { visible: NOW.plus(LONGEST_LEASE), ..job() });
+    for new in [&ahead, &behind, &soon] {
+        store.enqueue(new.clone()).await.unwrap();
+    }
+    assert_eq!(take(&store, &ann, NOW).await, None, "a job of a session waits for those before it");
+    assert_eq!(store.reclaim(&ann, NOW).await.unwrap(), [ahead.id], "no job waits for a day");
+    for id in [ahead.id, behind.id] {
+        let lease = take_this(&store, &ann, id).await;
+        store.finish_job(&lease).await.unwrap();
+    }
+    assert_eq!(take(&store, &ann, NOW).await, None, "what waits for an hour is left alone");
 }
 
 async fn releases_a_job_whoever_has_it(store: impl Queue) {
