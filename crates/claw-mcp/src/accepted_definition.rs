@@ -3,10 +3,11 @@
 
 use claw_core::ServerName;
 use claw_core::store::{McpServer, McpTool};
-use claw_core::tool::{Cost, Digest, Effect, Effects, ErrorKind, Group, Meta, Need, Source, Spec, ToolError};
+use claw_core::tool::{Cost, Digest, ErrorKind, Group, Meta, Need, Source, Spec, ToolError};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use crate::annotations::effects;
 use crate::tool_name::tool_name;
 
 /// The parts of a definition that a model or a policy reads. Only these are pinned.
@@ -72,20 +73,6 @@ pub(crate) const fn timeout_secs(longest: u32) -> u32 {
     longest.saturating_add(GRACE)
 }
 
-/// Returns the effects that a server's annotations declare; all of them if there are none.
-///
-/// The annotations were accepted with the rest of the definition, and a change of them stops the tool.
-fn effects(annotations: Option<&Value>) -> Effects {
-    let hint = |name: &str| annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
-    let network =
-        if hint("openWorldHint") == Some(false) { Effects::NONE } else { Effects::of(&[Effect::Network]) };
-    match (hint("readOnlyHint"), hint("destructiveHint")) {
-        (Some(true), _) => Effects::of(&[Effect::Read]).and(network),
-        (_, Some(false)) => Effects::of(&[Effect::Read, Effect::Write]).and(network),
-        _ => Effects::ALL,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use claw_core::ServerName;
@@ -101,20 +88,6 @@ mod tests {
     fn tool(definition: Value) -> McpTool {
         let name = ServerName::new("s").unwrap();
         McpTool { server: name, name: "t".into(), accepted: Some(definition), proposed: None, gone: false }
-    }
-
-    #[test]
-    fn undeclared_effects_are_all_effects() {
-        for annotations in
-            [json!(null), json!({}), json!({"readOnlyHint": "yes"}), json!({"idempotentHint": true})]
-        {
-            assert_eq!(effects(Some(&annotations)), Effects::ALL, "{annotations}");
-        }
-        assert_eq!(effects(None), Effects::ALL);
-        let read = effects(Some(&json!({"readOnlyHint": true, "openWorldHint": false})));
-        assert_eq!(read, Effects::of(&[Effect::Read]));
-        let open = effects(Some(&json!({"readOnlyHint": true})));
-        assert_eq!(open, Effects::of(&[Effect::Read, Effect::Network]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A connection to a server: dialled when it is first needed, watched, and dialled again when it is lost.
 
 mod dial;
+mod failure;
 mod live;
 mod view;
 mod watching;
@@ -13,8 +14,8 @@ use claw_core::port::{Control, UnixMillis};
 use claw_core::store::{McpServer, McpTransport};
 use claw_core::tool::Digest;
 use claw_core::{AgentId, TenantId, UserId};
-use rmcp::RoleClient;
 use rmcp::service::{Peer, RunningService};
+use rmcp::{ClientCacheConfig, RoleClient};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,9 +24,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::dial::{DialError, dial};
-pub(crate) use self::live::TimedCall;
+pub(crate) use self::live::{CallArguments, TimedCall};
 pub use self::view::{ConnectionStatus, ConnectionView};
-use self::watching::{list, watch_over};
+use self::watching::{Listed, read, watch_over};
 use crate::error::McpError;
 use crate::handler::Watcher;
 use crate::hub::ConnectionParts;
@@ -38,6 +39,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const SLOW_PAUSE: Duration = Duration::from_secs(300);
 const QUICK_ATTEMPTS: u32 = 10;
+/// The number of failures in a row when a connection that was up is lost.
+const LOST: u32 = 1;
 /// The longest a call waits for a connection that is being made.
 const CALL_WAITS: Duration = Duration::from_secs(20);
 
@@ -112,6 +115,8 @@ pub(crate) struct OpenedValues {
 pub(crate) struct Live {
     peer: Peer<RoleClient>,
     watcher: Watcher,
+    /// The digest of the whole list.
+    listed: Digest,
     /// The digest of each tool's definition.
     digests: BTreeMap<String, Digest>,
     /// The definitions themselves, where the connection is made to read them.
@@ -191,17 +196,20 @@ impl Connection {
     pub(crate) async fn live(&self) -> Result<Arc<Live>, McpError> {
         self.wake();
         let mut now = self.now.subscribe();
-        let failed = match &now.borrow().state {
-            ConnectionState::Waiting { attempts, .. } => Some(*attempts),
+        let is_unusable = |now: &Now| now.live.as_ref().is_some_and(|live| !live.watcher.is_usable());
+        // Failures up to this one were not waited for.
+        let failed = match &*now.borrow() {
+            Now { state: ConnectionState::Waiting { attempts, .. }, .. } => Some(*attempts),
+            now if is_unusable(now) => Some(LOST),
             _ => None,
         };
-        if failed.is_some() {
+        if matches!(now.borrow().state, ConnectionState::Waiting { .. }) {
             self.retry.notify_one();
         }
         let settled = now.wait_for(|now| match &now.state {
             ConnectionState::Connecting => false,
             ConnectionState::Waiting { attempts, .. } => Some(*attempts) != failed,
-            _ => true,
+            _ => !is_unusable(now),
         });
         let unreachable = |why: String| McpError::Unreachable { server: self.name(), why };
         match timeout(CALL_WAITS, settled).await {
@@ -231,12 +239,15 @@ async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) 
         now.send_replace(Now { state: ConnectionState::Connecting, live: None });
         let why = match connect(&target, &mut legacy).await {
             Ok((live, dialled)) => {
-                attempts = 0;
-                watch_over(&target, now, live, dialled).await
+                let why = watch_over(&target, now, live, dialled).await;
+                attempts = LOST;
+                why
             }
-            Err(why) => why,
+            Err(why) => {
+                attempts += 1;
+                why
+            }
         };
-        attempts += 1;
         tracing::debug!(server = %target.server.name, attempts, "{why}");
         let next_try = target.place.now().plus(pause(attempts));
         now.send_replace(Now { state: ConnectionState::Waiting { attempts, why, next_try }, live: None });
@@ -244,9 +255,11 @@ async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) 
             sleep(FIRST_PAUSE).await;
             retry.notified().await;
         };
+        // A call's wish is taken first: left over, it would shorten the next pause.
         tokio::select! {
-            () = sleep(pause(attempts)) => {}
+            biased;
             () = wanted => {}
+            () = sleep(pause(attempts)) => {}
         }
     }
 }
@@ -261,11 +274,13 @@ fn pause(attempts: u32) -> Duration {
 /// Connects once and reads the tools.
 async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), String> {
     let hidden = if endpoint_of(&target.server).is_some() { None } else { Some(target.hidden().await) };
-    let watcher = Watcher::new(target.server.name.as_str(), target.roots(), hidden);
+    let new_watcher = || Watcher::new(target.server.name.as_str(), target.roots(), hidden.clone());
+    let mut watcher = new_watcher();
     let dialled = match timeout(DIAL_WITHIN, dial(target, &watcher, *legacy)).await {
         Ok(Ok(dialled)) => dialled,
         Ok(Err(DialError::Lifecycle(_))) if !*legacy => {
             *legacy = true;
+            watcher = new_watcher();
             match timeout(DIAL_WITHIN, dial(target, &watcher, true)).await {
                 Ok(Ok(dialled)) => dialled,
                 Ok(Err(error)) => {
@@ -279,7 +294,9 @@ async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), 
         Err(_) => return Err(late()),
     };
     let peer = dialled.service.peer().clone();
-    let tools = list(&peer).await?;
+    // A cached list could hide that the server has other tools now.
+    peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
+    let tools = read(&peer).await?;
     let info = peer.peer_info();
     let protocol = info.as_ref().map(|info| info.protocol_version.to_string()).unwrap_or_default();
     let server = info.as_ref().and_then(|info| info.server_info.as_ref());
@@ -296,13 +313,14 @@ async fn live(
     target: &Target,
     peer: Peer<RoleClient>,
     watcher: Watcher,
-    tools: BTreeMap<String, Value>,
+    tools: Listed,
     report: ServerReport,
 ) -> Live {
+    let (listed, tools) = (tools.digest(), tools.usable());
     target.listed(&tools).await;
     let digests = tools.iter().map(|(name, definition)| (name.clone(), Digest::of(definition))).collect();
     let definitions = if target.stores { BTreeMap::new() } else { tools };
-    Live { peer, watcher, digests, definitions, report }
+    Live { peer, watcher, listed, digests, definitions, report }
 }
 
 fn late() -> String {

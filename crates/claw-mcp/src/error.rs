@@ -5,6 +5,26 @@ use std::time::Duration;
 use claw_core::store::StoreError;
 use claw_core::tool::{ErrorKind, ToolError};
 
+use crate::transport::LARGEST_MESSAGE;
+
+/// Advice where nobody knows whether a call ran.
+const CHECK_FIRST: &str = "check whether the call took effect before you call it again";
+
+/// The reason why a server's message was discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    /// It is larger than the largest message that is read.
+    #[error("has more than {} MiB", LARGEST_MESSAGE >> 20)]
+    TooLarge,
+    /// It is not JSON.
+    #[error("is not valid JSON")]
+    NotJson,
+}
+
+fn discarded(unread: Option<Unread>) -> String {
+    unread.map_or_else(String::new, |problem| format!("; a message that it sent meanwhile {problem}"))
+}
+
 /// A failure of a server or of the way to it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum McpError {
@@ -25,13 +45,21 @@ pub enum McpError {
         /// The server's name.
         server: String,
     },
+    /// The server had dropped the session: nothing was done.
+    #[error("MCP server `{server}` had dropped its session; nothing has happened")]
+    SessionEnded {
+        /// The server's name.
+        server: String,
+    },
     /// The server did not answer in time.
-    #[error("MCP server `{server}` did not answer within {} seconds", limit.as_secs())]
+    #[error("MCP server `{server}` did not answer within {} seconds{}", limit.as_secs(), discarded(*unread))]
     TimedOut {
         /// The server's name.
         server: String,
         /// The limit.
         limit: Duration,
+        /// The problem of a message that came meanwhile and was discarded; `None` if there was none.
+        unread: Option<Unread>,
     },
     /// The server refused the request.
     #[error("MCP server `{server}` refused the request: {why}")]
@@ -89,11 +117,12 @@ impl From<McpError> for ToolError {
                 ErrorKind::Unavailable,
                 Some("the connection is retried in the background; try later or use another tool"),
             ),
-            McpError::Dropped { .. } => {
-                (ErrorKind::Unavailable, Some("check whether the call took effect before you call it again"))
-            }
+            McpError::Dropped { .. } => (ErrorKind::Unavailable, Some(CHECK_FIRST)),
+            McpError::SessionEnded { .. } => (ErrorKind::Unavailable, Some("call it again")),
             McpError::TimedOut { .. } => (ErrorKind::TimedOut, Some("ask for less at once")),
-            McpError::Refused { .. } | McpError::Invalid { .. } => (ErrorKind::Failed, None),
+            // The server answered, so the call has run in all likelihood.
+            McpError::Invalid { .. } => (ErrorKind::Failed, Some(CHECK_FIRST)),
+            McpError::Refused { .. } => (ErrorKind::Failed, None),
             McpError::Cancelled { .. } => (ErrorKind::Cancelled, None),
             McpError::Settings { .. } | McpError::Login { .. } | McpError::Store(_) => {
                 (ErrorKind::Unavailable, None)
@@ -104,5 +133,21 @@ impl From<McpError> for ToolError {
             Some(advice) => tool_error.try_instead(advice),
             None => tool_error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_could_not_be_read_may_be_of_a_call_that_ran() {
+        let server = || "s".to_owned();
+        let why = format!("its answer {}", Unread::NotJson);
+        for error in [McpError::Invalid { server: server(), why }, McpError::Dropped { server: server() }] {
+            assert_eq!(ToolError::from(error).advice.as_deref(), Some(CHECK_FIRST));
+        }
+        let refused = McpError::Refused { server: server(), why: "no such tool".to_owned() };
+        assert_eq!(ToolError::from(refused).advice, None);
     }
 }

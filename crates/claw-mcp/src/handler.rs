@@ -2,8 +2,8 @@
 #![expect(deprecated, reason = "servers of older protocols log by notifications and ask for roots")]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use claw_core::tool::Call;
 use claw_registry::TimeLimit;
@@ -16,9 +16,10 @@ use rmcp::model::{
     ProtocolVersion, Root, RootsCapabilities, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::elicitation;
+use crate::error::Unread;
 
 /// The most requests for input of one server that wait at a time, over all calls.
 const MOST_ASKING: usize = 20;
@@ -40,6 +41,12 @@ struct Shared {
     /// The number of requests for input that wait.
     asking: AtomicUsize,
     changed: Notify,
+    /// The server may be another one than the one that was listed: it is checked before the next call.
+    is_doubted: AtomicBool,
+    doubted: Notify,
+    /// The cause, once the connection cannot be used any more.
+    lost: OnceLock<String>,
+    gone: Notify,
 }
 
 /// A call that waits for the server's answer, and its limit of time.
@@ -47,6 +54,15 @@ struct Shared {
 struct Waiting {
     call: Call,
     time: TimeLimit,
+    unread: watch::Sender<Option<UnreadMessage>>,
+}
+
+/// A message of a server that could not be read while a call waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnreadMessage {
+    pub(crate) problem: Unread,
+    /// It was the answer of this call, as far as can be told: no other call waited.
+    pub(crate) is_answer: bool,
 }
 
 impl Watcher {
@@ -61,8 +77,54 @@ impl Watcher {
 
     /// Passes the progress of a call and the server's requests for input on until the guard is dropped.
     pub(crate) fn follow(&self, token: &ProgressToken, call: Call, time: TimeLimit) -> Following {
-        self.calls().insert(token.0.clone(), Waiting { call, time });
-        Following { watcher: self.clone(), token: token.0.clone() }
+        let (unread, received) = watch::channel(None);
+        self.calls().insert(token.0.clone(), Waiting { call, time, unread });
+        Following { watcher: self.clone(), token: token.0.clone(), unread: received }
+    }
+
+    /// Tells the calls that wait that a message could not be read. With a token it was the answer of that call. Without one
+    /// it counts as the answer if only one call waits.
+    pub(crate) fn note_unread(&self, of: Option<&ProgressToken>, problem: Unread) {
+        let calls = self.calls();
+        let is_answer = of.is_some() || calls.len() == 1;
+        let meant = calls.iter().filter(|(token, _)| of.is_none_or(|of| of.0 == **token));
+        for (_, waiting) in meant {
+            waiting.unread.send_replace(Some(UnreadMessage { problem, is_answer }));
+        }
+        tracing::debug!(server = %self.0.server, "a message was discarded: it {problem}");
+    }
+
+    /// Marks the connection as one that cannot be used any more: no call uses it from now on.
+    pub(crate) fn note_lost(&self, why: &str) {
+        let _ = self.0.lost.set(why.to_owned());
+        self.0.gone.notify_one();
+    }
+
+    /// Waits until the connection cannot be used any more, and returns why.
+    pub(crate) async fn lost(&self) -> String {
+        self.0.gone.notified().await;
+        self.0.lost.get().cloned().unwrap_or_default()
+    }
+
+    /// Marks the server as one that may have ended or started again: calls wait until it has been checked.
+    pub(crate) fn note_doubt(&self) {
+        self.0.is_doubted.store(true, Ordering::Release);
+        self.0.doubted.notify_one();
+    }
+
+    /// Waits until the server has to be checked.
+    pub(crate) async fn doubted(&self) {
+        self.0.doubted.notified().await;
+    }
+
+    /// Marks the server as checked.
+    pub(crate) fn trust(&self) {
+        self.0.is_doubted.store(false, Ordering::Release);
+    }
+
+    /// Returns whether calls may use the connection: it is not lost, and the server need not be checked first.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.0.lost.get().is_none() && !self.0.is_doubted.load(Ordering::Acquire)
     }
 
     /// The call that a request for input belongs to. The protocol does not say which it is: if calls of several sessions
@@ -118,6 +180,23 @@ impl Drop for Place<'_> {
 pub(crate) struct Following {
     watcher: Watcher,
     token: NumberOrString,
+    unread: watch::Receiver<Option<UnreadMessage>>,
+}
+
+impl Following {
+    /// Waits until the answer of the call has come and could not be read.
+    pub(crate) async fn unreadable(&mut self) -> Unread {
+        let answer = self.unread.wait_for(|message| message.is_some_and(|message| message.is_answer)).await;
+        match answer.ok().and_then(|message| *message) {
+            Some(message) => message.problem,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The last message that could not be read while the call waited.
+    pub(crate) fn unread(&self) -> Option<Unread> {
+        self.unread.borrow().map(|message| message.problem)
+    }
 }
 
 impl Drop for Following {
@@ -179,7 +258,7 @@ impl ClientHandler for Watcher {
             Ok(ElicitResult::new(ElicitationAction::Cancel))
         };
         let Some(_place) = self.place() else { return cancelled("too many wait already") };
-        let Waiting { call, time } = match self.asking_call() {
+        let Waiting { call, time, .. } = match self.asking_call() {
             Ok(waiting) => waiting,
             Err(why) => return cancelled(why),
         };

@@ -12,6 +12,7 @@ use claw_core::{AgentId, ServerName, TenantId, UserId};
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::connection::{Connection, ConnectionView, ServerReport, Target};
 use crate::error::McpError;
@@ -117,6 +118,8 @@ struct Inner {
     changes: watch::Receiver<u64>,
     tenants: Mutex<HashMap<TenantId, Arc<Servers>>>,
     connections: Mutex<HashMap<Key, Arc<Connection>>>,
+    /// Ends the tasks of the hub with it.
+    ends: DropGuard,
 }
 
 /// The identity of a connection. It is shared by all agents without variables or headers of their own, and by
@@ -152,6 +155,7 @@ impl Hub {
             changes,
             tenants: Mutex::default(),
             connections: Mutex::default(),
+            ends: CancellationToken::new().drop_guard(),
         }))
     }
 
@@ -165,7 +169,8 @@ impl Hub {
     /// Servers that are removed, disabled or changed end at once, whether or not anybody calls.
     pub fn tools(&self) -> McpTools {
         let (hub, mut changes) = (self.downgrade(), self.0.changes.clone());
-        tokio::spawn(async move {
+        let ended = self.0.ends.token().clone();
+        let retiring = async move {
             while changes.changed().await.is_ok() {
                 let Some(hub) = hub.upgrade() else { return };
                 let tenants: Vec<TenantId> = hub.tenants().keys().cloned().collect();
@@ -175,7 +180,8 @@ impl Hub {
                     }
                 }
             }
-        });
+        };
+        tokio::spawn(async move { ended.run_until_cancelled(retiring).await });
         McpTools(self.clone())
     }
 

@@ -10,6 +10,7 @@
 //! only through `claw-net`.
 
 mod accepted_definition;
+mod annotations;
 mod connection;
 mod content;
 mod elicitation;
@@ -27,7 +28,7 @@ mod tool_name;
 mod transport;
 
 pub use connection::{ConnectionStatus, ConnectionView, ServerReport};
-pub use error::McpError;
+pub use error::{McpError, Unread};
 pub use grants::{Access, access};
 pub use http::request::Parts;
 pub use hub::{Hub, HubOptions, WeakHub};

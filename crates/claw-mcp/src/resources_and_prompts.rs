@@ -15,8 +15,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use crate::connection::Live;
 use crate::content;
+use crate::error::McpError;
 use crate::hub::WeakHub;
+use crate::tool::ATTEMPTS;
 
 /// The kind of thing that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,54 +117,59 @@ impl AnyTool for OfferTool {
             .map_err(|error: InvalidId| ToolError::invalid(error.to_string()))?;
         let closed = || ToolError::new(ErrorKind::Unavailable, "MCP servers are no longer connected here");
         let hub = self.hub.upgrade().ok_or_else(closed)?;
-        let (connection, limit) = hub.connection_for(call.caller(), &server, self.kind.method()).await?;
-        let live = connection.live().await?;
-        let reading = async {
-            match (self.kind, args.uri, args.name) {
-                (OfferKind::Resources, Some(uri), _) => {
-                    let contents = live.resource(&server, uri).await?;
-                    Ok(blocks(contents.into_iter().map(content::contents).collect()))
+        for _ in 0..ATTEMPTS {
+            let (connection, limit) = hub.connection_for(call.caller(), &server, self.kind.method()).await?;
+            let live = connection.live().await?;
+            let read = tokio::select! {
+                read = self.read(&live, &server, &args) => read,
+                () = call.cancel().cancelled() => {
+                    return Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled"));
                 }
-                (OfferKind::Resources, None, _) => {
-                    let lines = live.resources(&server).await?.into_iter().map(|resource| {
-                        let about = resource.description.or(resource.title).unwrap_or_default();
-                        format!("{} {} {about}", resource.uri, resource.name)
-                    });
-                    Ok(lines_of(lines.collect(), "it has no resources"))
+                () = tokio::time::sleep(limit) => {
+                    Err(McpError::TimedOut { server: server.to_string(), limit, unread: None })
                 }
-                (OfferKind::Prompts, _, Some(name)) => {
-                    let messages =
-                        live.prompt(&server, name, args.arguments).await?.into_iter().flat_map(|message| {
-                            let role = if message.role == Role::User { "user:" } else { "assistant:" };
-                            let role = Block::Text { text: role.to_owned() };
-                            std::iter::once(role).chain(content::blocks(message.content))
-                        });
-                    Ok(blocks(messages.collect()))
-                }
-                (OfferKind::Prompts, _, None) => {
-                    let lines = live.prompts(&server).await?.into_iter().map(|prompt| {
-                        let names: Vec<_> = prompt
-                            .arguments
-                            .unwrap_or_default()
-                            .into_iter()
-                            .map(|argument| argument.name)
-                            .collect();
-                        format!(
-                            "{}({}) {}",
-                            prompt.name,
-                            names.join(", "),
-                            prompt.description.unwrap_or_default()
-                        )
-                    });
-                    Ok(lines_of(lines.collect(), "it has no prompts"))
-                }
+            };
+            match read {
+                Err(McpError::SessionEnded { .. }) => {}
+                read => return Ok(read?),
             }
-        };
-        tokio::select! {
-            read = reading => read,
-            () = call.cancel().cancelled() => Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled")),
-            () = tokio::time::sleep(limit) => {
-                Err(crate::McpError::TimedOut { server: server.to_string(), limit }.into())
+        }
+        Err(McpError::SessionEnded { server: server.to_string() }.into())
+    }
+}
+
+impl OfferTool {
+    /// Reads what the arguments name, or lists what there is.
+    async fn read(&self, live: &Live, server: &ServerName, args: &Args) -> Result<Output, McpError> {
+        match (self.kind, &args.uri, &args.name) {
+            (OfferKind::Resources, Some(uri), _) => {
+                let contents = live.resource(server, uri.clone()).await?;
+                Ok(blocks(contents.into_iter().map(content::contents).collect()))
+            }
+            (OfferKind::Resources, None, _) => {
+                let lines = live.resources(server).await?.into_iter().map(|resource| {
+                    let about = resource.description.or(resource.title).unwrap_or_default();
+                    format!("{} {} {about}", resource.uri, resource.name)
+                });
+                Ok(lines_of(lines.collect(), "it has no resources"))
+            }
+            (OfferKind::Prompts, _, Some(name)) => {
+                let messages = live.prompt(server, name.clone(), args.arguments.clone()).await?;
+                let messages = messages.into_iter().flat_map(|message| {
+                    let role = if message.role == Role::User { "user:" } else { "assistant:" };
+                    let role = Block::Text { text: role.to_owned() };
+                    std::iter::once(role).chain(content::blocks(message.content))
+                });
+                Ok(blocks(messages.collect()))
+            }
+            (OfferKind::Prompts, _, None) => {
+                let lines = live.prompts(server).await?.into_iter().map(|prompt| {
+                    let arguments = prompt.arguments.unwrap_or_default().into_iter();
+                    let names: Vec<_> = arguments.map(|argument| argument.name).collect();
+                    let about = prompt.description.unwrap_or_default();
+                    format!("{}({}) {about}", prompt.name, names.join(", "))
+                });
+                Ok(lines_of(lines.collect(), "it has no prompts"))
             }
         }
     }

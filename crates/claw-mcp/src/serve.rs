@@ -41,8 +41,8 @@ use crate::transport::LARGEST_MESSAGE;
 
 /// The pause before clients are notified of changed tools, so that several changes make one notice.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The longest time after which the end of a client's session is noticed.
-const SESSION_CHECK: Duration = Duration::from_secs(30);
+/// The longest time after which the end of a client's session, and a change that nothing announces, are noticed.
+const CHECK: Duration = Duration::from_secs(30);
 
 /// The caller behind a client's request, and the road.
 pub struct Served {
@@ -353,17 +353,16 @@ impl<'a> Offered<'a> {
     }
 
     /// Waits until the tools have really changed; returns `false` if no more changes are announced, or once the client
-    /// `is_gone`, which is asked at least every [`SESSION_CHECK`] and before the tools are looked up.
+    /// `is_gone`, which is asked before the tools are looked up. They are looked up at least every [`CHECK`]: files that
+    /// define tools announce nothing.
     async fn changed(&mut self, is_gone: impl Fn() -> bool) -> bool {
         loop {
-            let announced = tokio::time::timeout(SESSION_CHECK, any_changed(&mut self.changes)).await;
-            if matches!(announced, Ok(false)) || is_gone() {
-                return false;
+            let announced = tokio::time::timeout(CHECK, any_changed(&mut self.changes)).await;
+            match announced {
+                Ok(false) => return false,
+                Ok(true) => tokio::time::sleep(SETTLE).await,
+                Err(_) => {}
             }
-            if announced.is_err() {
-                continue;
-            }
-            tokio::time::sleep(SETTLE).await;
             if is_gone() {
                 return false;
             }

@@ -8,9 +8,13 @@ use claw_core::tool::{AnyTool, Call, Digest, ErrorKind, Facts, Meta, Output, Pla
 use serde_json::Value;
 
 use crate::accepted_definition::check_accepted;
-use crate::connection::TimedCall;
+use crate::connection::{CallArguments, TimedCall};
 use crate::content;
+use crate::error::McpError;
 use crate::hub::WeakHub;
+
+/// The attempts at a call whose session the server had dropped. Such a call has not run.
+pub(crate) const ATTEMPTS: usize = 2;
 
 /// A server's tool as it was accepted.
 pub(crate) struct BridgedTool {
@@ -44,10 +48,17 @@ impl AnyTool for BridgedTool {
         };
         let closed = || ToolError::new(ErrorKind::Unavailable, "MCP servers are no longer connected here");
         let hub = self.hub.upgrade().ok_or_else(closed)?;
-        let (connection, limit) = hub.connection_for(call.caller(), &self.server.name, &self.name).await?;
-        let live = connection.live().await?;
-        check_accepted(&self.server.name, &self.name, self.accepted, live.digest(&self.name))?;
-        let result = live.call(&self.server, &self.name, args, TimedCall { call, limit }).await?;
-        content::output(self.server.name.as_str(), result)
+        let mut args = CallArguments::new(&self.server, args)?;
+        for _ in 0..ATTEMPTS {
+            let (connection, limit) =
+                hub.connection_for(call.caller(), &self.server.name, &self.name).await?;
+            let live = connection.live().await?;
+            check_accepted(&self.server.name, &self.name, self.accepted, live.digest(&self.name))?;
+            let timed = TimedCall { call, limit };
+            if let Some(result) = live.call(&self.server, &self.name, &mut args, timed).await? {
+                return content::output(self.server.name.as_str(), result);
+            }
+        }
+        Err(McpError::SessionEnded { server: self.server.name.to_string() }.into())
     }
 }

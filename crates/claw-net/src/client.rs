@@ -8,8 +8,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use claw_core::own_listen_addresses::is_own_port;
-use reqwest::Method;
-use reqwest::header::{self, HeaderMap, HeaderName};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
@@ -17,6 +15,7 @@ use crate::error::NetError;
 use crate::origin::Origin;
 use crate::own_address::leads_here;
 use crate::public_address::why_not_public;
+use crate::redirect::redirected;
 use crate::request::Request;
 use crate::resolve::{Lookup, Resolver, Unresolved, system_lookup};
 use crate::response::Response;
@@ -71,10 +70,6 @@ struct Inner {
     /// by another.
     named: [OnceLock<reqwest::Client>; 2],
 }
-
-/// The headers that a redirect to another origin keeps.
-const HARMLESS: [HeaderName; 4] =
-    [header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT];
 
 impl Client {
     /// Makes a client. The clients under it are built with the first request.
@@ -201,39 +196,6 @@ impl Client {
         })?;
         Ok(Response { inner, origin, url, most_bytes, read: 0, idle: times.idle, deadline })
     }
-}
-
-/// Returns the redirected request.
-fn redirected(request: Request, next: Url, status: u16, from: &Origin) -> Result<Request, NetError> {
-    let mut request = request;
-    let refuse = |reason: String| Err(NetError::Redirect { from: from.clone(), reason });
-    if request.url.scheme() == "https" && next.scheme() != "https" {
-        return refuse("it leads from https to a place without".into());
-    }
-    let becomes_get = match status {
-        303 => request.method != Method::HEAD,
-        301 | 302 => request.method == Method::POST,
-        _ => false,
-    };
-    if becomes_get {
-        request.method = Method::GET;
-        request.body = bytes::Bytes::new();
-        request.headers.remove(header::CONTENT_TYPE);
-    }
-    if Origin::of(&next).as_ref() != Some(from) {
-        if !request.body.is_empty() {
-            return refuse("what was sent would be sent on to another origin".into());
-        }
-        let mut kept = HeaderMap::new();
-        for name in HARMLESS {
-            if let Some(value) = request.headers.get(&name) {
-                kept.insert(name, value.clone());
-            }
-        }
-        request.headers = kept;
-    }
-    request.url = next;
-    Ok(request)
 }
 
 /// Converts an error of the client under this one.

@@ -17,6 +17,7 @@ mod error;
 mod origin;
 mod own_address;
 mod public_address;
+mod redirect;
 mod request;
 mod resolve;
 mod response;

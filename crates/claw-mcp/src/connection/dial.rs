@@ -21,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Dialled, OpenedValues, Target};
 use crate::handler::Watcher;
 use crate::secrets::SecretKind;
-use crate::transport::{GuardedHttp, LARGEST_MESSAGE, Remote, SendError, SseWorker, StdioChild, start};
+use crate::transport::{
+    GuardedHttp, LARGEST_MESSAGE, Remote, SendError, SseWorker, StdioChild, WatchedOutput, start,
+};
 
 /// The shortest value, in bytes, that is searched for in a server's definitions.
 const SHORTEST_HIDDEN: usize = 8;
@@ -83,6 +85,8 @@ pub(super) async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Re
             let child = start(&target.place, program, env, context(target)).await;
             let StdioChild { output, input, control, errors } =
                 child.map_err(|error| DialError::Settings(error.message))?;
+            let of_output = watcher.clone();
+            let output = WatchedOutput::new(output, move |problem| of_output.note_unread(None, problem));
             let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(LARGEST_MESSAGE);
             let served = watcher.clone().serve_with_lifecycle(transport, lifecycle).await;
             match served {
@@ -103,13 +107,17 @@ pub(super) async fn dial(target: &Target, watcher: &Watcher, legacy: bool) -> Re
             let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
             config.max_sse_event_size = LARGEST_MESSAGE;
             config.max_concurrent_requests = 256;
-            let transport = StreamableHttpClientTransport::with_client(GuardedHttp(remote), config);
+            // A server that started again may have other tools: they are listed before the next call.
+            config.reinit_on_expired_session = false;
+            let http = GuardedHttp { remote, watcher: watcher.clone() };
+            let transport = StreamableHttpClientTransport::with_client(http, config);
             let service = watcher.clone().serve_with_lifecycle(transport, lifecycle).await?;
             Ok(Dialled { service, child: None })
         }
         McpTransport::Sse(endpoint) => {
             let remote = target.remote(endpoint).await.map_err(settings)?;
-            let service = watcher.clone().serve_with_lifecycle(SseWorker(remote), lifecycle).await?;
+            let worker = SseWorker { remote, watcher: watcher.clone() };
+            let service = watcher.clone().serve_with_lifecycle(worker, lifecycle).await?;
             Ok(Dialled { service, child: None })
         }
     }
@@ -131,6 +139,7 @@ fn context(target: &Target) -> RunContext {
         access: WorkspaceAccess::Direct,
         network: false,
         paths: Vec::new(),
+        changeable: Vec::new(),
         readable: Vec::new(),
         granted: Vec::new(),
         home: None,

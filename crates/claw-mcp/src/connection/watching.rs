@@ -12,7 +12,7 @@ use rmcp::model::{ClientRequest, PaginatedRequestParams, PingRequest, ProtocolVe
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::dial::deepest;
 use super::{ConnectionState, DIAL_WITHIN, Dialled, LONGEST_PAUSE, Live, Now, Target, pause};
@@ -31,65 +31,81 @@ const MOST_DEFINITIONS: usize = 8 * 1024 * 1024;
 /// The listings within a minute after which further ones are delayed.
 const FREE_LISTINGS: u32 = 5;
 
-/// Reads all tools of a server, within bounds.
-pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String> {
-    let read = async {
-        let (mut tools, mut cursor, mut bytes) = (BTreeMap::new(), None, 0);
-        let mut usable = HashSet::new();
-        for _ in 0..MOST_PAGES {
-            let mut params = PaginatedRequestParams::default();
-            params.cursor = cursor.take();
-            let page = match peer.list_tools(Some(params)).await {
-                Ok(page) => page,
-                // A server without tools need not know the request.
-                Err(ServiceError::McpError(error))
-                    if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND =>
-                {
-                    break;
+/// The definitions of a server's tools as it lists them, by name.
+pub(super) struct Listed(BTreeMap<String, Value>);
+
+impl Listed {
+    /// The digest of the whole list.
+    pub(super) fn digest(&self) -> Digest {
+        Digest::of(&self.0)
+    }
+
+    /// The tools whose schemas can be used. They are checked once here, not whenever a tool is listed for a caller.
+    pub(super) fn usable(self) -> BTreeMap<String, Value> {
+        let mut known: HashSet<Digest> = HashSet::new();
+        let mut is_usable = |name: &str, definition: &Value| {
+            let schema = definition.get("inputSchema").cloned().unwrap_or_default();
+            let digest = Digest::of(&schema);
+            if !known.contains(&digest) {
+                if let Err(error) = Validator::compile(&schema) {
+                    tracing::warn!(tool = name, "an MCP tool is left out: {error}");
+                    return false;
                 }
-                Err(error) => return Err(format!("its tools cannot be listed: {}", deepest(&error))),
-            };
-            for tool in &page.tools {
-                let definition = pinned(tool);
-                let length = definition.to_string().len();
-                if length > LARGEST_DEFINITION {
-                    let name: String = tool.name.chars().take(100).collect();
-                    return Err(format!(
-                        "the definition of `{name}` has {length} bytes; at most {LARGEST_DEFINITION} are \
-                         accepted"
-                    ));
-                }
-                bytes += length;
-                // Checked once here, not whenever the tool is listed for a caller.
-                let schema = Digest::of(&tool.input_schema);
-                if !usable.contains(&schema) {
-                    if let Err(error) = Validator::compile(&Value::Object((*tool.input_schema).clone())) {
-                        tracing::warn!(tool = %tool.name, "an MCP tool is left out: {error}");
-                        continue;
-                    }
-                    usable.insert(schema);
-                }
-                tools.insert(tool.name.to_string(), definition);
+                known.insert(digest);
             }
-            if bytes > MOST_DEFINITIONS {
-                return Err(format!("the definitions of its tools have more than {MOST_DEFINITIONS} bytes"));
-            }
-            cursor = page.next_cursor;
-            if tools.len() > MOST_TOOLS {
-                return Err(format!("it lists more than {MOST_TOOLS} tools"));
-            }
-            if cursor.is_none() {
-                return Ok(tools);
-            }
-        }
-        match cursor {
-            None => Ok(tools),
-            Some(_) => Err(format!("its list of tools has more than {MOST_PAGES} pages")),
-        }
-    };
-    match timeout(DIAL_WITHIN, read).await {
-        Ok(read) => read,
+            true
+        };
+        self.0.into_iter().filter(|(name, definition)| is_usable(name, definition)).collect()
+    }
+}
+
+/// Reads the definitions of all tools of a server, within bounds.
+pub(super) async fn read(peer: &Peer<RoleClient>) -> Result<Listed, String> {
+    match timeout(DIAL_WITHIN, read_pages(peer)).await {
+        Ok(read) => read.map(Listed),
         Err(_) => Err(format!("it did not list its tools within {} seconds", DIAL_WITHIN.as_secs())),
+    }
+}
+
+async fn read_pages(peer: &Peer<RoleClient>) -> Result<BTreeMap<String, Value>, String> {
+    let (mut tools, mut cursor, mut bytes) = (BTreeMap::new(), None, 0);
+    for _ in 0..MOST_PAGES {
+        let mut params = PaginatedRequestParams::default();
+        params.cursor = cursor.take();
+        let page = match peer.list_tools(Some(params)).await {
+            Ok(page) => page,
+            // A server without tools need not know the request.
+            Err(ServiceError::McpError(error)) if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND => {
+                break;
+            }
+            Err(error) => return Err(format!("its tools cannot be listed: {}", deepest(&error))),
+        };
+        for tool in &page.tools {
+            let definition = pinned(tool);
+            let length = definition.to_string().len();
+            if length > LARGEST_DEFINITION {
+                let name: String = tool.name.chars().take(100).collect();
+                return Err(format!(
+                    "the definition of `{name}` has {length} bytes; at most {LARGEST_DEFINITION} are accepted"
+                ));
+            }
+            bytes += length;
+            tools.insert(tool.name.to_string(), definition);
+        }
+        if bytes > MOST_DEFINITIONS {
+            return Err(format!("the definitions of its tools have more than {MOST_DEFINITIONS} bytes"));
+        }
+        cursor = page.next_cursor;
+        if tools.len() > MOST_TOOLS {
+            return Err(format!("it lists more than {MOST_TOOLS} tools"));
+        }
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+    }
+    match cursor {
+        None => Ok(tools),
+        Some(_) => Err(format!("its list of tools has more than {MOST_PAGES} pages")),
     }
 }
 
@@ -101,14 +117,9 @@ pub(super) async fn watch_over(
     dialled: Dialled,
 ) -> String {
     let (peer, watcher) = (live.peer.clone(), live.watcher.clone());
-    let protocol = live.report.protocol.clone();
     let subscribed = subscribe(&peer, &watcher);
-    let ready = |live: Live| {
-        let state = ConnectionState::Ready { protocol: protocol.clone() };
-        now.send_replace(Now { state, live: Some(Arc::new(live)) });
-    };
-    let report = live.report.clone();
-    ready(live);
+    let mut watched = Watched { target, now, live: Arc::new(live) };
+    watched.show();
     let ended = dialled.service.cancellation_token();
     let mut child = dialled.child;
     let mut closed = Box::pin(dialled.service.waiting());
@@ -118,19 +129,27 @@ pub(super) async fn watch_over(
         tokio::select! {
             _ = &mut closed => break "the server closed the connection".to_owned(),
             () = child_ended(&mut child) => break "the server's program ended".to_owned(),
-            () = watcher.tools_changed() => relist.wanted(),
-            () = relist.due() => match list(&peer).await {
-                Ok(tools) => {
-                    relist.done();
-                    let now = super::live(target, peer.clone(), watcher.clone(), tools, report.clone());
-                    ready(now.await);
-                }
-                Err(why) => break why,
-            },
-            () = tokio::time::sleep_until(next) => {
-                if let Some(why) = unhealthy(&peer).await {
+            why = watcher.lost() => break why,
+            () = watcher.doubted() => {
+                watched.hide();
+                if let Err(why) = watched.check().await {
                     break why;
                 }
+                relist.at = None;
+            }
+            () = watcher.tools_changed() => relist.wanted(),
+            () = relist.due() => {
+                if let Err(why) = watched.list().await {
+                    break why;
+                }
+                relist.done();
+            }
+            // A server need not tell that its tools changed, and one that started again cannot.
+            () = sleep_until(next) => {
+                if let Err(why) = watched.check().await {
+                    break why;
+                }
+                relist.at = None;
                 next = Instant::now() + HEALTH_EVERY;
             }
         }
@@ -143,6 +162,49 @@ pub(super) async fn watch_over(
         control.kill().await;
     }
     why
+}
+
+/// A connection that is up, as it is shown to calls.
+struct Watched<'a> {
+    target: &'a Target,
+    now: &'a watch::Sender<Now>,
+    live: Arc<Live>,
+}
+
+impl Watched<'_> {
+    /// Lets calls use the connection.
+    fn show(&self) {
+        self.live.watcher.trust();
+        let state = ConnectionState::Ready { protocol: self.live.report.protocol.clone() };
+        self.now.send_replace(Now { state, live: Some(Arc::clone(&self.live)) });
+    }
+
+    /// Lets calls wait. They see by the connection that a failure of the check would be that of the old one: a call that
+    /// comes now waits for the next.
+    fn hide(&self) {
+        let live = Some(Arc::clone(&self.live));
+        self.now.send_replace(Now { state: ConnectionState::Connecting, live });
+    }
+
+    /// Checks that the server answers, and reads its tools again. The error says why the connection is lost.
+    async fn check(&mut self) -> Result<(), String> {
+        match unhealthy(&self.live.peer).await {
+            Some(why) => Err(why),
+            None => self.list().await,
+        }
+    }
+
+    /// Reads the tools again, and stores them if they changed.
+    async fn list(&mut self) -> Result<(), String> {
+        let Live { peer, watcher, report, .. } = &*self.live;
+        let tools = read(peer).await?;
+        if tools.digest() != self.live.listed {
+            let live = super::live(self.target, peer.clone(), watcher.clone(), tools, report.clone()).await;
+            self.live = Arc::new(live);
+        }
+        self.show();
+        Ok(())
+    }
 }
 
 /// The next listing of a server's tools. If a server keeps announcing changes, the pauses grow.
@@ -176,7 +238,7 @@ impl Relist {
     /// Waits until the next listing is due; forever if none is scheduled.
     async fn due(&self) {
         match self.at {
-            Some(at) => tokio::time::sleep_until(at).await,
+            Some(at) => sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
@@ -189,16 +251,20 @@ async fn child_ended(child: &mut Option<(Box<dyn Control>, watch::Receiver<Strin
     }
 }
 
-/// Asks a server of the newer protocol to announce changed tools; older ones do so by themselves.
+/// Asks a server of the newer protocol to announce changed tools; older ones do so by themselves. If the announcements end,
+/// the server may have started again: it is checked, and asked again after a while.
 fn subscribe(peer: &Peer<RoleClient>, watcher: &Watcher) -> Option<tokio::task::JoinHandle<()>> {
     let modern = peer.peer_info().is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
     let (peer, watcher) = (peer.clone(), watcher.clone());
     modern.then(|| {
         tokio::spawn(async move {
             let filter = SubscriptionFilter::builder().tools_list_changed().build();
-            let Ok(mut subscription) = peer.listen(filter).await else { return };
-            while let Ok(Some(_)) = subscription.next().await {
-                watcher.note_change();
+            while let Ok(mut subscription) = peer.listen(filter.clone()).await {
+                while let Ok(Some(_)) = subscription.next().await {
+                    watcher.note_change();
+                }
+                watcher.note_doubt();
+                sleep(HEALTH_EVERY).await;
             }
         })
     })
@@ -218,8 +284,6 @@ async fn unhealthy(peer: &Peer<RoleClient>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::sleep;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]

@@ -1,3 +1,5 @@
+mod connection_life;
+
 use async_trait::async_trait;
 use claw_core::store::{McpGrant, McpOverrides, McpProgram, McpStore as _, McpSubject, McpTransport};
 use claw_core::{NodeId, SecretName};
@@ -148,4 +150,47 @@ async fn shows_a_server_that_cannot_be_reached_with_its_reason_and_next_try() {
     assert!(setting.hub.states(&claw_testkit::fixture::tenant("other")).is_empty());
     connection.close();
     assert!(setting.hub.states(&tenant)[&name()].is_empty());
+}
+
+#[tokio::test]
+async fn a_tool_that_did_not_change_is_the_same_one_in_running_sessions() {
+    let setting = Setting::new().await;
+    let tool = async || {
+        let layer = setting.hub.tools().layer(&caller()).await.unwrap_or_else(|why| panic!("{}", why.0));
+        let tool = layer.tools().iter().find(|tool| tool.meta().name.as_str() == "mcp_s_t").cloned();
+        (layer, tool.unwrap())
+    };
+    let (layer, before) = tool().await;
+    let list = async |names: &[&str]| {
+        let tools = names.iter().map(|name| {
+            let definition = json!({ "name": name, "inputSchema": { "type": "object" } });
+            ((*name).to_owned(), definition)
+        });
+        setting.here.list_mcp_tools(&TenantId::main(), &name(), &tools.collect(), NOW).await.unwrap();
+    };
+    list(&["t"]).await;
+    assert!(Arc::ptr_eq(&layer, &tool().await.0), "nothing changed");
+    list(&["t", "other"]).await;
+    let (more, same) = tool().await;
+    assert!(Arc::ptr_eq(&before, &same) && more.tools().len() == 2);
+}
+
+/// A gateway makes a hub with each reload.
+#[tokio::test]
+async fn a_hub_that_is_gone_leaves_no_task_behind() {
+    let Setting { hub, here: _store, .. } = Setting::new().await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let tools = hub.tools();
+    let yields = async || {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    };
+    // The task has seen the changes before it, and waits for the next one, which does not come.
+    yields().await;
+    assert_eq!(tasks(), before + 1);
+    drop((hub, tools));
+    yields().await;
+    assert_eq!(tasks(), before);
 }

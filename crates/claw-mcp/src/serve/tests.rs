@@ -55,7 +55,7 @@ async fn after_a_session() -> Arc<Nobody> {
 #[tokio::test(start_paused = true)]
 async fn clients_that_hang_up_leave_no_tasks_behind() {
     let clients = after_a_session().await;
-    sleep(SESSION_CHECK + SETTLE).await;
+    sleep(CHECK + SETTLE).await;
     assert_eq!(clients.changes.receiver_count(), 0, "nothing changed, and the task is over");
 }
 
@@ -67,4 +67,52 @@ async fn no_tools_are_looked_up_for_a_client_that_hung_up() {
     sleep(SETTLE * 2).await;
     assert_eq!(clients.looked.load(Ordering::SeqCst), before);
     assert_eq!(clients.changes.receiver_count(), 0);
+}
+
+/// A client whose tools change without a word.
+struct Silent {
+    executor: Executor,
+    has_tools: std::sync::atomic::AtomicBool,
+    changes: watch::Sender<u64>,
+}
+
+#[async_trait]
+impl Clients for Silent {
+    async fn served(&self, _: Option<&Parts>) -> Result<Served, String> {
+        if !self.has_tools.load(Ordering::SeqCst) {
+            return Err("nothing yet".to_owned());
+        }
+        Ok(Served {
+            executor: self.executor.clone(),
+            caller: claw_testkit::fixture::caller(),
+            approvals: None,
+        })
+    }
+
+    fn changes(&self) -> Vec<watch::Receiver<u64>> {
+        vec![self.changes.subscribe()]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_told_of_a_change_that_nothing_announces() {
+    use claw_core::port::World;
+    use claw_policy::config::PolicyConfig;
+    use claw_policy::pipeline::Policy;
+    use claw_registry::Registry;
+
+    let registry = Arc::new(Registry::new(World::new(Arc::new(claw_testkit::ManualClock::default()))));
+    let policy = Policy::compile(&PolicyConfig::default()).unwrap();
+    let store = Arc::new(claw_store_memory::MemoryStore::new());
+    let executor = Executor::builder(registry, store, policy).build();
+    let (changes, _) = watch::channel(0);
+    let silent = Arc::new(Silent { executor, has_tools: false.into(), changes });
+    let server = ClawServer::new(Arc::clone(&silent) as Arc<dyn Clients>);
+    let extensions = rmcp::model::Extensions::new();
+    let mut tools = Offered::new(&server, &extensions).await;
+    let begun = tokio::time::Instant::now();
+    assert!(timeout(CHECK * 3, tools.changed(|| false)).await.is_err(), "nothing changed");
+    silent.has_tools.store(true, Ordering::SeqCst);
+    assert!(tools.changed(|| false).await);
+    assert!(begun.elapsed() <= CHECK * 4);
 }

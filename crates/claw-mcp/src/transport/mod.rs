@@ -3,6 +3,7 @@
 mod child;
 mod http;
 mod sse;
+mod unread;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use crate::oauth::Login;
 
 pub(crate) use self::child::{StdioChild, start};
 pub(crate) use self::http::GuardedHttp;
-pub(crate) use self::sse::SseWorker;
+pub(crate) use self::sse::{SseFailure, SseWorker};
+pub(crate) use self::unread::WatchedOutput;
 
 /// Bytes of the largest message that is read.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
@@ -42,6 +44,27 @@ pub(crate) enum SendError {
     /// The server wants a login, another one, or more scopes.
     #[error("{0}")]
     Login(String),
+}
+
+impl SendError {
+    /// Returns whether the server surely did not get the request.
+    pub(crate) fn is_unsent(&self) -> bool {
+        match self {
+            Self::Login(_)
+            | Self::Net(
+                NetError::BadUrl { .. }
+                | NetError::NotPublic { .. }
+                | NetError::OwnAddress { .. }
+                | NetError::Gated { .. }
+                | NetError::NoAddress { .. }
+                | NetError::NoClient { .. }
+                | NetError::TimedOut { what: "connect", .. },
+            ) => true,
+            // The client below tells by these words at which step it failed.
+            Self::Net(NetError::Connection { reason, .. }) => reason.starts_with("client error (Connect)"),
+            Self::Net(_) => false,
+        }
+    }
 }
 
 impl Remote {

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::http::events;
 use super::{FIRST_BYTE, Remote, SILENCE, SendError};
+use crate::handler::Watcher;
 
 /// Messages that may be on their way to the server at once.
 const MOST_POSTS: usize = 64;
@@ -27,7 +28,10 @@ pub(crate) enum SseFailure {
 }
 
 /// Speaks the older transport for the protocol library.
-pub(crate) struct SseWorker(pub(crate) Remote);
+pub(crate) struct SseWorker {
+    pub(crate) remote: Remote,
+    pub(crate) watcher: Watcher,
+}
 
 type Quit = WorkerQuitReason<SseFailure>;
 
@@ -45,15 +49,15 @@ impl Worker for SseWorker {
 
     async fn run(self, mut context: WorkerContext<Self>) -> Result<(), Quit> {
         let fatal = |error: SseFailure| Quit::fatal(error, "reading the event stream");
-        let request = Request::new(Method::GET, self.0.url.clone())
+        let request = Request::new(Method::GET, self.remote.url.clone())
             .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
             .most_bytes(u64::MAX)
             .times(Times { first_byte: FIRST_BYTE, idle: SILENCE, whole: None });
-        let response = self.0.send(request).await.map_err(|error| fatal(error.into()))?;
+        let response = self.remote.send(request).await.map_err(|error| fatal(error.into()))?;
         if response.status() != 200 {
             return Err(fatal(SseFailure::Status(response.status())));
         }
-        let mut stream = events(response);
+        let mut stream = events(response, self.watcher.clone(), None);
         let mut address: Option<Url> = None;
         let mut posts = JoinSet::new();
         loop {
@@ -74,7 +78,7 @@ impl Worker for SseWorker {
                 }
                 sent = context.from_handler_rx.recv(), if may_send => {
                     let Some(sent) = sent else { return Err(Quit::HandlerTerminated) };
-                    let (remote, address) = (self.0.clone(), address.clone());
+                    let (remote, address) = (self.remote.clone(), address.clone());
                     posts.spawn(async move {
                         let posted = match address {
                             Some(address) => post(&remote, address, &sent.message).await,
@@ -93,8 +97,8 @@ impl SseWorker {
     /// Returns the address for messages. It must have the same origin: a server must not redirect our headers
     /// elsewhere.
     fn endpoint(&self, text: &str) -> Result<Url, SseFailure> {
-        let url = self.0.url.join(text).map_err(|error| SseFailure::Protocol(error.to_string()))?;
-        if Origin::of(&url) == Origin::of(&self.0.url) {
+        let url = self.remote.url.join(text).map_err(|error| SseFailure::Protocol(error.to_string()))?;
+        if Origin::of(&url) == Origin::of(&self.remote.url) {
             return Ok(url);
         }
         Err(SseFailure::Protocol("the server names an address of another origin for messages".to_owned()))

@@ -4,9 +4,9 @@
 //! server does not declare are excluded by [`UNDECLARED`]; the test asks the server for its capabilities, so
 //! that the list cannot hide a declared one. Scenarios in which a server uses a capability of the client that ours
 //! never uses are excluded by [`UNUSED`]. Of the rest, those of [`EXPECTED_FAILURES`] fail, each for the given cause.
-//! An excluded scenario that passes is an error too: it belongs on no list.
+//! An excluded scenario that passes is an error too, and so is one that no revision has: it belongs on no list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -147,10 +147,12 @@ async fn our_server_passes_the_conformance_suite() {
     let undeclared: Vec<&str> =
         UNDECLARED.iter().chain(UNUSED).flat_map(|(_, scenarios)| scenarios.iter().copied()).collect();
     assert!(EXPECTED_FAILURES.len() <= 10);
+    let mut occurred = BTreeSet::new();
     for revision in ["2025-11-25", "2026-07-28"] {
         let packages = packages.clone();
         let scenarios = tokio::task::spawn_blocking(move || run(&packages, revision, address)).await.unwrap();
         let (mut passed, mut expected) = (0, Vec::new());
+        occurred.extend(scenarios.keys().cloned());
         for (name, is_passed) in &scenarios {
             let may_fail = EXPECTED_FAILURES.iter().any(|(failing, _)| failing == name);
             match (undeclared.contains(&name.as_str()), is_passed, may_fail) {
@@ -167,5 +169,8 @@ async fn our_server_passes_the_conformance_suite() {
             scenarios.len()
         );
         assert!(passed >= 10, "{revision}: {scenarios:?}");
+    }
+    for name in undeclared.into_iter().chain(EXPECTED_FAILURES.iter().map(|(failing, _)| *failing)) {
+        assert!(occurred.contains(name), "no revision has the scenario {name}: take it off the list");
     }
 }
