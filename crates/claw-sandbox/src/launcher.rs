@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as Socket;
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -90,16 +90,36 @@ pub enum Stopped {
 /// Starts commands. One per program is enough; the helper is started with the first command.
 #[derive(Debug, Default)]
 pub struct Launcher {
-    /// Locked only while a request is sent or the helper is started: each answer comes on a socket of its
-    /// own, so no command waits for another's start.
-    helper: Arc<Mutex<Helper>>,
+    /// Each answer comes on a socket of its own, so no command waits for another's start.
+    helper: Arc<CurrentHelper>,
     found: OnceCell<Found>,
     idle: Arc<Idle>,
 }
 
-/// The helper's process and its request socket; `None` before the first command.
-#[derive(Debug, Default)]
-struct Helper(Option<(Child, Socket)>);
+/// Starts a helper: its process and its request socket.
+type StartHelper = fn() -> io::Result<(Child, Socket)>;
+
+/// The helper that gets the requests of all tenants. No lock is held while one is started or asked: a slow start delays
+/// only those that found no live helper.
+#[derive(Debug)]
+struct CurrentHelper {
+    /// `None` before the first command.
+    helper: Mutex<Option<Arc<Helper>>>,
+    start: StartHelper,
+}
+
+impl Default for CurrentHelper {
+    fn default() -> Self {
+        Self { helper: Mutex::default(), start: helper::start }
+    }
+}
+
+/// A helper's process and its request socket, which is `None` once nobody can ask it for anything.
+#[derive(Debug)]
+struct Helper {
+    process: Mutex<Child>,
+    requests: Option<Socket>,
+}
 
 /// The most idle supervisors kept of each sort.
 const MOST_IDLE: usize = 4;
@@ -202,45 +222,70 @@ impl Launcher {
     }
 
     /// A socket to a process that the helper split off for this. Asks on a thread that may block: the helper may have to
-    /// be started, and other callers may be asking it.
+    /// be started.
     async fn ask(&self, request: u8) -> Result<UnixStream, SandboxError> {
         if !helper::is_let_in() {
             return Err(SandboxError::NoHelper);
         }
         let (ours, theirs) = wire::pair().map_err(SandboxError::Helper)?;
         let helper = Arc::clone(&self.helper);
-        let sent = spawn_blocking(move || {
-            helper.lock().unwrap_or_else(PoisonError::into_inner).send(request, theirs.as_fd())
-        });
+        let sent = spawn_blocking(move || helper.send(request, theirs.as_fd()));
         sent.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(SandboxError::Helper)?;
         ours.set_nonblocking(true).map_err(SandboxError::Helper)?;
         UnixStream::from_std(ours).map_err(SandboxError::Helper)
     }
 }
 
-impl Helper {
+impl CurrentHelper {
     /// Sends a request with the socket for its answer. If the helper is gone, another is started, once.
-    fn send(&mut self, request: u8, socket: BorrowedFd<'_>) -> io::Result<()> {
-        if let Some((child, requests)) = self.0.as_mut() {
-            let gone = !matches!(child.try_wait(), Ok(None));
-            if !gone && wire::send_fds(&*requests, request, &[socket]).is_ok() {
-                return Ok(());
-            }
+    fn send(&self, request: u8, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let seen = self.current().clone();
+        if let Some(helper) = &seen
+            && helper.is_alive()
+            && helper.send(request, socket).is_ok()
+        {
+            return Ok(());
         }
-        let (child, requests) = helper::start()?;
-        let sent = wire::send_fds(&requests, request, &[socket]);
-        self.0 = Some((child, requests));
-        sent
+        let (process, requests) = (self.start)()?;
+        let started = Helper { process: Mutex::new(process), requests: Some(requests) };
+        self.replaced(seen.as_ref(), started).send(request, socket)
+    }
+
+    /// Replaces the helper that was `seen` by the one that was started, and returns it. If somebody else replaced it
+    /// meanwhile, theirs stays, and the one that was started ends.
+    fn replaced(&self, seen: Option<&Arc<Helper>>, started: Helper) -> Arc<Helper> {
+        let started = Arc::new(started);
+        let mut current = self.current();
+        let theirs = current.as_ref().filter(|helper| seen.is_none_or(|seen| !Arc::ptr_eq(helper, seen)));
+        if let Some(theirs) = theirs {
+            return Arc::clone(theirs);
+        }
+        *current = Some(Arc::clone(&started));
+        started
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Arc<Helper>>> {
+        self.helper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Helper {
+    fn is_alive(&self) -> bool {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(process.try_wait(), Ok(None))
+    }
+
+    fn send(&self, request: u8, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(requests) = &self.requests else { return Err(io::ErrorKind::NotConnected.into()) };
+        wire::send_fds(requests, request, &[socket])
     }
 }
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        if let Some((mut child, requests)) = self.0.take() {
-            // It ends when nobody can ask it for anything.
-            drop(requests);
-            let _ = child.wait();
-        }
+        // It ends when nobody can ask it for anything.
+        self.requests = None;
+        let _ = self.process.get_mut().unwrap_or_else(PoisonError::into_inner).wait();
     }
 }
 
@@ -359,3 +404,6 @@ impl Running {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

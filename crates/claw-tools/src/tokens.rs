@@ -15,7 +15,7 @@ pub const TOKENS: &[(&str, u32)] = &[
     ("memory_get", 121),
     ("memory_search", 127),
     ("openai_compat_call", 161),
-    ("process", 493),
+    ("process", 472),
     ("publish_skill", 150),
     ("read_file", 168),
     ("result_read", 182),

@@ -34,8 +34,8 @@ pub trait SearchKeys: Send + Sync {
 
 /// The parts of a deployment's web access besides its `[web]` table.
 pub struct WebParts {
-    /// Block lists of agents.
-    pub agents: BTreeMap<AgentId, Vec<String>>,
+    /// Block lists of tenants' agents.
+    pub agents: BTreeMap<(TenantId, AgentId), Vec<String>>,
     /// Keys of search providers.
     pub keys: Arc<dyn SearchKeys>,
     /// Resolves names.
@@ -56,7 +56,7 @@ pub struct WebAccess {
     fetcher: Fetcher,
     allow: HostPatterns,
     block: HostPatterns,
-    agents: BTreeMap<AgentId, HostPatterns>,
+    agents: BTreeMap<(TenantId, AgentId), HostPatterns>,
     cache: Cache,
     seen: SeenHosts,
     chain: Chain,
@@ -78,7 +78,8 @@ impl WebAccess {
         }
         let mut of_agents = BTreeMap::new();
         for (agent, patterns) in &agents {
-            of_agents.insert(agent.clone(), list(&format!("agents.{agent}.block_hosts"), patterns)?);
+            let key = format!("agents.{}.block_hosts", agent.1);
+            of_agents.insert(agent.clone(), list(&key, patterns)?);
         }
         let options = Options {
             named,
@@ -121,7 +122,8 @@ impl WebAccess {
                 .try_instead("a person has to fix the setting")
         })?;
         let allow = self.allow.clone();
-        let of_agent = self.agents.get(&surfer.agent).cloned().unwrap_or_default();
+        let agent = (surfer.tenant.clone(), surfer.agent.clone());
+        let of_agent = self.agents.get(&agent).cloned().unwrap_or_default();
         let blocks = [
             (self.block.clone(), "web.block"),
             (of_tenant, "settings.web_fetch.block"),

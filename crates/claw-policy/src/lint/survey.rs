@@ -7,7 +7,7 @@ use std::sync::Arc;
 use claw_core::tool::SubagentDepth;
 use smol_str::SmolStr;
 
-use crate::config::PolicyConfig;
+use crate::config::{ANY_AGENT, PolicyConfig};
 use crate::entry::List;
 use crate::pipeline::{Kind, Mark, Policy, Step, Subject, ToolSet, Trace, View};
 
@@ -74,6 +74,15 @@ fn subjects(config: &PolicyConfig) -> Vec<Subject<'_>> {
                     subagent,
                     request_allow: None,
                 });
+            }
+        }
+    }
+    for (tenant, rules) in &config.tenants {
+        for agent in rules.agents.keys().map(String::as_str).chain([ANY_AGENT]) {
+            let own = rules.agents.get(agent).into_iter().flat_map(|agent| agent.by_provider.keys());
+            for provider in own.map(|provider| Some(provider.as_str())).chain([None]) {
+                let (tenant, chat_group, request_allow) = (Some(tenant), None, None);
+                subjects.push(Subject { tenant, agent, provider, chat_group, subagent, request_allow });
             }
         }
     }

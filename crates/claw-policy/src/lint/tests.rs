@@ -1,8 +1,10 @@
 //! Findings, as people read them.
 
+use claw_core::TenantId;
 use serde_json::{Value, json};
 
 use super::{Severity, errors, lint};
+use crate::config::{AgentTools, PolicyConfig, TenantTools};
 use crate::pipeline::sample;
 
 #[track_caller]
@@ -55,6 +57,19 @@ fn entries_that_name_nothing_known() {
     let mut all = lint(&sample::config(config), &sample::tools());
     all.retain(|finding| finding.severity == Severity::Error);
     assert_eq!(found, all);
+}
+
+#[test]
+fn a_misspelt_name_in_the_rules_of_a_tenant_or_of_its_agent_is_an_error() {
+    let deny = |name: &str| vec![name.to_owned()];
+    let mut tenant = TenantTools { deny: deny("exce"), ..TenantTools::default() };
+    let agent = AgentTools { deny: deny("read_fiel"), ..AgentTools::default() };
+    tenant.agents.insert("coder".to_owned(), agent);
+    let mut config = PolicyConfig::default();
+    config.tenants.insert(TenantId::new("other").unwrap(), tenant);
+    let found = errors(&config, &sample::tools());
+    let lists: Vec<&str> = found.iter().map(|finding| finding.list.as_str()).collect();
+    assert_eq!(lists, ["tenants.other.agents.coder.deny", "tenants.other.deny"], "{found:?}");
 }
 
 #[test]

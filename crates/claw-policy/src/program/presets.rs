@@ -14,7 +14,8 @@ pub struct Preset {
     /// Environment variables that hold its credentials; the first is the usual one.
     pub variables: &'static [&'static str],
     /// The programs that it may run, as [`ProgramSettings::helpers`] writes them. None is a shell or another
-    /// program that runs what a file of the workspace says.
+    /// program that runs what a file of the workspace says, except for the Python of `gcloud`, which is written in it:
+    /// `gcloud` starts it with its own files only, and the sandbox keeps it from importing others.
     pub helpers: &'static [&'static str],
     /// Patterns of forbidden arguments.
     pub deny_args: &'static [&'static str],

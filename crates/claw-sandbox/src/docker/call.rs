@@ -18,8 +18,8 @@ use super::inside;
 use super::this_program::Own;
 use super::wire::{self, Order, Pieces, Told};
 
-/// The longest a container may take to accept an order.
-const ANSWER: Duration = Duration::from_secs(15);
+/// The longest a container may take to accept an order, or to do the next part of a small one.
+pub(super) const ANSWER: Duration = Duration::from_secs(15);
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 
@@ -85,7 +85,8 @@ pub(super) async fn order(
     container: &str,
     order: &Order,
 ) -> Result<Option<(Ear, Mouth)>, DockerError> {
-    let docker = engine.connect()?;
+    // The stream of a started command outlasts this timeout.
+    let docker = engine.connect_quickly()?;
     let exec = CreateExecOptions {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
@@ -109,14 +110,13 @@ pub(super) async fn order(
     let frame = frame_bytes(order);
     let frame = frame
         .map_err(|error| DockerError::Start { step: "encode the order".into(), reason: error.to_string() })?;
-    // Where nobody reads it, the other side says why or says nothing.
-    let _ = async {
-        input.write_all(&frame).await?;
-        input.flush().await
-    }
-    .await;
     let mut mouth = Mouth { said: output, pieces: Pieces::default(), beside: String::new() };
-    match answer(engine, container, mouth.hear()).await? {
+    let heard = answer(engine, container, async {
+        // Where nobody reads it, the other side says why or says nothing.
+        let _ = send(&mut input, &frame).await;
+        mouth.hear().await
+    });
+    match heard.await? {
         Ok(Some(Heard::Told(Told::Taken))) => Ok(Some((input, mouth))),
         Ok(Some(other)) => Err(DockerError::Lost(format!("its first answer was {other:?}"))),
         Ok(None) if mouth.beside.is_empty() => Ok(None),
@@ -127,6 +127,12 @@ pub(super) async fn order(
         }),
         Err(error) => Err(DockerError::Lost(error.to_string())),
     }
+}
+
+/// Sends bytes to the other side.
+pub(super) async fn send(ear: &mut Ear, bytes: &[u8]) -> std::io::Result<()> {
+    ear.write_all(bytes).await?;
+    ear.flush().await
 }
 
 /// Waits for a keeper's immediate answer. If none comes, the keeper was stopped by a command, or the

@@ -104,9 +104,7 @@ impl Control for Held {
 
     fn resize(&self, size: Size) -> Result<(), ToolError> {
         if !self.terminal {
-            return Err(
-                ToolError::invalid("the command has no terminal").try_instead("start it on one (`pty`)")
-            );
+            return Err(ToolError::invalid("the command has no terminal").try_instead("start it with `pty`"));
         }
         let size = serde_json::to_vec(&size).map_err(|error| refused(lost(error)))?;
         self.voice.say(SIZE, &size);

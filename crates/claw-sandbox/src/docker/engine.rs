@@ -18,6 +18,8 @@ use super::container::{self, Container, Image};
 const PATIENCE: u64 = 30;
 /// The timeout of a request that costs the engine nothing, in seconds.
 const QUICK: u64 = 8;
+/// The timeout of removing a container, in seconds. With the wait before it, it ends before a call gives up looking.
+const REMOVING: u64 = 15;
 /// The seconds after which a container that was created and not started is abandoned.
 const FORGOTTEN: i64 = 60;
 
@@ -42,12 +44,12 @@ impl Engine {
         Self { socket: socket.to_owned() }
     }
 
-    pub(super) fn connect(&self) -> Result<Docker, DockerError> {
+    fn connect(&self) -> Result<Docker, DockerError> {
         self.connect_within(PATIENCE)
     }
 
-    /// Connects for the first request, with a short timeout: an engine that hangs is noticed here.
-    fn connect_quickly(&self) -> Result<Docker, DockerError> {
+    /// Connects for a request that a working engine answers at once: one that hangs is noticed here.
+    pub(super) fn connect_quickly(&self) -> Result<Docker, DockerError> {
         self.connect_within(QUICK)
     }
 
@@ -124,7 +126,7 @@ impl Engine {
     /// Kills and removes a container. A missing one counts as removed.
     pub(super) async fn remove(&self, name: &str) -> Result<(), DockerError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-        match self.connect()?.remove_container(name, Some(options)).await {
+        match self.connect_within(REMOVING)?.remove_container(name, Some(options)).await {
             Err(error) if !is_gone(&error) => Err(self.failed("remove a container", error)),
             _ => Ok(()),
         }
@@ -133,7 +135,7 @@ impl Engine {
     /// Asks a container to end once nobody uses it.
     pub(super) async fn retire(&self, name: &str) -> Result<(), DockerError> {
         let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
-        match self.connect()?.kill_container(name, Some(options)).await {
+        match self.connect_quickly()?.kill_container(name, Some(options)).await {
             Err(error) if !is_gone(&error) => Err(self.failed("retire a container", error)),
             _ => Ok(()),
         }
@@ -144,7 +146,7 @@ impl Engine {
         let label = format!("{}={installation}", container::INSTALLATION);
         let filters = HashMap::from([("label".to_owned(), vec![label])]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-        let found = self.connect()?.list_containers(Some(options)).await;
+        let found = self.connect_quickly()?.list_containers(Some(options)).await;
         let found = found.map_err(|error| self.failed("list containers", error))?;
         Ok(found.into_iter().filter_map(Listed::of).collect())
     }

@@ -67,11 +67,19 @@ pub enum DockerError {
     /// A judged target has changed.
     #[error("target {0} changed since the call was judged")]
     Changed(usize),
-    /// Nothing in the container takes orders.
+    /// The keeper in the container did not answer in time.
     #[error(
         "the container did not accept the command within {0} s and was removed; call again, and a new container is created"
     )]
     Silent(u64),
+    /// The container stopped answering during a file operation.
+    #[error(
+        "the container did not answer within {0} s during a file operation and was removed, with the files of its own workspace; call again, and a new container is created"
+    )]
+    SilentFiles(u64),
+    /// The engine went away during a file operation.
+    #[error("the container was lost during a file operation: {0}; read the file before you change it again")]
+    LostFiles(String),
     /// The engine went away while a command ran.
     #[error(
         "the container was lost while the command ran: {0}; it is unknown what the command did, so check before you run it again"

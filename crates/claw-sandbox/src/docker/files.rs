@@ -14,12 +14,11 @@ use claw_core::port::{
 };
 use claw_core::redact::Redactor;
 use claw_core::tool::{Caller, Sight, Target, ToolError};
-use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use super::call::Heard;
+use super::call::{ANSWER, Heard, send};
 use super::mounts::WORKSPACE;
-use super::shell::refused;
+use super::shell::{Exchange, refused};
 use super::wire::{self, Act, Expected, Filed, Filing, INPUT, INPUT_END, Order, Told};
 use super::{DockerError, DockerShell};
 use claw_host::files::{Collected, PreparedSearch, search_prepared};
@@ -29,8 +28,8 @@ const MOST_FILES: usize = 20_000;
 const MOST_BYTES: usize = 256 << 20;
 /// The bytes of a file sent at once.
 const PIECE: usize = 256 << 10;
-/// The longest an operation that has begun may take until its next piece of an answer: a paused container gives none.
-const SILENCE: Duration = Duration::from_secs(120);
+/// The longest a walk over many files may take until its next piece of an answer.
+const WALKING: Duration = Duration::from_secs(60);
 
 /// The files of containers: each caller's are in the container that its commands run in. Callers without a
 /// sandbox get those of `machine`.
@@ -72,7 +71,8 @@ impl DockerFiles {
             act,
         };
         let writes = matches!(filing.act, Act::Write { .. });
-        let done = self.order(caller, filing, writes.then_some(bytes)).await.map_err(refused)?;
+        let done = self.order(caller, filing, writes.then_some(bytes)).await;
+        let done = done.map_err(|error| refused(of_files(error)))?;
         match done.filed {
             Filed::Failed { kind, message, advice, details } => Err(ToolError {
                 kind,
@@ -92,23 +92,27 @@ impl DockerFiles {
         filing: Filing,
         bytes: Option<&[u8]>,
     ) -> Result<Done, DockerError> {
-        let (mut ear, mut mouth) = self.shell.order(&context(caller), &Order::File(Box::new(filing))).await?;
+        let patience = match filing.act {
+            Act::Walk(_) | Act::Fetch(_) => WALKING,
+            _ => ANSWER,
+        };
+        let order = Order::File(Box::new(filing));
+        let Exchange { mut ear, mut mouth, container } =
+            self.shell.exchange(&context(caller), &order).await?;
         let lost = |reason: &str| DockerError::Lost(reason.to_owned());
         if let Some(bytes) = bytes {
-            for piece in bytes
-                .chunks(PIECE)
-                .map(|piece| wire::piece(INPUT, piece))
-                .chain([wire::piece(INPUT_END, &[])])
-            {
-                ear.write_all(&piece).await.map_err(|error| lost(&error.to_string()))?;
+            let pieces = bytes.chunks(PIECE).map(|piece| wire::piece(INPUT, piece));
+            for piece in pieces.chain([wire::piece(INPUT_END, &[])]) {
+                let sent = timeout(ANSWER, send(&mut ear, &piece)).await;
+                let Ok(sent) = sent else { return Err(self.silent(&container, ANSWER).await) };
+                sent.map_err(|error| lost(&error.to_string()))?;
             }
-            ear.flush().await.map_err(|error| lost(&error.to_string()))?;
         }
         let mut done = Done { filed: Filed::Done, bytes: Vec::new(), fetched: Vec::new() };
         let mut total = 0_usize;
         loop {
-            let heard = timeout(SILENCE, mouth.hear()).await;
-            let heard = heard.map_err(|_| lost(&format!("no answer within {} s", SILENCE.as_secs())))?;
+            let heard = timeout(patience, mouth.hear()).await;
+            let Ok(heard) = heard else { return Err(self.silent(&container, patience).await) };
             match heard? {
                 Some(Heard::Output(bytes)) => {
                     total = total.saturating_add(bytes.len());
@@ -126,6 +130,14 @@ impl DockerFiles {
                 Some(other) => return Err(lost(&format!("it said {other:?}"))),
                 None => return Err(lost("it ended without an answer")),
             }
+        }
+    }
+
+    /// Removes a container that was silent for so long: what it still had to do is not done later, unseen.
+    async fn silent(&self, container: &str, patience: Duration) -> DockerError {
+        match self.shell.engine.remove(container).await {
+            Ok(()) => DockerError::SilentFiles(patience.as_secs()),
+            Err(error) => error,
         }
     }
 
@@ -305,6 +317,14 @@ fn scope(caller: &Caller, scope: &Scope) -> Scope {
         configuration: moved(&scope.configuration),
         covered: Vec::new(),
         quota: scope.quota,
+    }
+}
+
+/// The same error, where no command ran.
+fn of_files(error: DockerError) -> DockerError {
+    match error {
+        DockerError::Lost(reason) => DockerError::LostFiles(reason),
+        error => error,
     }
 }
 

@@ -14,6 +14,7 @@ mod error;
 mod files;
 mod flow;
 pub(super) mod inside;
+mod looking;
 mod mounts;
 mod options;
 mod pool;

@@ -10,21 +10,19 @@ use smol_str::SmolStr;
 use tokio::task::spawn_blocking;
 
 use super::super::helper::wire::{Confined, Ending, Spec};
-use super::super::{Ended, Grant, Limits, Network, Reach, SandboxError, Stopped};
+use super::super::{Ended, Grant, Limits, Reach, SandboxError, Stopped};
 use super::access::{cannot_hold, reading};
 use super::aftermath::Aftermath;
-use super::call::{self, Ear, Heard, Mouth};
+use super::call::{Ear, Mouth};
 use super::container::{self, Container, Image, Making};
 use super::engine::{Engine, EngineFacts, Listed};
 use super::mounts::WORKSPACE;
 use super::pool::Pool;
 use super::this_program::Own;
 use super::watch::{self, Watch};
-use super::wire::{self, Order, Running, Seen, Told};
+use super::wire::{self, Order, Running, Seen};
 use super::{DockerError, DockerOptions, WorkspaceAccess};
-use crate::shell::{
-    Finished, LocalShell, Reason, TEMPORARY, closed_ports, environment, is_writable, named, no_dry_run,
-};
+use crate::shell::{Finished, LocalShell, Reason, closed_ports, environment, named, no_dry_run};
 
 /// The name of the place where commands run, for display.
 pub(super) const PLACE: &str = "a Docker container";
@@ -57,6 +55,13 @@ pub struct DockerCommand {
     pub terminal: Option<Size>,
     /// The timeout; `None` means the shell's own.
     pub time: Option<Duration>,
+}
+
+/// An order that was taken, and the name of the container that took it.
+pub(super) struct Exchange {
+    pub(super) ear: Ear,
+    pub(super) mouth: Mouth,
+    pub(super) container: String,
 }
 
 impl DockerCommand {
@@ -109,14 +114,15 @@ impl DockerShell {
     }
 
     /// Gives an order to the container of a context.
-    pub(super) async fn order(
+    pub(super) async fn exchange(
         &self,
         context: &RunContext,
         order: &Order,
-    ) -> Result<(Ear, Mouth), DockerError> {
+    ) -> Result<Exchange, DockerError> {
         let own = Own::find().await?;
         let container = self.container(context, &own).await?;
-        self.pool.order(&own, &container, order).await
+        let (ear, mouth) = self.pool.order(&own, &container, order).await?;
+        Ok(Exchange { ear, mouth, container: container.name })
     }
 
     /// Returns the reach of a command of this context, including its extra grants.
@@ -139,7 +145,7 @@ impl DockerShell {
         reach
     }
 
-    async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
+    pub(super) async fn container(&self, context: &RunContext, own: &Own) -> Result<Container, DockerError> {
         let image = self.engine.image(&self.options.image).await?;
         self.container_of(context, own, image, &context.paths).await
     }
@@ -284,7 +290,7 @@ impl DockerShell {
         }
     }
 
-    fn target(&self, context: &RunContext, target: &Target) -> Option<wire::Target> {
+    pub(super) fn target(&self, context: &RunContext, target: &Target) -> Option<wire::Target> {
         match target {
             Target::Program { name, directory } => Some(wire::Target::Program {
                 name: match name.contains('/') {
@@ -346,60 +352,9 @@ impl DockerShell {
     }
 
     /// Identifies the sandbox, for comparison.
-    fn place(&self, container: &Container) -> String {
+    pub(super) fn place(&self, container: &Container) -> String {
         let access = container::access(&container.reach, self.options.workspace).name();
         format!("docker {} workspace={access} network={:?}", container.image, container.reach.network)
-    }
-
-    /// Describes the sandbox to the person who is asked for approval.
-    fn described(&self, container: &Container) -> String {
-        let workspace = match container::access(&container.reach, self.options.workspace) {
-            WorkspaceAccess::None => "no workspace",
-            WorkspaceAccess::Ro => "workspace read only at `/workspace`",
-            WorkspaceAccess::Rw => "workspace read and write at `/workspace`",
-        };
-        let network = match container.reach.network {
-            Network::None | Network::Loopback => "no network".to_owned(),
-            Network::Host => format!("the engine's network `{}`", self.options.network),
-        };
-        let digest: String = container.image.trim_start_matches("sha256:").chars().take(12).collect();
-        format!("a Docker container of `{}` ({digest}): {workspace}, {network}", self.options.image)
-    }
-
-    async fn looked(&self, context: &RunContext, targets: &[Target]) -> Result<Vec<Sight>, DockerError> {
-        let own = Own::find().await?;
-        let container = self.container(context, &own).await?;
-        let inside: Vec<_> = targets.iter().filter_map(|target| self.target(context, target)).collect();
-        let mut seen = Vec::new();
-        if !inside.is_empty() {
-            let (_ear, mut mouth) = self.pool.order(&own, &container, &Order::Look(inside)).await?;
-            match call::answer(&self.engine, &container.name, mouth.hear()).await?? {
-                Some(Heard::Told(Told::Looked(looked))) => seen = looked,
-                other => return Err(DockerError::Lost(format!("it did not inspect the targets: {other:?}"))),
-            }
-        }
-        let mut seen = seen.into_iter();
-        let sight = |target: &Target| {
-            let (path, identity) = match target {
-                Target::Sandbox => (Some(self.described(&container)), Some(self.place(&container))),
-                _ => {
-                    let Seen { path, identity } = seen.next().unwrap_or_default();
-                    // Files of the image cannot change: the image and the path identify them.
-                    let identity = path
-                        .as_ref()
-                        .map(|path| identity.unwrap_or_else(|| format!("{}:{path}", container.image)));
-                    (path, identity)
-                }
-            };
-            let mut writable: Vec<PathBuf> = TEMPORARY.iter().map(PathBuf::from).collect();
-            writable.push(PathBuf::from(WORKSPACE));
-            writable.extend(
-                container.reach.grants.iter().filter(|grant| grant.write).map(|grant| grant.path.clone()),
-            );
-            let writable = is_writable(target, path.as_deref(), Path::new(WORKSPACE), &writable);
-            Sight { target: target.clone(), path, identity, credential: None, writable }
-        };
-        Ok(targets.iter().map(sight).collect())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kernel calls without a safe wrapper. All `unsafe` of this crate is here.
 //!
-//! Everything in this file runs in the helper, which has one thread, or asks the kernel about its features.
+//! Everything in this file runs in the helper, which has one thread, asks the kernel about its features, or gives memory
+//! back to it.
 
 #![expect(unsafe_code, reason = "the kernel is called directly; each call says why it is sound")]
 
@@ -36,6 +37,39 @@ pub(crate) fn fork(flags: libc::c_int, work: impl FnOnce() -> u8) -> io::Result<
 pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(code.into()) }
+}
+
+/// Unmaps the pages of this program's file that nobody wrote to: code and constants. The kernel maps a page again, from the
+/// same file, when it is next used.
+pub(crate) fn release_code() -> io::Result<()> {
+    let program = std::fs::read_link("/proc/self/exe")?;
+    let mappings = std::fs::read_to_string("/proc/self/smaps")?;
+    for (start, length) in unwritten(&mappings, &program.to_string_lossy()) {
+        // SAFETY: the mapping belongs to the program's own file, which is never unmapped; it is not writable and has no page
+        // of its own, so that every page can be read from the file again.
+        let answer = unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+        check(answer.into())?;
+    }
+    Ok(())
+}
+
+/// Returns start and length of the mappings of this file that are not writable and in which no page was written, by the
+/// text of `/proc/self/smaps`.
+fn unwritten(mappings: &str, file: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut current = None;
+    for line in mappings.lines() {
+        if let Some((range, rest)) = line.split_once(' ')
+            && let Some((start, end)) = range.split_once('-')
+        {
+            let bounds = usize::from_str_radix(start, 16).ok().zip(usize::from_str_radix(end, 16).ok());
+            let is_read_only = !rest.get(..4).is_some_and(|rights| rights.contains('w'));
+            current = bounds.filter(|(start, end)| is_read_only && start < end && rest.ends_with(file));
+        } else if line.strip_prefix("Anonymous:").is_some_and(|size| size.trim() == "0 kB") {
+            found.extend(current.take().map(|(start, end)| (start, end - start)));
+        }
+    }
+    found
 }
 
 /// Closes every descriptor from `first` on.
@@ -314,4 +348,34 @@ pub(crate) fn drop_bounding_set() -> io::Result<()> {
 
 fn check(answer: libc::c_long) -> io::Result<libc::c_long> {
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_wrote_to_is_released() {
+        let mapping = |range: &str, rights: &str, file: &str, anonymous: u32| {
+            format!(
+                "{range} {rights} 00000000 fe:00 17    {file}\nSize:  8 kB\nAnonymous:  {anonymous} kB\nVmFlags: rd\n"
+            )
+        };
+        let mappings = [
+            mapping("1000-3000", "r--p", "/bin/claw", 0),
+            mapping("3000-8000", "r-xp", "/bin/claw", 0),
+            // Relocated, and then write-protected.
+            mapping("8000-9000", "r--p", "/bin/claw", 4),
+            mapping("9000-a000", "rw-p", "/bin/claw", 0),
+            mapping("a000-b000", "r-xp", "/lib/libc.so.6", 0),
+            mapping("b000-c000", "r--p", "", 0),
+        ];
+        assert_eq!(unwritten(&mappings.concat(), "/bin/claw"), [(0x1000, 0x2000), (0x3000, 0x5000)]);
+    }
+
+    #[test]
+    fn a_program_goes_on_without_its_pages() {
+        release_code().unwrap();
+        assert_eq!("still here".to_uppercase(), "STILL HERE");
+    }
 }

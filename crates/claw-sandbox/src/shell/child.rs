@@ -9,7 +9,7 @@ use super::process::{Parts, Process};
 use super::terminal::Terminal;
 use crate::Running;
 
-/// The command, with its streams and the hold on it.
+/// Returns the command as the port has it: its streams and its control.
 pub(super) fn child(process: Process, place: &'static str) -> Child {
     let pid = process.pid();
     let Parts { input, output, errors, terminal, running } = process.into_parts();
@@ -52,12 +52,10 @@ impl Control for Held {
 
     fn resize(&self, size: Size) -> Result<(), ToolError> {
         let Some(terminal) = &self.terminal else {
-            return Err(
-                ToolError::invalid("the command has no terminal").try_instead("start it on one (`pty`)")
-            );
+            return Err(ToolError::invalid("the command has no terminal").try_instead("start it with `pty`"));
         };
         terminal.resize(size).map_err(|error| {
-            ToolError::new(ErrorKind::Failed, "the terminal cannot be made that size").because(error)
+            ToolError::new(ErrorKind::Failed, "the terminal could not be resized").because(error)
         })
     }
 }

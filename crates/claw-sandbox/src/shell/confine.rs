@@ -24,7 +24,9 @@ impl LocalShell {
         let home = self.options().homes.as_ref().filter(|_| context.home.is_some());
         let homes = home.into_iter().flat_map(|homes| [PathBuf::from(HOME), homes.clone()]);
         let own = std::iter::once(context.workspace.clone()).chain(homes);
-        own.chain(temporary).chain(grants).chain(given).collect()
+        let changeable = context.changeable.iter();
+        let changeable = changeable.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        own.chain(temporary).chain(grants).chain(given).chain(changeable).collect()
     }
 
     /// The network that a command of this context has.

@@ -36,6 +36,9 @@ pub use self::git::Harmless;
 const HOME: &str = "/tmp";
 /// The home of a program outside a sandbox: `/tmp` is shared with everybody there.
 const NO_HOME: &str = "/nonexistent";
+/// Variables of a program with Python among its helpers: modules come from its own directories, never from the one that
+/// it starts in or from a home.
+const PYTHON: &[(&str, &str)] = &[("PYTHONNOUSERSITE", "1"), ("PYTHONSAFEPATH", "1")];
 /// A file of credentials is not longer than this.
 const MOST: u64 = 256 * 1024;
 /// A line of a value that has several counts as secret too, from this length on.
@@ -50,6 +53,8 @@ pub struct CredentialedPrograms {
     /// The digests of files, by path and identity.
     digests: Mutex<HashMap<(String, String), Digest>>,
     rules: ProgramRules,
+    /// Directories that agents can change, whoever calls.
+    changeable: Vec<PathBuf>,
 }
 
 /// The policy's rules for registered programs.
@@ -91,7 +96,14 @@ impl CredentialedPrograms {
     /// Programs of this source, run by this shell.
     pub fn new(shell: LocalShell, source: Arc<dyn Credentials>, rules: ProgramRules) -> Self {
         let changes = source.changes();
-        Self { shell, source, changes, known: Mutex::default(), digests: Mutex::default(), rules }
+        let (known, digests) = (Mutex::default(), Mutex::default());
+        Self { shell, source, changes, known, digests, rules, changeable: Vec::new() }
+    }
+
+    /// Refuses programs and helpers in these directories too: those that agents other than the caller can change.
+    #[must_use]
+    pub fn refusing(self, changeable: Vec<PathBuf>) -> Self {
+        Self { changeable, ..self }
     }
 
     async fn of_tenant(&self, tenant: &TenantId) -> Result<Arc<[Arc<ProgramCard>]>, StoreError> {
@@ -142,11 +154,15 @@ impl CredentialedPrograms {
         Ok((path, format!("{identity} {digest} {}", run.program.at.0)))
     }
 
-    /// The directories that commands of agents can write to. A `/tmp` of this machine is none of theirs.
+    /// The directories that agents can change. A `/tmp` of this machine is none of theirs; the directories that hold
+    /// the `/tmp` of sessions and the homes of commands are.
     fn writable(&self, context: &RunContext) -> Vec<PathBuf> {
         let is_temporary =
             |path: &PathBuf| identify_files::TEMPORARY.iter().any(|temporary| path == Path::new(temporary));
-        self.shell.writable(context).into_iter().filter(|path| !is_temporary(path)).collect()
+        let of_caller = self.shell.writable(context).into_iter().filter(|path| !is_temporary(path));
+        let options = self.shell.options();
+        let kept = options.homes.iter().chain(&options.temporary);
+        of_caller.chain(kept.chain(&self.changeable).cloned()).collect()
     }
 
     /// The command as it runs, with its credentials.
@@ -155,6 +171,10 @@ impl CredentialedPrograms {
         let home = if context.sandboxed { HOME } else { NO_HOME };
         let mut env = vec![("HOME".to_owned(), home.to_owned())];
         env.extend(opened.login.variables.iter().cloned());
+        if run.program.settings.helpers.iter().any(|helper| is_python(helper)) {
+            env.retain(|(name, _)| PYTHON.iter().all(|(own, _)| name != own));
+            env.extend(PYTHON.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        }
         let mut command = self.shell.command(context, argv, &run.directory, &env).await;
         if run.apart {
             command.streams = Streams::Apart;
@@ -162,8 +182,8 @@ impl CredentialedPrograms {
         if let Some(confinement) = &mut command.confinement {
             let reach = &mut confinement.reach;
             reach.processes = false;
-            // The session's has what its other commands left there.
-            reach.temporary = None;
+            // The session's `/tmp` and the home have what other commands left there.
+            (reach.temporary, reach.home) = (None, None);
             reach.execute = Execute::Only(opened.executables.clone());
             reach.grants.extend(opened.files.iter().map(|path| Grant { path: path.clone(), write: false }));
             // Without them `/proc` would be open, `/tmp` everybody's, and planted files could be run.
@@ -271,6 +291,11 @@ fn files_of(binary: &str, variables: &[(String, String)]) -> Vec<PathBuf> {
     let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
     let files = files.filter(there).filter_map(|path| Path::new(path).canonicalize().ok());
     files.filter(|path| !is_of_system(path)).collect()
+}
+
+/// Returns whether a helper is Python, by its name.
+fn is_python(helper: &str) -> bool {
+    helper.rsplit('/').next().is_some_and(|name| name.starts_with("python"))
 }
 
 /// Returns whether every sandbox shows the file.

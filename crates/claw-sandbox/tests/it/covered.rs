@@ -80,8 +80,7 @@ async fn a_granted_directory_with_hundreds_of_covered_names_stops_no_command() {
 #[tokio::test]
 async fn a_dry_run_changes_neither_the_session_s_tmp_nor_the_home() {
     let mut layered = Layered::new();
-    // A workspace in `/tmp` would have a `/tmp` of its own for every command.
-    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = crate::kit::outside_tmp();
     let (workspace, data) = (outside.path().join("workspace"), outside.path().join("data"));
     fs::create_dir(&workspace).unwrap();
     let kit = &mut layered.kit;

@@ -83,6 +83,17 @@ pub(crate) fn context(workspace: &Path, sandboxed: bool) -> RunContext {
     RunContext { sandboxed, ..RunContext::new(workspace.canonicalize().unwrap(), "test") }
 }
 
+/// Creates a directory outside `/tmp`, wherever the tests are built: where a workspace lies in `/tmp`, every command has a
+/// `/tmp` of its own.
+pub(crate) fn outside_tmp() -> TempDir {
+    let home = std::env::var("HOME").unwrap_or_default();
+    [env!("CARGO_TARGET_TMPDIR"), &home, "/srv", "/opt"]
+        .into_iter()
+        .filter(|path| !path.is_empty() && !path.starts_with("/tmp") && !path.starts_with("/var/tmp"))
+        .find_map(|path| tempfile::tempdir_in(path).ok())
+        .unwrap()
+}
+
 /// Returns the processes that have this word among their arguments or in their environment.
 pub(crate) fn processes_with(word: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();

@@ -284,8 +284,7 @@ async fn somebody_elses_change_stays_and_ours_is_kept_beside_it() {
 #[tokio::test]
 async fn what_is_moved_to_tmp_is_there_for_the_next_command_of_the_session() {
     let mut layered = Layered::new();
-    // A workspace in `/tmp` would have a `/tmp` of its own for every command.
-    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = crate::kit::outside_tmp();
     let (workspace, data) = (outside.path().join("workspace"), outside.path().join("data"));
     fs::create_dir(&workspace).unwrap();
     fs::write(workspace.join("data"), "precious").unwrap();

@@ -226,7 +226,7 @@ fn after_flags(flags: &[u8]) -> Result<&[u8], SchemaError> {
 
 fn unknown_group<T>() -> Result<T, SchemaError> {
     refused(
-        "one of its patterns has a group that begins with `(?` and is not one of ECMA 262, such as `(?x)`, \
+        "one of its patterns has a group that begins with `(?` and that ECMA 262 does not define, such as `(?x)`, \
          `(?#` or `(?(`"
             .to_owned(),
     )

@@ -38,8 +38,7 @@ enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// `list` all commands; for one command: `poll` its output, `write` text to its input, press `keys`, `resize` its
-    /// terminal, `wait` for it, `kill` it.
+    /// `list` all; of one command `poll` the output, `write` text, press `keys`, `resize` the terminal, `wait`, `kill`.
     action: Action,
     /// Command id from `exec` or `list`; required except for `list`.
     id: Option<String>,
@@ -49,17 +48,16 @@ pub(crate) struct Args {
     /// For `write`: close the command's input after the text.
     #[serde(default)]
     end: bool,
-    /// For `keys`: key names such as `Enter`, `Tab`, `Escape`, `Up`, `C-c`, `F1`, or single characters. Only for a
-    /// command that was started with `pty`.
+    /// For `keys`, only with `pty`: key names such as `Enter`, `Tab`, `Escape`, `Up`, `C-c`, `F1`, or single
+    /// characters.
     #[serde(default)]
     keys: Vec<String>,
-    /// For `poll` and `wait`: byte to start at, as returned by an earlier call. If left out, the newest output is
-    /// returned.
+    /// For `poll` and `wait`: byte to start at, as an earlier call returned it. If left out, the newest output.
     offset: Option<u64>,
     /// For `poll`: most bytes to return.
     #[schemars(range(min = 1, max = 262_144))]
     max_bytes: Option<u32>,
-    /// For `wait`: a regular expression to wait for in the output. If left out, waits until the command ends.
+    /// For `wait`: a regular expression to find in the output. If left out, waits until the command ends.
     pattern: Option<String>,
     /// For `wait`: time limit, 30 if not given.
     #[schemars(range(min = 1, max = 600))]

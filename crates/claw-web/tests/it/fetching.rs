@@ -75,6 +75,9 @@ async fn lists_of_deployment_tenant_and_agent_add_up() {
     let broken = fetch_as(&web, &surfer("main"), &url, &["http://x"]).await.unwrap_err();
     assert_eq!(broken.kind, ErrorKind::Unavailable, "{broken}");
     assert_eq!(server.asked().len(), 1);
+    // Another tenant's agent of that name has no such list.
+    let theirs = Surfer { tenant: TenantId::new("other").unwrap(), ..surfer("careful") };
+    assert!(fetch_as(&web, &theirs, &url, &[]).await.is_ok());
 }
 
 #[tokio::test]

@@ -171,7 +171,8 @@ pub(crate) fn web(config: WebConfig) -> WebAccess {
 }
 
 pub(crate) fn web_with(config: WebConfig, lookup: Lookup) -> WebAccess {
-    let agents = [(AgentId::new("careful").unwrap(), vec!["127.0.0.1".to_owned()])].into();
+    let careful = (TenantId::main(), AgentId::new("careful").unwrap());
+    let agents = [(careful, vec!["127.0.0.1".to_owned()])].into();
     let parts = WebParts { agents, lookup, ..WebParts::new(Arc::new(FixedKeys::default())) };
     WebAccess::new(&config, parts).unwrap()
 }

@@ -6,7 +6,7 @@
 //! gone.
 
 mod file;
-mod first;
+mod init;
 mod keep;
 mod look;
 mod streams;
@@ -38,7 +38,7 @@ pub(crate) fn enter_if_asked() {
         [program, word, idle, age] if *program == PROGRAM && *word == FIRST => {
             let seconds = |text: &OsStr| text.to_str()?.parse().ok().map(Duration::from_secs);
             match (seconds(idle), seconds(age)) {
-                (Some(idle), Some(age)) => first::stay(idle, age),
+                (Some(idle), Some(age)) => init::stay(idle, age),
                 _ => Err(io::ErrorKind::InvalidInput.into()),
             }
         }

@@ -8,7 +8,7 @@ use claw_core::tool::{Effect, ErrorKind, Target};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::kit::DockerKit;
-use super::left_behind::until_nothing_is_left;
+use super::left_behind::{STOPPER, until_nothing_is_left};
 use crate::kit::processes_with;
 use crate::sandboxes::{self, Sandbox as _, argv, on_a_terminal, rest, start, until, without};
 
@@ -240,6 +240,35 @@ async fn one_that_ends_its_keeper_is_ended_with_all_that_it_started() {
     let mut child = kit.begin(start(&text)).await;
     assert_eq!(child.control.ended().await.unwrap().signal, Some(9));
     assert_eq!(processes_with(&word), [0; 0]);
+}
+
+#[tokio::test]
+async fn one_that_stops_its_keeper_is_ended_and_its_container_removed() {
+    let Some(kit) = DockerKit::new() else { return };
+    let soon = Duration::from_secs(30);
+    for with_bystander in [false, true] {
+        kit.script("true").await;
+        let [id] = kit.containers().await.try_into().unwrap();
+        let word = format!("docker-child-stopper-{with_bystander}-{}", std::process::id());
+        let mut bystander = match with_bystander {
+            true => Some(kit.begin(start(&format!("MARK={word} sh -c 'echo ready; cat'"))).await),
+            false => None,
+        };
+        if let Some(bystander) = &mut bystander {
+            until(bystander, "ready").await;
+        }
+        let mut child = kit.begin(start(&format!(": {word}; {STOPPER}"))).await;
+        let ended = tokio::time::timeout(soon, child.control.ended()).await;
+        assert_eq!(ended.expect("it is ended by the container").unwrap().signal, Some(9));
+        if let Some(bystander) = &mut bystander {
+            let ended = tokio::time::timeout(soon, bystander.control.ended()).await;
+            assert_eq!(ended.expect("its end is told").unwrap().signal, Some(9));
+        }
+        until_nothing_is_left(&word).await;
+        // The next one finds a container that works, and it is not the old one.
+        assert_eq!(kit.script("echo fine").await.output, "fine\n");
+        assert!(!kit.containers().await.contains(&id));
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! Nothing is left behind in a container, however a command or its program ended; and no other command is
 //! killed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::port::{Program, ShellHost as _, Size, Start};
-use claw_core::tool::{ErrorKind, Progress, Script};
+use claw_core::tool::{ErrorKind, Progress, Script, Target};
 
 use super::kit::DockerKit;
 use crate::kit::{context, processes_with};
@@ -102,9 +103,9 @@ async fn after_the_keeper_is_killed_from_inside() {
 }
 
 /// Sends the engine a request that only a test sends.
-fn ask_engine(kit: &DockerKit, path: &str) {
+pub(crate) fn ask_engine(socket: &Path, path: &str) {
     use std::io::{Read as _, Write as _};
-    let mut engine = std::os::unix::net::UnixStream::connect(&kit.docker.socket).unwrap();
+    let mut engine = std::os::unix::net::UnixStream::connect(socket).unwrap();
     write!(engine, "POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n").unwrap();
     let mut answer = String::new();
     engine.read_to_string(&mut answer).unwrap();
@@ -116,11 +117,11 @@ async fn a_paused_container_and_a_hung_engine_are_told_as_what_they_are() {
     let Some(mut kit) = DockerKit::new() else { return };
     assert_eq!(kit.script("echo fine").await.output, "fine\n");
     let [id] = kit.containers().await.try_into().unwrap();
-    ask_engine(&kit, &format!("/containers/{id}/pause"));
+    ask_engine(&kit.docker.socket, &format!("/containers/{id}/pause"));
     let soon = Duration::from_secs(25);
     let paused = tokio::time::timeout(soon, kit.try_script("echo fine")).await.expect("within seconds");
     assert!(paused.as_ref().is_err_and(|error| error.to_string().contains("is paused")), "{paused:?}");
-    ask_engine(&kit, &format!("/containers/{id}/unpause"));
+    ask_engine(&kit.docker.socket, &format!("/containers/{id}/unpause"));
     assert_eq!(kit.script("echo fine").await.output, "fine\n");
     // Somebody takes connections and says nothing.
     let socket = kit.outside.path().join("engine.sock");
@@ -133,8 +134,29 @@ async fn a_paused_container_and_a_hung_engine_are_told_as_what_they_are() {
     );
 }
 
+/// Looking changes nothing: it never leaves anybody in doubt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_ends_while_it_is_looked_at_is_replaced() {
+    let Some(kit) = DockerKit::new() else { return };
+    let target = Target::Program { name: "sh".into(), directory: String::new() };
+    for pause in 0..20 {
+        kit.script("true").await;
+        let ids = kit.containers().await;
+        let socket = kit.docker.socket.clone();
+        let removing = tokio::task::spawn_blocking(move || {
+            std::thread::sleep(Duration::from_millis(pause * 5));
+            for id in ids {
+                ask_engine(&socket, &format!("/containers/{id}/kill"));
+            }
+        });
+        let seen = kit.shell().look(&kit.context, std::slice::from_ref(&target)).await;
+        removing.await.unwrap();
+        assert!(seen.as_ref().is_ok_and(|seen| seen[0].path.is_some()), "{pause}: {seen:?}");
+    }
+}
+
 /// A script that stops every keeper, later ones too, and stays.
-const STOPPER: &str = "while true; do for p in /proc/[0-9]*; do p=${p#/proc/}; \
+pub(crate) const STOPPER: &str = "while true; do for p in /proc/[0-9]*; do p=${p#/proc/}; \
     case \"$(tr '\\0' ' ' < /proc/$p/cmdline 2>/dev/null)\" in \
     /.clawsmith/*take-an-order*) kill -STOP $p;; esac; done; done";
 
@@ -151,6 +173,37 @@ async fn after_a_command_stops_its_keepers() {
     until_nothing_is_left(&word).await;
     // The next one finds a container that works.
     assert_eq!(kit.script("echo fine").await.output, "fine\n");
+}
+
+#[tokio::test]
+async fn after_its_container_is_paused_while_it_runs() {
+    let Some(mut kit) = DockerKit::new() else { return };
+    let word = word("paused");
+    kit.script("true").await;
+    let [id] = kit.containers().await.try_into().unwrap();
+    kit.options.sandbox_timeout = Duration::from_secs(1);
+    let (socket, pause) = (kit.docker.socket.clone(), format!("/containers/{id}/pause"));
+    kit.context.progress = Progress::to(move |_| ask_engine(&socket, &pause));
+    let (script, shell, context) = (busy(&word), kit.shell(), kit.context.clone());
+    let ran = tokio::time::timeout(Duration::from_secs(30), shell.run(&context, &script)).await;
+    let ran = ran.expect("its time is up").unwrap();
+    assert_eq!((ran.signal, ran.output.as_str()), (Some(libc::SIGKILL), "ready\n"), "{ran:?}");
+    until_nothing_is_left(&word).await;
+    kit.context.progress = Progress::silent();
+    assert_eq!(kit.script("echo fine").await.output, "fine\n");
+    assert!(!kit.containers().await.contains(&id), "a paused container would keep it");
+    // A child that is killed ends too.
+    let [id] = kit.containers().await.try_into().unwrap();
+    let start = Start::new(Program::Script(busy(&word)));
+    let mut child = kit.shell().start(&kit.context, &start).await.unwrap();
+    until(&mut child, "ready").await;
+    ask_engine(&kit.docker.socket, &format!("/containers/{id}/pause"));
+    child.control.kill().await;
+    let ended = tokio::time::timeout(Duration::from_secs(30), child.control.ended()).await;
+    assert_eq!(ended.expect("it was killed").unwrap().signal, Some(libc::SIGKILL));
+    until_nothing_is_left(&word).await;
+    assert_eq!(kit.script("echo fine").await.output, "fine\n");
+    assert!(!kit.containers().await.contains(&id));
 }
 
 #[tokio::test]
@@ -177,7 +230,7 @@ pub(crate) fn own_if_asked() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut kit = DockerKit::new().unwrap();
-        kit.context = context(std::path::Path::new(workspace), true);
+        kit.context = context(Path::new(workspace), true);
         kit.context.sandbox_key = workspace.as_str().into();
         kit.docker.installation = word.clone();
         if role == "race-for-a-container" {

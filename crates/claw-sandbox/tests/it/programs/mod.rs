@@ -45,6 +45,8 @@ struct Registered {
     kit: Kit,
     card: ProgramCard,
     variables: Vec<(String, String)>,
+    /// Directories that other agents can change.
+    changeable: Vec<PathBuf>,
 }
 
 impl Registered {
@@ -63,7 +65,7 @@ impl Registered {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let names = variables.iter().map(|(name, _)| name.clone()).collect();
         let card = ProgramCard { place, settings, variables: names, at: UnixMillis(1) };
-        Self { kit: Kit::new(), card, variables }
+        Self { kit: Kit::new(), card, variables, changeable: Vec::new() }
     }
 
     fn workspace(&self) -> &Path {
@@ -83,6 +85,7 @@ impl Registered {
         let rules = ProgramRules { open: OPEN_VARIABLES, harmless: harmless_settings };
         let source = Arc::new(One(self.card.clone(), self.variables.clone()));
         let programs = CredentialedPrograms::new(self.kit.shell(), source, rules);
+        let programs = programs.refusing(self.changeable.clone());
         let run = ProgramRun {
             program: Arc::new(self.card.clone()),
             word: self.card.place.name.to_string(),

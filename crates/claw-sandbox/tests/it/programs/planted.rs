@@ -1,9 +1,10 @@
 //! Files that an agent left in its workspace and its `/tmp` are neither run nor read as configuration.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
-use claw_core::port::{ShellHost as _, WorkspaceAccess};
+use claw_core::port::{Allowed, ShellHost as _, WorkspaceAccess};
 use claw_core::tool::Script;
 use claw_policy::program::PRESETS;
 use claw_sandbox::Grant;
@@ -43,12 +44,68 @@ async fn refuses_to_run_what_an_agent_planted_for_every_preset() {
         ];
         // A shell is executable only where the preset's own program is a script for one.
         attacks.push("/bin/sh evil".to_owned());
+        // A launcher with its interpreter, laid out as the one of `gcloud`.
+        gcloud_in(&program.workspace().join("sdk"), "echo x > ran\n", "open('ran', 'w')\n");
+        attacks.push("sdk/bin/gcloud".to_owned());
+        program.plant("evil.py", "open('ran', 'w')\n");
+        // `gcloud` is written in Python and needs it; the test below shows what it runs.
+        if preset.name != "gcloud" {
+            attacks.extend(PYTHONS.map(|python| format!("{python} evil.py")));
+        }
         for attack in attacks {
             let ran = program.run(".", &["attack", "execute", &attack]).await;
             assert!(ran.output.contains("refused"), "{}: `{attack}`: {ran:?}", preset.name);
             assert!(!program.workspace().join(RAN).exists(), "{}: `{attack}`: {ran:?}", preset.name);
         }
     }
+}
+
+const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
+
+/// Writes a program like `gcloud`: a script for `sh` that tries an interpreter and then starts it with a file beside it.
+fn gcloud_in(sdk: &Path, launcher: &str, module: &str) -> PathBuf {
+    for directory in ["bin", "lib"] {
+        fs::create_dir_all(sdk.join(directory)).unwrap();
+    }
+    let binary = sdk.join("bin/gcloud");
+    fs::write(&binary, format!("#!/bin/sh\n{launcher}")).unwrap();
+    fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
+    fs::write(sdk.join("lib/gcloud.py"), module).unwrap();
+    binary
+}
+
+#[tokio::test]
+async fn refuses_to_import_what_an_agent_planted_into_the_python_of_gcloud() {
+    if !Path::new("/usr/bin/python3").exists() {
+        eprintln!("skipped: no python3");
+        return;
+    }
+    let outside = crate::kit::outside_tmp();
+    let sdk = outside.path().canonicalize().unwrap();
+    // As `gcloud` does: a probe with `-c`, then its own file.
+    let launcher = format!(
+        "/usr/bin/python3 -c 'import json, platform' && exec /usr/bin/python3 -S {}/lib/gcloud.py\n",
+        sdk.display()
+    );
+    let module = "import json, os, sys\nprint('own files only', os.environ['TOKEN'][:7], '' in sys.path)\n";
+    let binary = gcloud_in(&sdk, &launcher, module);
+    let preset = claw_policy::program::preset("gcloud").unwrap();
+    let mut helpers = preset.helpers.to_vec();
+    helpers.push("/usr/bin/python3");
+    let mut program = Registered::new("gcloud", &binary, &helpers, &[("TOKEN", TOKEN)]);
+    program.kit.options.grants.push(Grant { path: sdk, write: false });
+    let evil = "open('ran', 'w')\n";
+    let modules = ["json", "platform", "os", "encodings", "sitecustomize", "usercustomize", "site", "google"];
+    for module in modules {
+        program.plant(&format!("{module}.py"), evil);
+        program.plant(&format!(".local/lib/python3.11/site-packages/{module}.py"), evil);
+    }
+    program.plant("pyvenv.cfg", "home = .\ninclude-system-site-packages = true\n");
+    program.plant(".config/gcloud/virtenv/bin/activate", "echo x > ran\n");
+    program.plant(".config/gcloud/virtenv/enabled", "");
+    let ran = program.run(".", &[]).await;
+    assert_eq!(ran.output, "own files only hunter2 False\n", "{ran:?}");
+    assert!(!program.workspace().join(RAN).exists(), "{ran:?}");
 }
 
 /// The loader of this test binary.
@@ -70,9 +127,8 @@ async fn a_program_runs_itself_and_its_helpers() {
 
 #[tokio::test]
 async fn refuses_the_tmp_and_the_home_that_other_commands_of_the_session_wrote() {
-    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = crate::kit::outside_tmp();
     let mut program = Registered::new("gh", Path::new("/bin/bash"), &["cat"], &[("GH_TOKEN", TOKEN)]);
-    // Where the workspace lies in `/tmp` the session has none of its own.
     let workspace = outside.path().join("workspace");
     fs::create_dir(&workspace).unwrap();
     program.kit.context.workspace = workspace.canonicalize().unwrap();
@@ -108,5 +164,28 @@ async fn refuses_a_helper_where_agents_can_write() {
     program.card.settings.helpers = vec![granted.join("helper").display().to_string()];
     let error = program.try_run(".", &["attack", "execute", "./helper"]).await.unwrap_err();
     assert!(error.message.contains("but agents can change it"), "{error:?}");
+    // However the directory was granted, and whether this program sees it or not.
+    program.kit.options.grants.pop();
+    let grants: [fn(&mut Registered, PathBuf); 5] = [
+        |program, path| program.kit.context.granted.push(Allowed { path, write: true }),
+        |program, path| program.kit.context.changeable.push(path),
+        |program, path| program.changeable.push(path),
+        |program, path| program.kit.options.homes = Some(path),
+        |program, path| program.kit.options.temporary = Some(path),
+    ];
+    for (at, grant) in grants.into_iter().enumerate() {
+        let mut other = executing(&[]);
+        other.card.settings.helpers.clone_from(&program.card.settings.helpers);
+        grant(&mut other, granted.clone());
+        let error = other.try_run(".", &["attack", "execute", "./helper"]).await.unwrap_err();
+        assert!(error.message.contains("but agents can change it"), "{at}: {error:?}");
+        // The file of the program itself too.
+        let binary = granted.join("program");
+        fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+        let mut other = Registered::new("stand-in", &binary, &[], &[("STAND_IN_TOKEN", TOKEN)]);
+        grant(&mut other, granted.clone());
+        let error = other.try_run(".", &["--help"]).await.unwrap_err();
+        assert!(error.message.contains("where agents can change it"), "{at}: {error:?}");
+    }
     assert_eq!(program.kit.context.access, WorkspaceAccess::Direct);
 }

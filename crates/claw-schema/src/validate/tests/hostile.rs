@@ -147,7 +147,7 @@ fn refuses_groups_that_call_themselves_many_times() {
     let calls = r"(?=a)(a\g<1>?\g<1>?\g<1>?\g<1>?)".to_owned();
     refuses_the_patterns_of(&with_patterns([calls]), r"calls a group with `\g`");
     let calls = r"(?=a)(?P<n>a(?P>n)?(?P>n)?(?P>n)?)".to_owned();
-    refuses_the_patterns_of(&with_patterns([calls]), "not one of ECMA 262");
+    refuses_the_patterns_of(&with_patterns([calls]), "ECMA 262 does not define");
     // A backslash before a `g` that is text.
     assert!(Validator::compile(&with_patterns([r"^\\g$".to_owned()])).is_ok());
 }
@@ -166,7 +166,7 @@ fn refuses_look_behinds_that_repeat_without_a_limit() {
         refuses_the_patterns_of(&with_patterns([pattern.to_owned()]), "look-behind");
     }
     for pattern in [r"(?=a)((?#)?<=\p{L}{0,1000000})x", r"(?x)( ?<=\p{L}{0,1000000})x", r"(?=a)(?~\p{L})"] {
-        refuses_the_patterns_of(&with_patterns([pattern.to_owned()]), "not one of ECMA 262");
+        refuses_the_patterns_of(&with_patterns([pattern.to_owned()]), "ECMA 262 does not define");
     }
 }
 

@@ -113,14 +113,14 @@ async fn a_file_that_changed_since_is_not_overwritten_and_the_change_is_shown() 
         ErrorKind::Conflict,
     );
     insta::assert_snapshot!(said, @"
-    `a.txt` is not as this session last saw it; since then:
+    `a.txt` differs from what this session last saw:
     --- a/a.txt
     +++ b/a.txt
     @@ -1,2 +1,2 @@
      one
     -two
     +the user's
-    ; read it again, then decide anew
+    ; read it again before you change it
     ");
     assert_eq!(road.text("a.txt"), "one\nthe user's\n");
 }
