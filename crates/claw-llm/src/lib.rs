@@ -6,7 +6,6 @@
 
 mod anthropic;
 mod api_keys;
-mod builtin;
 mod collect_answer;
 mod config;
 mod embeddings;
@@ -14,6 +13,8 @@ mod endpoints;
 mod fallback;
 mod gemini;
 mod http_model;
+mod known_models;
+mod known_providers;
 mod message_order;
 mod openai;
 mod provider_error;
@@ -25,10 +26,10 @@ mod sse;
 mod wire;
 
 pub use api_keys::{EnvKeys, KeyPlace, Keys};
-pub use builtin::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};
 pub use config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
 pub use embeddings::{EmbeddingsConfig, EmbeddingsKind, LocalEmbedder, RemoteEmbedder, embedder};
 pub use endpoints::{ConfiguredEndpoints, EndpointConfig};
+pub use known_providers::{PROVIDERS as KNOWN_PROVIDERS, Provider as KnownProvider};
 pub use providers::{ConfigError, ProviderCard, Providers};
 pub use script::{NoTurn, Pace, Scene, Script, ScriptError, Step};
 pub use scripted::Scripted;

@@ -17,11 +17,11 @@ use smol_str::SmolStr;
 
 use crate::anthropic::Anthropic;
 use crate::api_keys::Keys;
-use crate::builtin::{self, DEMO};
 use crate::config::{ModelsConfig, ProviderKind};
 use crate::fallback::WithFallbacks;
 use crate::gemini::Gemini;
 use crate::http_model::Remote;
+use crate::known_providers::{self, DEMO};
 use crate::openai::OpenAi;
 use crate::retry::Retry;
 use crate::script::Script;
@@ -115,7 +115,7 @@ impl Providers {
             return name.into();
         }
         let written = self.config.providers.keys().map(String::as_str);
-        let known = builtin::PROVIDERS.iter().map(|known| known.name);
+        let known = known_providers::PROVIDERS.iter().map(|known| known.name);
         for name in written.chain(known) {
             let Some(provider) = self.providers.get(name) else { continue };
             // A provider without a key is used only if it is configured: nobody runs a server of every kind.

@@ -5,8 +5,8 @@ use claw_core::port::{Piece, Question};
 use serde_json::{Value, json};
 
 use super::OpenAi;
-use crate::builtin::traits;
 use crate::collect_answer::Gather;
+use crate::known_models::traits;
 use crate::script::tests::{asked, called, user};
 use crate::wire::Wire as _;
 

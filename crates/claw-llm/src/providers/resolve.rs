@@ -12,8 +12,9 @@ use smol_str::SmolStr;
 
 use super::ConfigError;
 use crate::api_keys::{KeyPlace, Keys};
-use crate::builtin;
 use crate::config::{ModelConfig, ModelsConfig, PricesConfig, ProviderConfig, ProviderKind};
+use crate::known_models;
+use crate::known_providers;
 use crate::script::Script;
 
 /// A resolved provider.
@@ -40,7 +41,7 @@ pub(super) fn providers(
     for (name, written) in &config.providers {
         providers.insert(SmolStr::from(name), provider(name, written, directory)?);
     }
-    for known in builtin::PROVIDERS {
+    for known in known_providers::PROVIDERS {
         if !config.providers.contains_key(known.name) {
             providers.insert(known.name.into(), provider(known.name, &nothing, directory)?);
         }
@@ -74,7 +75,7 @@ fn provider(name: &str, written: &ProviderConfig, directory: &Path) -> Result<Pr
     if name.is_empty() || name.contains('/') {
         return Err(refuse("", "a provider's name has letters and no `/`".to_owned()));
     }
-    let known = builtin::PROVIDERS.iter().find(|known| known.name == name);
+    let known = known_providers::PROVIDERS.iter().find(|known| known.name == name);
     let Some(kind) = written.kind.or(known.map(|known| known.kind)) else {
         let reason =
             "is not known by name; say how it is spoken to: `openai`, `anthropic`, `gemini` or `scripted`";
@@ -216,7 +217,7 @@ impl Provider {
     }
 
     pub(super) fn card(&self, model: &SmolStr) -> ModelCard {
-        let known = builtin::traits(model);
+        let known = known_models::traits(model);
         let written = self.models.get(model.as_str());
         let context = written.and_then(|written| written.context).unwrap_or(known.context);
         let output = written.and_then(|written| written.output).unwrap_or(known.output);
