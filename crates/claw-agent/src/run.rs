@@ -113,6 +113,7 @@ impl<'a> Run<'a> {
         let (provider, name) = (profile.provider.as_deref(), profile.model.as_deref());
         let model = deployment.models.model(tenant, provider, name).await?;
         let mut caller = order.caller(tenant, &session, &profile);
+        caller.subagent.depth = u8::try_from(job.new.depth()).unwrap_or(u8::MAX);
         let card = model.card();
         caller.provider = Some(card.provider.clone());
         caller.model = Some(CallingModel { name: card.model.clone(), context: card.context });
@@ -212,6 +213,9 @@ impl<'a> Run<'a> {
 
     /// Takes up what was injected meanwhile, and what was said if the agent does that now.
     async fn listen(&mut self, is_first: bool) -> Result<(), RunError> {
+        if !self.known.must_look_for_messages(self.deployment.clock.now()) {
+            return Ok(());
+        }
         let listens = match self.profile.limits.meanwhile {
             Meanwhile::Queue => false,
             Meanwhile::Merge => is_first,
@@ -239,6 +243,11 @@ impl<'a> Run<'a> {
 
     /// Returns the present offer of tools; those that the session was offered before come first.
     async fn offer(&mut self) -> Result<Offer, RunError> {
+        if let Some(offer) = &self.known.offer
+            && self.deployment.executor.is_current(offer).await
+        {
+            return Ok(offer.clone());
+        }
         let (store, caller) = (&self.deployment.store, &self.caller);
         let previous = match &self.known.offered {
             Some(offered) => offered.clone(),
@@ -257,6 +266,7 @@ impl<'a> Run<'a> {
         let offer = self.deployment.executor.offer_with(caller.clone(), options).await;
         self.known.offered = Some(previous);
         self.keep_offered(&offer).await?;
+        self.known.offer = Some(offer.clone());
         Ok(offer)
     }
 
@@ -309,8 +319,15 @@ impl<'a> Run<'a> {
                 self.order.client.choice()
             }
         };
-        let mut tools =
-            offer.specs(|meta, error| tracing::warn!(tool = %meta.name, %error, "a tool cannot be made"));
+        let mut is_whole = true;
+        let mut tools = offer.specs(|meta, error| {
+            is_whole = false;
+            tracing::warn!(tool = %meta.name, %error, "a tool cannot be made");
+        });
+        if !is_whole {
+            // The next offer tries to make it again.
+            self.known.offer = None;
+        }
         self.order.client.add_to(&mut tools);
         let now = self.deployment.clock.now();
         let programs = self.deployment.executor.programs(offer).await?;

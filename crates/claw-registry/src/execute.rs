@@ -78,10 +78,13 @@ impl Executor {
         });
         let mut name = request.tool.clone();
         let mut notes = Vec::new();
+        let mut refused_args = None;
         let end = match self.set_out(offer, request, &mut name, &scrubber) {
-            Ok(trip) => trip.go(args, &scrubber, &mut notes).await,
+            Ok(trip) => {
+                trip.go(args, &scrubber, Told { notes: &mut notes, refused_args: &mut refused_args }).await
+            }
             Err(refusal) => {
-                args.discard();
+                refused_args = self.refused_args(args, &refusal, &scrubber);
                 Err(refusal)
             }
         };
@@ -93,7 +96,7 @@ impl Executor {
             }
             Err(refusal) => {
                 let refusal = output::refusal(refusal, &scrubber);
-                self.note_refusal(offer, call, &tool, &refusal).await;
+                self.note_refusal(offer, call, &tool, (&refusal, refused_args)).await;
                 (Err(CallError::Refused(refusal)), Duration::ZERO, Effects::NONE)
             }
         };
@@ -163,10 +166,16 @@ impl Executor {
     }
 
     /// Records a refusal and tells the listener.
-    async fn note_refusal(&self, offer: &Offer, call: CallId, tool: &str, refusal: &Refusal) {
+    async fn note_refusal(
+        &self,
+        offer: &Offer,
+        call: CallId,
+        tool: &str,
+        (refusal, args): (&Refusal, Option<Value>),
+    ) {
         let (step, reason) = (refusal.step.name(), refusal.reason.clone());
         let setting = refusal.setting.clone();
-        let event = EntryEvent::Refused { step: step.to_owned(), reason: reason.clone() };
+        let event = EntryEvent::Refused { step: step.to_owned(), reason: reason.clone(), args };
         if let Err(error) = self.0.store.refuse(self.line(offer, call, tool, event)).await {
             tracing::error!(%error, "a refusal could not be written");
         }
@@ -176,6 +185,25 @@ impl Executor {
             reason,
             setting,
         });
+    }
+
+    /// The arguments that the ledger keeps of a call that step 2 refused. They were not validated: they are dropped at other
+    /// steps, and if they are too large, too deep or no JSON.
+    fn refused_args(&self, args: Arguments, refusal: &Refusal, scrubber: &CallScrubber) -> Option<Value> {
+        let limit = self.0.limits.argument_bytes;
+        let args = match args {
+            Arguments::Text(text) if refusal.step == Step::Authorise => validate::parse(&text, limit).ok()?,
+            Arguments::Json(args)
+                if refusal.step == Step::Authorise && validate::measure(&args, limit).is_ok() =>
+            {
+                args
+            }
+            args => {
+                args.discard();
+                return None;
+            }
+        };
+        Some(output::ledger_args(&args, scrubber))
     }
 
     pub(crate) fn line(&self, offer: &Offer, call: CallId, tool: &str, event: EntryEvent) -> Record {
@@ -271,17 +299,28 @@ struct Authorised {
 
 type Ended = (Result<Output, ToolError>, Duration, Effects);
 
+/// Out-parameters of a call: facts told besides its end.
+struct Told<'a> {
+    /// For the model.
+    notes: &'a mut Vec<String>,
+    /// The arguments of a refused call, for the ledger.
+    refused_args: &'a mut Option<Value>,
+}
+
 impl Trip<'_> {
     /// Steps 2 to 8.
     async fn go(
         mut self,
         args: Arguments,
         scrubber: &CallScrubber,
-        notes: &mut Vec<String>,
+        Told { notes, refused_args }: Told<'_>,
     ) -> Result<Ended, Refusal> {
-        let (Checked { args, notes: repairs }, left) = self.enter(args, scrubber).await?;
+        let (Checked { args, notes: repairs }, left) = self.enter(args, scrubber, refused_args).await?;
         notes.extend(repairs.iter().map(|note| output::note(note, scrubber)));
-        let judged = self.judge(&args, left, scrubber).await?;
+        let judged = self.judge(&args, left, scrubber).await.inspect_err(|refusal| {
+            // A call that waits for its approval is not recorded yet.
+            *refused_args = refusal.waiting.is_none().then(|| output::ledger_args(&args, scrubber));
+        })?;
         self.record(&judged, &args, scrubber).await?;
         let effects = self.shown_effects(&judged);
         let ran = self.run(judged, args).await;
@@ -294,19 +333,19 @@ impl Trip<'_> {
         &mut self,
         args: Arguments,
         scrubber: &CallScrubber,
+        refused_args: &mut Option<Value>,
     ) -> Result<(Checked, Effects), Refusal> {
         let allowed = match self.take_skills().await {
             Ok(()) => self.authorise().await,
             Err(refusal) => Err(refusal),
         };
-        let allowed = allowed.and_then(|allowed| {
-            self.executor.limit(self.offer, self.tool.entry.meta.cost)?;
-            Ok(allowed)
-        });
+        // A refused call leaves an entry with its arguments, so it counts in the rate limit too.
+        let cost = if allowed.is_ok() { self.tool.entry.meta.cost } else { Cost::Light };
+        let allowed = self.executor.limit(self.offer, cost).and(allowed);
         let Authorised { left, built } = match allowed {
             Ok(allowed) => allowed,
             Err(refusal) => {
-                args.discard();
+                *refused_args = self.executor.refused_args(args, &refusal, scrubber);
                 return Err(refusal);
             }
         };

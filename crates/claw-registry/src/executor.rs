@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use claw_policy::pipeline::{Policy, Subject};
 use claw_policy::profile;
 use claw_policy::rate_config::RateConfig;
 use futures_util::FutureExt as _;
+use tokio::sync::watch;
 
 use crate::approver::Approver;
 use crate::bound_tool::BoundTool;
@@ -70,7 +70,7 @@ pub(crate) struct Parts {
     overlays: Overlays,
     layers: Layers,
     policy: ArcSwap<Policy>,
-    policy_version: AtomicU64,
+    policy_version: watch::Sender<u64>,
     pub(crate) approvals: ArcSwap<ApprovalConfig>,
     pub(crate) limiter: Limiter,
     pub(crate) scrubbers: Scrubbers,
@@ -88,7 +88,7 @@ pub(crate) struct Parts {
 }
 
 /// An executor that may be gone: whoever holds this does not keep it.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct WeakExecutor(Weak<Parts>);
 
 impl WeakExecutor {
@@ -115,6 +115,7 @@ pub struct ExecutorBuilder {
     files: FileRules,
     commands: CommandRules,
     processes: BackgroundCommands,
+    policy_version: watch::Sender<u64>,
     caller_tools: Vec<Arc<dyn CallerTools>>,
 }
 
@@ -204,11 +205,13 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Takes the place of another executor in the same program: commands that run in the background are those of both, and
-    /// [`processes`](Self::processes) are those of the first one.
+    /// Takes the place of another executor in the same program: commands that run in the background are those of both,
+    /// [`processes`](Self::processes) are those of the first one, and whoever follows the changes of the former policy is told
+    /// of those of the new one.
     #[must_use]
     pub fn after(mut self, former: &Executor) -> Self {
         self.processes = former.0.processes.clone();
+        self.policy_version = former.0.policy_version.clone();
         self
     }
 
@@ -227,7 +230,7 @@ impl ExecutorBuilder {
             overlays: Overlays::default(),
             layers: Layers::new(self.caller_tools),
             policy: ArcSwap::from_pointee(self.policy),
-            policy_version: AtomicU64::new(0),
+            policy_version: self.policy_version,
             approvals: ArcSwap::from_pointee(self.approvals),
             limiter: self.limiter,
             scrubbers: self.scrubbers,
@@ -265,6 +268,7 @@ impl Executor {
             files: FileRules::default(),
             commands: CommandRules::default(),
             processes: BackgroundCommands::default(),
+            policy_version: watch::Sender::new(0),
             caller_tools: Vec::new(),
         }
     }
@@ -316,7 +320,12 @@ impl Executor {
     /// Replaces the policy. Existing offers are checked against it.
     pub fn set_policy(&self, policy: Policy) {
         self.0.policy.store(Arc::new(policy));
-        self.0.policy_version.fetch_add(1, Ordering::AcqRel);
+        self.0.policy_version.send_modify(|version| *version += 1);
+    }
+
+    /// A number that rises with each change of the policy, also after another executor took the place of this one.
+    pub fn policy_changes(&self) -> watch::Receiver<u64> {
+        self.0.policy_version.subscribe()
     }
 
     /// The rules for asking people.
@@ -448,7 +457,7 @@ impl Executor {
             executor: Arc::as_ptr(&self.0).addr(),
             registry: Arc::as_ptr(registry).addr(),
             tools: registry.version(),
-            policy: self.0.policy_version.load(Ordering::Acquire),
+            policy: *self.0.policy_version.borrow(),
         }
     }
 

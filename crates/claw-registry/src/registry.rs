@@ -52,7 +52,7 @@ pub enum Status {
 }
 
 /// The note for tools whose files are confined by the guard alone.
-const BY_TEXT: &str = "files are confined by the text of their paths; a link is followed wherever it leads";
+const BY_TEXT: &str = "access to files is limited to the allowed directories by comparing path names only, so a link can lead outside them";
 
 /// A line of a listing.
 #[derive(Debug, Clone, Serialize)]

@@ -22,7 +22,7 @@ pub struct Reply {
     pub notes: Vec<String>,
     /// Run time of the tool.
     pub took: Duration,
-    /// The effects that the result can come from, by the plan of the call; none if it was refused.
+    /// The planned effects, and `network` if the output may come from there; none if the call did not run.
     pub effects: Effects,
 }
 
@@ -65,7 +65,7 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// The same as data, for programs: the invalid fields, expected and given values.
     pub details: Option<Box<Value>>,
-    /// The pending approval, if the call does not wait for it: then nothing is refused yet.
+    /// The pending approval for which the call ended: it then counts as waiting, not as refused.
     pub(crate) waiting: Option<Box<Waiting>>,
 }
 
@@ -75,7 +75,7 @@ pub struct Refusal {
 pub enum Step {
     /// No such tool.
     Find,
-    /// Not in the offer, or not in the current decision.
+    /// The tool is not offered, has been removed, or is not allowed.
     Authorise,
     /// Too many calls.
     Limit,

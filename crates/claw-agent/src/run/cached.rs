@@ -4,18 +4,30 @@
 //! topic of the store that announces its changes.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use claw_core::ToolName;
+use claw_core::port::UnixMillis;
 use claw_core::store::{Store, Topic};
+use claw_registry::Offer;
 use tokio::sync::watch;
+
+/// The longest time without a look for waiting messages: the notice of one may be late.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The facts of one run.
 pub(super) struct Known {
     documents: watch::Receiver<u64>,
     processes: watch::Receiver<u64>,
+    work: watch::Receiver<u64>,
     /// The context files, as they were last read; `None` if they must be read.
     pub(super) files: Option<Vec<(String, String)>>,
     has_processes: bool,
+    /// The time of the last look for waiting messages; `None` before the first.
+    looked: Option<UnixMillis>,
+    /// The last offer; `None` if it must be decided. It is used as long as the executor says that it is current: calls
+    /// list the tools that they make callable in this very offer, and the token budget chooses the same tools again.
+    pub(super) offer: Option<Offer>,
     /// The section about skills, as first sent to the model.
     pub(super) skills: Option<String>,
     /// The section about the project, as first sent to the model.
@@ -33,8 +45,11 @@ impl Known {
         Self {
             documents: store.changes(Topic::Documents),
             processes: store.changes(Topic::Processes),
+            work: store.changes(Topic::Work),
             files: None,
             has_processes: false,
+            looked: None,
+            offer: None,
             skills: None,
             project: None,
             offered: None,
@@ -55,6 +70,17 @@ impl Known {
     pub(super) fn must_read_processes(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.has_processes, true);
         changed(&mut self.processes) || is_first
+    }
+
+    /// Returns whether waiting messages must be looked for now: for the first time, because a job was accepted, or because
+    /// the last look was too long ago.
+    pub(super) fn must_look_for_messages(&mut self, now: UnixMillis) -> bool {
+        let is_due = self.looked.is_none_or(|looked| now.since(looked) > LOOK_EVERY);
+        let must = changed(&mut self.work) || is_due;
+        if must {
+            self.looked = Some(now);
+        }
+        must
     }
 }
 

@@ -78,6 +78,20 @@ impl Bench {
         Self { deployment, clock, world, worker }
     }
 
+    /// A bench over this store, with tools in this world.
+    pub(crate) fn over(
+        store: Arc<dyn Store>,
+        world: World,
+        clock: Arc<ManualClock>,
+        script: Arc<Script>,
+        limits: RunLimits,
+    ) -> Self {
+        let watched = Arc::new(Watched::default());
+        let deployment = deployment_in(world, store, script, limits, &watched);
+        let worker = Self::worker(&deployment);
+        Self { deployment, clock, world: watched, worker }
+    }
+
     /// Replaces the worker by that of another program on the same store.
     pub(crate) fn restarted(&mut self) {
         self.worker = Self::worker(&self.deployment);
@@ -182,15 +196,27 @@ pub(crate) fn deployment(
     clock: Arc<dyn Clock>,
     script: Arc<Script>,
     limits: RunLimits,
-    world: &Arc<Watched>,
+    watched: &Arc<Watched>,
 ) -> Deployment {
-    let registry = Arc::new(Registry::new(World::new(Arc::clone(&clock))));
+    deployment_in(World::new(clock), store, script, limits, watched)
+}
+
+/// A deployment whose tools are in this world.
+pub(crate) fn deployment_in(
+    world: World,
+    store: Arc<dyn Store>,
+    script: Arc<Script>,
+    limits: RunLimits,
+    watched: &Arc<Watched>,
+) -> Deployment {
+    let clock = Arc::clone(&world.clock);
+    let registry = Arc::new(Registry::new(world));
     for tool in [
         erase(Peek),
-        erase(Save(Arc::clone(world))),
+        erase(Save(Arc::clone(watched))),
         erase(Fetch),
-        erase(Hang(Arc::clone(world))),
-        erase(Gate(Arc::clone(world))),
+        erase(Hang(Arc::clone(watched))),
+        erase(Gate(Arc::clone(watched))),
     ] {
         registry.register(tool).unwrap();
     }
@@ -259,7 +285,7 @@ pub(crate) struct Args {
 }
 
 /// A tool that reads.
-struct Peek;
+pub(crate) struct Peek;
 
 impl Tool for Peek {
     type Args = Args;

@@ -14,7 +14,7 @@ const ENDLESS: &str = r#"
     do = [{ call = "save", args = { what = "something" } }, { call = "peek", args = { what = "new" } }]
 "#;
 
-fn patient() -> RunLimits {
+pub(crate) fn patient() -> RunLimits {
     let never = Threshold { warn: 0, stop: 0 };
     let loops = LoopLimits { same_call: never, same_result: never, reads: never, ping_pong: never };
     RunLimits { loops, ..RunLimits::default() }

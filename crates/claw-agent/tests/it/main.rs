@@ -5,6 +5,7 @@
 mod aborting;
 mod client_tools;
 mod compacting;
+mod counting_store;
 mod ended;
 mod images;
 mod kill;
@@ -15,6 +16,7 @@ mod order;
 mod outrun;
 mod parking;
 mod provenance;
+mod reads;
 mod resuming;
 mod talks;
 mod turns;

@@ -25,6 +25,7 @@ use crate::kit::{LANE, OneModel, Watched, deployment, order, parts, tenant};
 const SESSIONS: usize = 25;
 const SPEAKERS: usize = 5;
 const WORKERS: usize = 3;
+const EVERY_MEANWHILE: [Meanwhile; 3] = [Meanwhile::Queue, Meanwhile::Merge, Meanwhile::Steer];
 
 /// A model that answers open questions, or fails.
 struct Diligent {
@@ -160,7 +161,7 @@ async fn storm(stores: Vec<Arc<dyn Store>>, meanwhile: Meanwhile) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_question_is_carried_out_once_and_in_order() {
-    for meanwhile in [Meanwhile::Queue, Meanwhile::Merge, Meanwhile::Steer] {
+    for meanwhile in EVERY_MEANWHILE {
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&directory.path().join("claw.db"), NodeId::local()).await.unwrap();
         storm(vec![Arc::new(store)], meanwhile).await;
@@ -169,11 +170,13 @@ async fn every_question_is_carried_out_once_and_in_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_question_is_carried_out_once_and_in_order_on_postgres() {
-    let Some(database) = Database::new() else { return };
-    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
-    for node in ["a", "b", "c"] {
-        let node = NodeId::new(node).unwrap();
-        stores.push(Arc::new(PostgresStore::connect(database.url(), node).await.unwrap()));
+    for meanwhile in EVERY_MEANWHILE {
+        let Some(database) = Database::new() else { return };
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        for node in ["a", "b", "c"] {
+            let node = NodeId::new(node).unwrap();
+            stores.push(Arc::new(PostgresStore::connect(database.url(), node).await.unwrap()));
+        }
+        storm(stores, meanwhile).await;
     }
-    storm(stores, Meanwhile::Queue).await;
 }

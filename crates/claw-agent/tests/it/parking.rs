@@ -4,16 +4,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use claw_agent::{Acceptance, Budget, Order};
-use claw_core::SessionKey;
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, Owner};
 use claw_core::store::{Answer, Approval, Cancel, JobState};
-use claw_core::tool::Effect;
+use claw_core::tool::{Effect, erase};
+use claw_core::{JobId, SessionKey, ToolName};
 use claw_policy::approval::{ApprovalConfig, EffectRule};
+use claw_policy::config::SubagentTools;
 use claw_registry::Asking;
 use serde_json::json;
 
-use crate::kit::{Bench, LANE, order, tenant, text};
+use crate::kit::{Bench, LANE, Peek, order, session, tenant, text};
 
 const SAVES: &str = r#"
     [[turn]]
@@ -41,8 +42,26 @@ fn asks(asking: Asking) -> Order {
 }
 
 impl Bench {
-    async fn send_as(&self, order: &Order, session: &SessionKey, said: &str) -> claw_core::JobId {
-        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage: None, priority: 0, after: None };
+    async fn send_as(&self, order: &Order, session: &SessionKey, said: &str) -> JobId {
+        self.send_below(None, order, session, said).await
+    }
+
+    /// Sends a message whose run is a child of the run of another message.
+    async fn send_below(
+        &self,
+        parent: Option<JobId>,
+        order: &Order,
+        session: &SessionKey,
+        said: &str,
+    ) -> JobId {
+        let lineage = match parent {
+            Some(parent) => {
+                let job = self.deployment.store.job(&tenant(), parent).await.unwrap();
+                Some(job.unwrap().new.child())
+            }
+            None => None,
+        };
+        let place = Acceptance { lane: LANE, at: self.clock.now(), lineage, priority: 0, after: None };
         let owner = Owner { tenant: tenant(), session: session.clone() };
         order.accept(&*self.deployment.store, &owner, &[Part::text(said)], place).await.unwrap().job
     }
@@ -61,7 +80,7 @@ impl Bench {
 #[tokio::test]
 async fn a_yes_resumes_the_run_where_it_was() {
     let mut bench = bench().await;
-    let job = bench.send_as(&asks(Asking::Watched), &crate::kit::session(), "keep it").await;
+    let job = bench.send_as(&asks(Asking::Watched), &session(), "keep it").await;
     assert_eq!(bench.worker.drain().await.unwrap(), 1);
     assert_eq!(bench.state(job).await, JobState::Parked);
     assert_eq!(bench.world.writes.load(Ordering::SeqCst), 0);
@@ -83,7 +102,7 @@ async fn a_yes_resumes_the_run_where_it_was() {
 async fn a_no_and_an_approval_that_expires_are_told_to_the_model() {
     for expires in [false, true] {
         let bench = bench().await;
-        let job = bench.send_as(&asks(Asking::Watched), &crate::kit::session(), "keep it").await;
+        let job = bench.send_as(&asks(Asking::Watched), &session(), "keep it").await;
         bench.worker.drain().await.unwrap();
         match expires {
             true => bench.clock.advance(Duration::from_secs(121)),
@@ -102,7 +121,7 @@ async fn a_no_and_an_approval_that_expires_are_told_to_the_model() {
 #[tokio::test]
 async fn an_approval_that_nobody_watches_stays_open_for_hours() {
     let bench = bench().await;
-    bench.send_as(&asks(Asking::Unwatched), &crate::kit::session(), "keep it").await;
+    bench.send_as(&asks(Asking::Unwatched), &session(), "keep it").await;
     bench.worker.drain().await.unwrap();
     bench.clock.advance(Duration::from_secs(23 * 3600));
     assert_eq!(bench.pending().await.len(), 1);
@@ -130,7 +149,7 @@ async fn a_hundred_open_approvals_hold_up_nobody() {
 #[tokio::test]
 async fn a_parked_run_that_is_cancelled_says_so_and_asks_no_more() {
     let bench = bench().await;
-    let job = bench.send_as(&asks(Asking::Watched), &crate::kit::session(), "keep it").await;
+    let job = bench.send_as(&asks(Asking::Watched), &session(), "keep it").await;
     bench.worker.drain().await.unwrap();
     let note = json!([Part::text("the run was stopped by ann")]);
     let cancel = Cancel { at: bench.clock.now(), by: "ann".to_owned(), note };
@@ -147,9 +166,78 @@ async fn a_run_whose_budget_is_spent_comes_to_its_end() {
     let bench = bench().await;
     let budget = Budget { until: Some(bench.clock.now()), ..Budget::default() };
     let order = Order { budget, ..order() };
-    bench.send_as(&order, &crate::kit::session(), "keep it").await;
+    bench.send_as(&order, &session(), "keep it").await;
     bench.worker.drain().await.unwrap();
     assert_eq!(bench.results().await.len(), 0, "no call is made");
     let last = bench.run_states().await.pop();
     assert_eq!(last.as_deref(), Some("ended"));
+}
+
+/// An answer uses 107 tokens and costs 100 millionths of a US dollar.
+const PRICED: &str = r#"
+    model.prices = { input = 1000000, output = 0, cache_read = 0, cache_write = 0 }
+
+    [[turn]]
+    when.may_call = false
+    when.system = "WHY"
+    do = [{ say = "I stop." }]
+
+    [[turn]]
+    when.said = "look"
+    do = [{ call = "peek", args = { what = "a" } }]
+    tokens = { input = 1, output = 0 }
+
+    [[turn]]
+    do = [{ say = "Hello." }]
+    tokens = { input = 100, output = 7 }
+"#;
+
+#[tokio::test]
+async fn the_use_of_a_parent_stops_its_child() {
+    let tokens = Budget { tokens: Some(107), ..Budget::default() };
+    let cost = Budget { cost_micros: Some(100), ..Budget::default() };
+    for (budget, why) in [(tokens, "have used 107 of 107 tokens"), (cost, "have cost 100 of 100 millionths")]
+    {
+        for is_child in [true, false] {
+            let bench = Bench::new(&PRICED.replace("WHY", why)).await;
+            let order = Order { budget, ..order() };
+            let parent_session = SessionKey::new("cli:parent").unwrap();
+            let parent = bench.send_as(&order, &parent_session, "hello").await;
+            bench.worker.drain().await.unwrap();
+            bench.send_below(is_child.then_some(parent), &order, &session(), "look").await;
+            bench.worker.drain().await.unwrap();
+            let outcome = (bench.results().await.len(), bench.last_words().await);
+            // A run that is no child has the whole budget for itself.
+            let expected = if is_child { (0, "I stop.") } else { (1, "Hello.") };
+            assert_eq!((outcome.0, outcome.1.as_str()), expected, "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_child_is_refused_the_tools_that_subagents_do_not_get() {
+    let script = r#"
+        [[turn]]
+        when.result_of = "cron"
+        do = [{ say = "{{result}}" }]
+
+        [[turn]]
+        when.said = "look"
+        do = [{ call = "cron", args = { what = "x" } }]
+
+        [[turn]]
+        do = [{ say = "Hello." }]
+    "#;
+    let bench = Bench::new(script).await;
+    assert!(SubagentTools::DENY.contains(&"cron"));
+    let rename = |meta: &mut claw_core::tool::Meta| meta.name = ToolName::literal("cron");
+    bench.deployment.executor.registry().register_with(erase(Peek), rename).unwrap();
+    let parent_session = SessionKey::new("cli:parent").unwrap();
+    let parent = bench.send_as(&order(), &parent_session, "hello").await;
+    bench.worker.drain().await.unwrap();
+    bench.send_below(Some(parent), &order(), &session(), "look").await;
+    bench.worker.drain().await.unwrap();
+    let told = text(&bench.results().await[0]);
+    assert!(told.contains("is not among the tools that are offered here"), "{told}");
+    assert_eq!(bench.ask("look").await, "x", "an agent that people talk to has it");
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use claw_agent::{Acceptance, Budget, Order, StoredTalks};
 use claw_core::message::Part;
 use claw_core::port::{Clock as _, Owner, World};
-use claw_core::store::{Circle, Message, Role, Store};
+use claw_core::store::{Answer, Circle, Message, Role, Store};
 use claw_core::tool::{Caller, Meta, PeerKind};
 use claw_core::{AgentId, SessionKey, TenantId, UserId};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
-use claw_registry::{Asking, Executor, Registry, Reply, Request};
+use claw_registry::{Asking, CallError, Executor, Registry, Reply, Request, Step};
 use claw_store::SqliteStore;
 use claw_testkit::{ManualClock, fixture};
 use serde_json::{Value, json};
 
-use crate::kit::{Bench, LANE, tenant};
+use crate::kit::{Bench, LANE, parts, tenant};
 
 /// An executor over a real store, with the session tools and nothing else.
 struct Road {
@@ -137,18 +137,37 @@ async fn a_session_of_another_workspace_is_read_and_written_only_when_a_person_a
     let me = caller(&of("ann"), "cli:here-too");
     let (done, said) = road.told(me.clone(), "sessions_history", json!({ "session_key": "cli:here" })).await;
     assert!(done && said.contains("in this project"), "{said}");
-    for (tool, args) in [
-        ("sessions_history", json!({ "session_key": "cli:there" })),
-        ("sessions_send", json!({ "session_key": "cli:there", "message": "hello" })),
-    ] {
-        let offer = road.executor.offer(me.clone()).await;
-        let request = Request { asking: Asking::Impossible, ..Request::new(tool, args) };
+    let calls = [
+        ("sessions_history", json!({ "session_key": "cli:there" }), "the other project's plans"),
+        ("sessions_send", json!({ "session_key": "cli:there", "message": "hello" }), "cli:there"),
+    ];
+    let offer = road.executor.offer(me.clone()).await;
+    for (tool, args, _) in &calls {
+        let request = Request { asking: Asking::Impossible, ..Request::new(*tool, args.clone()) };
         let reply = road.executor.execute(&offer, request).await;
-        let (done, told) = (reply.is_done(), reply.model_text());
-        assert!(!done && !told.contains("plans"), "{told}");
+        let told = reply.model_text();
+        let Err(CallError::Refused(refusal)) = reply.outcome else { panic!("{told}") };
+        assert_eq!(refusal.step, Step::Judge, "it lacks an approval: {told}");
+        assert!(!told.contains("plans"), "{told}");
         assert!(told.contains("`cli:there` works in another workspace, `/other/project`"), "{told}");
     }
     assert_eq!(road.messages("cli:there").await.len(), 1);
+    for (tool, args, says) in &calls {
+        let request = || Request { asking: Asking::Watched, ..Request::new(*tool, args.clone()) };
+        let reply = road.executor.execute(&offer, request()).await;
+        let Err(CallError::Waiting(waiting)) = reply.outcome else { panic!("{}", reply.model_text()) };
+        assert_eq!(road.messages("cli:there").await.len(), 1, "nothing happens before the answer");
+        let (by, at) = ("ann".to_owned(), road.clock.now());
+        let answer = Answer { approve: true, by, at, reason: None, values: None };
+        road.store.answer(&tenant(), waiting.approval, answer).await.unwrap();
+        let reply = road.executor.execute(&offer, request().with_id(reply.call)).await;
+        let told = reply.model_text();
+        assert!(reply.is_done() && told.contains(says), "{told}");
+    }
+    let there = road.messages("cli:there").await;
+    assert_eq!(there.len(), 2);
+    let [Part::Text { text }] = &parts(&there[1])[..] else { panic!("{there:?}") };
+    assert!(text.ends_with("\nhello"), "{text}");
     // A session that the caller may not see looks like a missing one, whatever its workspace.
     let theirs = Order { workspace: PathBuf::from("/other/project"), ..of("ben") };
     road.said(&theirs, "cli:ben", "ben's own").await;

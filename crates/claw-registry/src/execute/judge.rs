@@ -23,8 +23,9 @@ use crate::reply::{Refusal, Step};
 use crate::scrub::CallScrubber;
 use crate::{approval, guard};
 
-/// Time limit for the ports to look at the targets of a plan.
-const LOOKING: Duration = Duration::from_secs(10);
+/// Time limit for the ports to look at the targets of a plan. It is longer than any wait of their own (a container that does
+/// not answer: 15 s, and 15 s to remove it), so that their reason is told.
+const LOOKING: Duration = Duration::from_secs(40);
 
 /// The findings of step 5.
 pub(super) struct Judged {

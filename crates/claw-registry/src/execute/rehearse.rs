@@ -50,7 +50,7 @@ impl Trip<'_> {
         args: Arguments,
         scrubber: &CallScrubber,
     ) -> Result<Rehearsal, Refusal> {
-        let (Checked { args, notes }, left) = self.enter(args, scrubber).await?;
+        let (Checked { args, notes }, left) = self.enter(args, scrubber, &mut None).await?;
         let notes = notes.iter().map(|note| output::note(note, scrubber)).collect();
         let (judged, judgement) = self.weigh(&args, left).await?;
         let (verdict, reason, advice, setting) = match judgement {

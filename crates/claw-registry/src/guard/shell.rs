@@ -50,6 +50,7 @@ pub(super) fn context(caller: &Caller, grant: &Grant) -> RunContext {
         home: Some(CommandHome { key: home(caller), write: true }),
         hidden: grant.scope.denied.clone(),
         paths: given_paths(&grant.plan),
+        changeable: changeable(&grant.scope, &grant.plan),
         sights: grant.sights.clone(),
         cancel: grant.cancel.clone(),
         progress: grant.progress.clone(),
@@ -64,8 +65,15 @@ fn given_paths(plan: &Plan) -> Vec<Allowed> {
     paths.map(|given| Allowed { path: given.path.clone(), write: given.write }).collect()
 }
 
+/// Directories outside the workspace that the caller can change with any tool, also where this call only reads.
+fn changeable(scope: &Scope, plan: &Plan) -> Vec<PathBuf> {
+    let roots = scope.roots.iter().filter(|root| root.access == Access::Write).map(|root| root.path.clone());
+    let given = given_paths(plan).into_iter().filter(|given| given.write).map(|given| given.path);
+    roots.chain(given).collect()
+}
+
 /// The same for a program with credentials: it sees no files that others wrote for agents, and no home
-/// directory of theirs.
+/// directory of theirs. `changeable` stays, so that nothing that an agent could have written is executed.
 pub(super) fn for_login(context: RunContext) -> RunContext {
     RunContext { readable: Vec::new(), granted: Vec::new(), home: None, ..context }
 }
@@ -215,3 +223,6 @@ impl Shell for GuardedShell {
         ran.map(|ran| self.cleaned(ran))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -278,23 +278,22 @@ fn encode_as(path: &str, old: &Text, bytes: &[u8], text: &str) -> Result<Vec<u8>
     if !exact {
         let message =
             format!("`{path}` seems to be {name}, and cannot be changed without damage to the rest");
-        return Err(ToolError::invalid(message).try_instead("write it anew as a whole"));
+        return Err(ToolError::invalid(message).try_instead("overwrite the whole file"));
     }
     old.encode(text).map_err(|lacking| {
         let message = format!("`{path}` is {name}, which has no `{lacking}` (U+{:04X})", u32::from(lacking));
-        ToolError::invalid(message)
-            .try_instead("use characters that it has, or write the file anew as a whole")
+        ToolError::invalid(message).try_instead("use characters that it has, or overwrite the whole file")
     })
 }
 
 /// The error for a file that has changed since this session last saw it.
 fn stale(path: &str, seen: &Seen, now: Option<&Masked>) -> ToolError {
-    let mut message = format!("`{path}` is not as this session last saw it");
+    let mut message = format!("`{path}` differs from what this session last saw");
     if let (Some(seen), Some(now)) = (&seen.text, now) {
-        message.push_str("; since then:\n");
+        message.push_str(":\n");
         message.push_str(&diff::unified(path, seen, &now.text, CONFLICT_LINES));
     }
-    ToolError::new(ErrorKind::Conflict, message).try_instead("read it again, then decide anew")
+    ToolError::new(ErrorKind::Conflict, message).try_instead("read it again before you change it")
 }
 
 /// The new text with the line ends of the old one, if those are all CRLF: models write LF whatever they read.

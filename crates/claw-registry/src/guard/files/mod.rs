@@ -297,5 +297,5 @@ fn not_text(path: &str, mime: &str) -> ToolError {
 
 fn changed(path: &str) -> ToolError {
     ToolError::new(ErrorKind::Conflict, format!("`{path}` has changed since this call looked at it"))
-        .try_instead("read it again, then decide anew")
+        .try_instead("read it again before you change it")
 }

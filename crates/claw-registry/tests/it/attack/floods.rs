@@ -34,6 +34,45 @@ async fn the_ledger_holds_a_bounded_part_of_the_arguments() {
     assert!(size < 200_000, "one entry of {size} bytes, and 10,000 entries are kept in memory");
 }
 
+/// The bytes of the largest arguments among the latest refusals at this step; `None` if none has any.
+async fn largest_refused(bench: &Bench, at: &str) -> Option<usize> {
+    let entries = bench.store.recent(&TenantId::main(), 10).await.unwrap();
+    let sizes = entries.iter().filter_map(|entry| match &entry.record.event {
+        EntryEvent::Refused { step, args, .. } if step == at => Some(args.as_ref()?.to_string().len()),
+        _ => None,
+    });
+    sizes.max()
+}
+
+#[tokio::test]
+async fn the_ledger_holds_a_bounded_part_of_refused_arguments() {
+    let refusing = [
+        ("authorise", Setup { policy: denies("say"), ..Setup::default() }),
+        ("judge", Setup { approvals: denies_reads(), ..Setup::default() }),
+    ];
+    for (step, setup) in refusing {
+        let bench = Bench::new(setup);
+        let reply = bench.call("say", json!({ "text": "x".repeat(3_900_000) })).await;
+        assert_eq!(refused(&reply).0, step);
+        let size = largest_refused(&bench, step).await.unwrap();
+        assert!(size < 16 * 1024, "one entry of {size} bytes, and 10,000 entries are kept in memory");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_refused_calls_is_limited() {
+    let bench = Bench::new(Setup::default());
+    let offer = bench.offer().await;
+    bench.executor.set_policy(Policy::compile(&denies("say")).unwrap());
+    let mut steps = Vec::new();
+    for _ in 0..1000 {
+        let reply = bench.executor.execute(&offer, Request::new("say", json!({ "text": "x" }))).await;
+        steps.push(refused(&reply).0);
+    }
+    assert_eq!((steps[0], steps[999]), ("authorise", "limit"));
+    assert_eq!(largest_refused(&bench, "limit").await, None, "a limited call leaves no arguments");
+}
+
 /// A listener with room for the events of as many calls as it has permits.
 struct Slow(tokio::sync::Semaphore);
 

@@ -66,6 +66,18 @@ impl AnyTool for Custom {
     }
 }
 
+/// A policy that denies this tool.
+pub(super) fn denies(tool: &str) -> PolicyConfig {
+    let mut policy = PolicyConfig::default();
+    policy.tools.deny = vec![tool.to_owned()];
+    policy
+}
+
+/// Approvals that deny every call that reads.
+pub(super) fn denies_reads() -> ApprovalConfig {
+    ApprovalConfig { effects: [(Effect::Read, EffectRule::Deny)].into(), ..ApprovalConfig::default() }
+}
+
 pub(super) fn any_schema() -> Value {
     json!({ "type": "object" })
 }

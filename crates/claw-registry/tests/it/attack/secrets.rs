@@ -24,6 +24,24 @@ async fn a_refusal_for_bad_arguments_scrubs_before_it_cuts() {
 }
 
 #[tokio::test]
+async fn the_arguments_of_a_refused_call_are_scrubbed() {
+    let refusing = [
+        ("authorise", Setup { policy: denies("say"), ..Setup::default() }),
+        ("judge", Setup { approvals: denies_reads(), ..Setup::default() }),
+    ];
+    for (at, setup) in refusing {
+        let bench = Bench::new(setup);
+        with_secret(&bench);
+        let reply = bench.call("say", json!({ "text": format!("key {SECRET} end") })).await;
+        assert_eq!(refused(&reply).0, at);
+        let entries = bench.store.recent(&TenantId::main(), 10).await.unwrap();
+        let [entry] = &entries[..] else { panic!("{entries:?}") };
+        let EntryEvent::Refused { args, .. } = &entry.record.event else { panic!("{entry:?}") };
+        assert_eq!(args.as_ref().unwrap(), &json!({ "text": "key [REDACTED] end" }), "{at}");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_tools_name_is_scrubbed_before_it_is_cut() {
     let bench = Bench::new(Setup::default());
     with_secret(&bench);
