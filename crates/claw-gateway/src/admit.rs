@@ -10,6 +10,7 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use clawsmith::UserId;
 use clawsmith::app::access::{Full, Permission, Place, PlaceKind, Visitor};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
@@ -102,7 +103,9 @@ fn shown(text: &str) -> String {
 /// Returns the error for a key that exceeded its rate limit.
 pub(crate) fn too_many(wait: Duration) -> ApiError {
     let what = "this key has reached its limit of requests per minute";
-    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", what).retry_after(wait)
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", what)
+        .retry_after(wait)
+        .hint(format!("try again in {} s, or use another key", wait.as_secs().max(1)))
 }
 
 /// Takes a place of the visitor's key for a request or a WebSocket connection.
@@ -169,7 +172,40 @@ pub(crate) async fn admit(
     };
     gateway.0.door.count(&visitor).map_err(too_many)?;
     let place = enter(gateway, &visitor, PlaceKind::Request)?;
-    Ok((Who(visitor), place))
+    let who = match acted_for(headers)? {
+        Some(user) => act_for(gateway, &visitor, user).await?,
+        None => visitor,
+    };
+    Ok((Who(who), place))
+}
+
+/// The header that names the user to act for, where that is not the key's own.
+pub(crate) const ACT_FOR: &str = "x-clawsmith-user";
+
+/// The user that a request names to act for.
+pub(crate) fn acted_for(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let mut named = headers.get_all(ACT_FOR).iter();
+    match (named.next(), named.next()) {
+        (None, _) => Ok(None),
+        (Some(user), None) => Ok(Some(user.to_str().unwrap_or(""))),
+        (Some(_), Some(_)) => Err(ApiError::invalid(format!("there is more than one `{ACT_FOR}`"))
+            .hint("name one user in each request")),
+    }
+}
+
+/// Returns the visitor that acts for this user with the same key.
+pub(crate) async fn act_for(
+    gateway: &Gateway,
+    own: &Arc<Visitor>,
+    user: &str,
+) -> Result<Arc<Visitor>, ApiError> {
+    own.may(Permission::ActForUsers)?;
+    let no_user = |_| {
+        ApiError::not_found(format!("there is no user `{}`", shown(user)))
+            .hint("`GET /v1/users` lists the users")
+    };
+    let id = UserId::new(user).map_err(no_user)?;
+    Ok(gateway.0.door.acting(own, &id).await?)
 }
 
 /// Returns whether a request shows no key at all, good or bad.

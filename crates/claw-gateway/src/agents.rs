@@ -53,14 +53,30 @@ pub(crate) struct AgentWritten {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ContextQuery {
-    /// The user; left out for the agent's own files, for all users.
+    /// The user who owns the files; left out for the agent's files, which all users share.
     user_id: Option<UserId>,
 }
 
-/// Context files.
+/// A page of context files.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ContextListQuery {
+    /// The user who owns the files; left out for the agent's files, which all users share.
+    user_id: Option<UserId>,
+    /// Only files whose name contains this, whatever the case.
+    q: Option<String>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+    /// The most entries; 100 at most.
+    limit: Option<usize>,
+}
+
+/// Context files, by name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ContextFiles {
     files: Vec<ContextCard>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A context file, without its text.
@@ -120,7 +136,8 @@ pub(crate) async fn list(visit: Visit, Query(wanted): Query<ListQuery>) -> Resul
     let mut agents = visit.app().agents(&visit.visitor().tenant).await?;
     agents.retain(|view| visit.visitor().may_use(&view.agent.id).is_ok());
     let id = |view: &AgentView| view.agent.id.to_string();
-    let (agents, next) = wanted.page(agents, id, |view| format!("{} {}", view.agent.name, view.agent.about));
+    let texts = |view: &AgentView| format!("{} {} {}", view.agent.id, view.agent.name, view.agent.about);
+    let (agents, next) = wanted.page(agents, id, texts);
     Ok(Json(Agents { agents: agents.iter().map(AgentCard::from).collect(), next }))
 }
 
@@ -162,11 +179,13 @@ pub(crate) async fn remove(
 pub(crate) async fn files(
     visit: Visit,
     Path(agent): Path<AgentId>,
-    Query(whose): Query<ContextQuery>,
+    Query(wanted): Query<ContextListQuery>,
 ) -> Result<Json<ContextFiles>, ApiError> {
-    let owner = ContextOwner { agent, user: whose.user_id };
-    let files = visit.app().context_files(&owner).await?;
-    Ok(Json(ContextFiles { files: files.into_iter().map(ContextCard::from).collect() }))
+    let ContextListQuery { user_id, q, cursor, limit } = wanted;
+    let files = visit.app().context_files(&ContextOwner { agent, user: user_id }).await?;
+    let name = |card: &DocumentCard| card.key.path.clone();
+    let (files, next) = ListQuery { q, cursor, limit }.page(files, name, name);
+    Ok(Json(ContextFiles { files: files.into_iter().map(ContextCard::from).collect(), next }))
 }
 
 pub(crate) async fn file(

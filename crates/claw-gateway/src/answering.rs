@@ -119,7 +119,7 @@ impl Answering {
     pub(crate) fn new(visit: &Visit, caller: &Caller, run: JobId, follower: Follower, model: &str) -> Self {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let app = visit.gateway.app().of_tenant(&caller.tenant);
-        let by = caller.user.as_ref().map_or_else(|| "the client".to_owned(), ToString::to_string);
+        let by = visit.visitor().signature();
         let ending = visit.gateway.ending().clone();
         Self {
             created,

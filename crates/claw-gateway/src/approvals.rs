@@ -46,7 +46,7 @@ pub(crate) struct Given {
 pub(crate) struct AlwaysGiven {
     /// One of the approval's `widths`; the first if left out.
     pub(crate) width: Option<RuleWidth>,
-    /// The callers that the rule covers. More than the session takes an administrator.
+    /// The callers that the rule covers. More than the session, or the session of a group, takes an administrator.
     pub(crate) scope: AlwaysScope,
     /// Seconds for which the rule is valid; if left out, until it is revoked.
     #[schemars(range(min = 1, max = 315_360_000))]
@@ -175,7 +175,7 @@ impl From<Rule> for RuleView {
 }
 
 pub(crate) async fn rules(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Rules>, ApiError> {
-    let texts = |rule: &Rule| format!("{} {}", rule.new.tool, rule.new.text);
+    let texts = |rule: &Rule| format!("{} {} {}", rule.new.id, rule.new.tool, rule.new.text);
     let (rules, next) = wanted.page(visit.app().rules().await?, |rule| rule.new.id.to_string(), texts);
     Ok(Json(Rules { rules: rules.into_iter().map(RuleView::from).collect(), next }))
 }
@@ -196,7 +196,7 @@ pub(crate) async fn list(
     visit: Visit,
     Query(wanted): Query<ListQuery>,
 ) -> Result<Json<ApprovalPage>, ApiError> {
-    let texts = |approval: &ApprovalView| format!("{} {}", approval.tool, approval.summary);
+    let texts = |approval: &ApprovalView| format!("{} {} {}", approval.id, approval.tool, approval.summary);
     let approvals = pending(&visit).await?.approvals;
     // Ids begin with their time: the order is that of the requests.
     let (approvals, next) = wanted.page(approvals, |approval| approval.id.to_string(), texts);
@@ -242,7 +242,7 @@ pub(crate) async fn give(visit: &Visit, id: ApprovalId, given: Given) -> Result<
         return Err(ApiError::new(StatusCode::CONFLICT, "already_answered", what));
     }
     let verdict = verdict(visit, &found, given)?;
-    let answered = app.answer_found(&found, verdict, &visit.visitor().name()).await?;
+    let answered = app.answer_found(&found, verdict, &visit.visitor().signature()).await?;
     Ok(shown(&answered.approval))
 }
 
@@ -275,6 +275,12 @@ fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, Api
         return Err(forbidden("only an administrator may remember a rule for more than this session")
             .hint("leave `scope` out, or set it to `session`"));
     }
+    if is_of_group(&found.request.session) && !is_admin {
+        let what = "only an administrator may remember a rule in the session of a group: it would hold for all of its users";
+        return Err(
+            forbidden(what).hint("leave `always` out to approve this one call, or ask an administrator")
+        );
+    }
     let scope = match scope {
         AlwaysScope::Session => RuleFor::Session,
         AlwaysScope::Agent => RuleFor::Agent,
@@ -285,6 +291,12 @@ fn verdict(visit: &Visit, found: &Approval, given: Given) -> Result<Verdict, Api
     };
     let lasts = seconds.map(|seconds| Duration::from_secs(seconds.into()));
     Ok(Verdict::Always { scope, lasts, width })
+}
+
+/// Returns whether several users share a session: `agent:AGENT:CHANNEL:group:CHAT`. No part can hold a `:`, which is escaped.
+fn is_of_group(session: &SessionKey) -> bool {
+    let mut parts = session.as_str().split(':');
+    parts.next() == Some("agent") && parts.nth(2) == Some("group")
 }
 
 fn is_seen(visitor: &Visitor, of_all: Permission, approval: &Approval) -> bool {
@@ -318,5 +330,26 @@ fn shown(approval: &Approval) -> ApprovalView {
             .collect(),
         directories: request.directories.iter().map(|root| root.path.display().to_string()).collect(),
         input: request.input.map(|input| *input),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(session: &str, expected: bool) {
+        assert_eq!(is_of_group(&SessionKey::new(session).unwrap()), expected, "{session}");
+    }
+
+    #[test]
+    fn a_session_of_a_group_is_told_from_one_of_a_person() {
+        check("agent:default:telegram:group:-100", true);
+        check("agent:default:http:group:a%3ab", true);
+        check("agent:default:http:direct:group:tools", false);
+        check("agent:default:http:direct:ann:group", false);
+        check("agent:group:group:direct:ann", false);
+        check("agent:default:cli:direct:ann", false);
+        check("cli:a:b:group", false);
     }
 }

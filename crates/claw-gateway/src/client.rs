@@ -244,6 +244,10 @@ impl RemoteSession {
 
     /// Sends a message; returns the run that answers it. The session is followed from then on.
     pub async fn send(&mut self, message: &str, approvals: Approvals) -> Result<JobId, Error> {
+        // A gateway that was restarted meanwhile has not seen this message, so it can be sent to the new one.
+        if self.client.is_closed() {
+            self.connect_again().await?;
+        }
         let run = self.client.send(&self.opened, message, approvals).await?;
         self.follow().await?;
         Ok(run)

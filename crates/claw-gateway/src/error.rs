@@ -114,12 +114,36 @@ impl ApiError {
 
     /// Returns the error as a WebSocket frame.
     pub(crate) fn frame(&self) -> Value {
+        let usual = match self.status {
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::NOT_FOUND => {
+                Some("`/openapi.json` has the methods and their parameters".to_owned())
+            }
+            _ => self.advice(),
+        };
+        let hint = self.hint.clone().or(usual);
         let mut frame =
-            json!({ "code": self.code, "detail": self.what, "hint": self.hint, "details": self.details });
+            json!({ "code": self.code, "detail": self.what, "hint": hint, "details": self.details });
         if let Some(setting) = &self.setting {
             frame["setting"] = json!(setting);
         }
         frame
+    }
+
+    /// The hint or, if there is none, the one that fits every request of this kind.
+    fn advice(&self) -> Option<String> {
+        let usual = match self.status {
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
+                "`/docs` shows the fields of each request"
+            }
+            StatusCode::NOT_FOUND => "list what there is with `GET` on the path above it",
+            StatusCode::FORBIDDEN if self.code == "forbidden" => {
+                "use a key that may do this, or ask an administrator"
+            }
+            StatusCode::METHOD_NOT_ALLOWED => "`/docs` lists the methods of each path",
+            StatusCode::PAYLOAD_TOO_LARGE => "send a smaller body, or the same in several requests",
+            _ => return self.hint.clone(),
+        };
+        Some(self.hint.clone().unwrap_or_else(|| usual.to_owned()))
     }
 
     /// The answer in OpenAI's shape.
@@ -131,7 +155,7 @@ impl ApiError {
             status if status.is_server_error() => "server_error",
             _ => "invalid_request_error",
         };
-        let message = match &self.hint {
+        let message = match &self.advice() {
             Some(hint) => format!("{}; {hint}", self.what),
             None => self.what.clone(),
         };
@@ -221,7 +245,7 @@ impl IntoResponse for ApiError {
             status: self.status.as_u16(),
             code: self.code,
             detail: self.what.clone(),
-            hint: self.hint.clone(),
+            hint: self.advice(),
             setting: self.setting.clone(),
             details: self.details.as_deref().cloned(),
         };

@@ -13,7 +13,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::Visitor;
 use clawsmith::app::mcp::AccessFollower;
-use clawsmith::app::{Followed, Follower};
+use clawsmith::app::{Followed, Follower, Kind};
 use clawsmith::port::Owner;
 use clawsmith::store::{FeedEvent, McpRequestEvent, SessionEvent, SessionEventBody};
 use clawsmith::{AgentId, SessionKey, UnixMillis};
@@ -231,17 +231,18 @@ impl<S: Source> Following<S> {
         loop {
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
-                match self.gateway.0.door.admit(&self.key).await {
+                match self.gateway.0.door.admit_for(&self.key, self.visitor.acts_for()).await {
                     Ok(None) => {
                         let why = "the API key of this stream is no longer valid; open the stream again with a valid key";
                         return Err(why.to_owned());
                     }
-                    Ok(Some(now)) if now != self.visitor => {
+                    Ok(Some(now)) if now == self.visitor => {}
+                    Err(error) if error.kind() == Kind::Failed => {}
+                    Ok(Some(_)) | Err(_) => {
                         return Err(
                             "the rights of this stream's API key changed; open the stream again".to_owned()
                         );
                     }
-                    Ok(Some(_)) | Err(_) => {}
                 }
             }
             if let Ok(event) = timeout(LOOK, self.source.next_event()).await {

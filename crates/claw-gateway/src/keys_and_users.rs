@@ -124,7 +124,7 @@ pub(crate) struct TenantRules {
 pub(crate) async fn keys(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Keys>, ApiError> {
     let texts = |key: &Key| {
         let user = key.new.user.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{} {user}", key.new.label)
+        format!("{} {} {user}", key.new.id, key.new.label)
     };
     let (keys, next) = wanted.page(visit.app().api_keys().await?, |key| key.new.id.to_string(), texts);
     Ok(Json(Keys { keys, next }))
@@ -177,7 +177,8 @@ pub(crate) async fn revoke_key(visit: Visit, Path(id): Path<KeyId>) -> Result<Js
 
 pub(crate) async fn users(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Users>, ApiError> {
     let users = visit.app().users().await?;
-    let (users, next) = wanted.page(users, |user| user.id.to_string(), |user| user.name.clone());
+    let texts = |user: &User| format!("{} {}", user.id, user.name);
+    let (users, next) = wanted.page(users, |user| user.id.to_string(), texts);
     Ok(Json(Users { users, next }))
 }
 
@@ -201,7 +202,8 @@ pub(crate) async fn tenants(
 ) -> Result<Json<Tenants>, ApiError> {
     visit.gateway.app().may_manage_tenants(visit.visitor())?;
     let tenants = visit.app().tenants().await?;
-    let (tenants, next) = wanted.page(tenants, |tenant| tenant.id.to_string(), |tenant| tenant.name.clone());
+    let texts = |tenant: &Tenant| format!("{} {}", tenant.id, tenant.name);
+    let (tenants, next) = wanted.page(tenants, |tenant| tenant.id.to_string(), texts);
     Ok(Json(Tenants { tenants, next }))
 }
 

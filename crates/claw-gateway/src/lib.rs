@@ -14,6 +14,7 @@ mod answering;
 mod api;
 mod approvals;
 mod body;
+mod calls_under_way;
 pub mod client;
 mod client_address;
 mod client_tools;
@@ -68,8 +69,10 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::api::Access;
+use crate::calls_under_way::CallsUnderWay;
 use crate::connections::Entrance;
 use crate::metrics::Metrics;
 use crate::offers::Offers;
@@ -81,6 +84,9 @@ use crate::run_quota::StartLocks;
 pub const LANE: &str = "main";
 /// The number of concurrent runs.
 const SLOTS: usize = 64;
+/// The time in which WebSocket clients are told that the gateway ends.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(2);
+
 /// The options of the gateway.
 #[derive(Debug, Clone, Default)]
 pub struct GatewayOptions {
@@ -111,12 +117,17 @@ struct Inner {
     sessions: Sessions,
     door: Door,
     offers: Offers,
+    calls: CallsUnderWay,
     starts: StartLocks,
     hosts: Vec<String>,
     proxies: Vec<IpAddr>,
     metrics: Metrics,
+    /// The place of the replay of a policy: one at a time.
+    replays: Semaphore,
     /// Places of WebSocket connections that have not shown a key yet.
     without_key: Arc<Semaphore>,
+    /// The WebSocket connections, which are told that the gateway ends.
+    websockets: TaskTracker,
     /// Rings when the gateway ends: streams end then, and runs of clients that are cut off go on.
     ending: CancellationToken,
 }
@@ -176,11 +187,14 @@ pub async fn serve(
         sessions,
         door,
         offers: Offers::default(),
+        calls: CallsUnderWay::default(),
         starts: StartLocks::default(),
         hosts,
         proxies,
         metrics,
+        replays: Semaphore::new(1),
         without_key: Arc::new(Semaphore::new(ws::connect::MOST_WITHOUT_KEY)),
+        websockets: TaskTracker::new(),
         ending: ends,
     };
     let gateway = Gateway(Arc::new(inner));
@@ -188,7 +202,16 @@ pub async fn serve(
         tokio::spawn(reload::watch(gateway.clone(), reload));
     }
     let open = entrance.accept(router(gateway.clone()), ending, connections, stop).await;
-    let (requests, runs) = tokio::join!(timeout(drain, open.wait()), gateway.sessions().end(Some(drain)));
+    let websockets = &gateway.0.websockets;
+    websockets.close();
+    // One whose client does not read cannot be told, and nothing is lost with it: events are stored.
+    let told = timeout(LONGEST_FAREWELL.min(drain), websockets.wait());
+    let answered = async {
+        open.wait().await;
+        gateway.0.calls.ended().await;
+    };
+    let connections = async { tokio::join!(answered, told) };
+    let (requests, runs) = tokio::join!(timeout(drain, connections), gateway.sessions().end(Some(drain)));
     // Calls that were finished meanwhile have events, too.
     gateway.sessions().deployment().chronicle.written().await;
     if requests.is_err() {

@@ -11,6 +11,20 @@ const PAGE: usize = 100;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// Only entries whose id or name contains this, whatever the case.
+    pub(crate) q: Option<String>,
+    /// The `next` of the page before.
+    pub(crate) cursor: Option<String>,
+    /// The most entries; 100 at most.
+    pub(crate) limit: Option<usize>,
+}
+
+/// A page of a list that is of one agent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct AgentListQuery {
+    /// The agent; by default `default`.
+    pub(crate) agent_id: Option<String>,
+    /// Only entries whose id or name contains this, whatever the case.
     q: Option<String>,
     /// The `next` of the page before.
     cursor: Option<String>,
@@ -18,8 +32,16 @@ pub(crate) struct ListQuery {
     limit: Option<usize>,
 }
 
+impl AgentListQuery {
+    /// The agent, and the page of its list.
+    pub(crate) fn split(self) -> (Option<String>, ListQuery) {
+        let Self { agent_id, q, cursor, limit } = self;
+        (agent_id, ListQuery { q, cursor, limit })
+    }
+}
+
 impl ListQuery {
-    /// The page of these entries, in the order of their keys, and the cursor of the next. `texts` are searched.
+    /// The page of these entries, in the order of their keys, and the cursor of the next. `texts` are searched, and nothing else.
     pub(crate) fn page<T>(
         &self,
         mut entries: Vec<T>,
@@ -29,11 +51,9 @@ impl ListQuery {
         let limit = self.limit.unwrap_or(PAGE).clamp(1, PAGE);
         let sought = self.q.as_ref().map(|sought| sought.to_lowercase());
         entries.retain(|entry| {
-            let key = key(entry);
-            let is_sought = |sought: &String| {
-                key.to_lowercase().contains(sought) || texts(entry).to_lowercase().contains(sought)
-            };
-            self.cursor.as_ref().is_none_or(|cursor| key > *cursor) && sought.as_ref().is_none_or(is_sought)
+            let is_sought = |sought: &String| texts(entry).to_lowercase().contains(sought);
+            self.cursor.as_ref().is_none_or(|cursor| key(entry) > *cursor)
+                && sought.as_ref().is_none_or(is_sought)
         });
         entries.sort_by_key(&key);
         let is_last = entries.len() <= limit;
@@ -55,6 +75,15 @@ mod tests {
             (page.as_slice(), found.as_deref()),
             (&expected.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..], next)
         );
+    }
+
+    #[test]
+    fn what_only_sorts_is_not_searched() {
+        let query = |q: &str| ListQuery { q: Some(q.to_owned()), ..ListQuery::default() };
+        let entries = || vec!["a.md".to_owned(), "b.md".to_owned()];
+        let found =
+            |q: &str| query(q).page(entries(), |path| format!("{path} user"), Clone::clone).0.join(" ");
+        assert_eq!((found("user").as_str(), found("B.m").as_str()), ("", "b.md"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any_service};
-use clawsmith::app::access::{CallerWish, Permission};
+use clawsmith::app::access::{CallPlace, CallerWish, Permission};
 use clawsmith::app::mcp::protocol::{
     ClientApprovals, Clients, ConnectionView, HttpSessions, LoginWish, Parts, Served, ServerReport,
     http_server,
@@ -44,10 +44,13 @@ const MOST_SESSIONS: usize = 64;
 /// nobody can use.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// The sessions of MCP clients by the key that began each, the oldest first. A session is nobody else's, even if its id is
+/// The key that an MCP client shows, and the user that it acts for if that is another than the key's.
+type Client = (KeyId, Option<UserId>);
+
+/// The sessions of MCP clients by the client that began each, the oldest first. A session is nobody else's, even if its id is
 /// known.
 #[derive(Clone, Default)]
-struct McpSessions(Arc<Mutex<HashMap<KeyId, VecDeque<McpSession>>>>);
+struct McpSessions(Arc<Mutex<HashMap<Client, VecDeque<McpSession>>>>);
 
 struct McpSession {
     id: String,
@@ -55,12 +58,12 @@ struct McpSession {
 }
 
 impl McpSessions {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeyId, VecDeque<McpSession>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Client, VecDeque<McpSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a session that begins; returns the sessions that it forgets, which are to be ended.
-    fn begin(&self, key: KeyId, session: &str, now: Instant) -> Vec<String> {
+    fn begin(&self, client: &Client, session: &str, now: Instant) -> Vec<String> {
         let mut forgotten = Vec::new();
         let mut all = self.lock();
         all.retain(|_, own| {
@@ -73,7 +76,7 @@ impl McpSessions {
             });
             !own.is_empty()
         });
-        let own = all.entry(key).or_default();
+        let own = all.entry(client.clone()).or_default();
         own.retain(|known| known.id != session);
         own.push_back(McpSession { id: session.to_owned(), used: now });
         if own.len() > MOST_SESSIONS {
@@ -83,9 +86,9 @@ impl McpSessions {
     }
 
     /// Notes that a session is used; `false` where it is not the key's.
-    fn is_own(&self, key: KeyId, session: &str, now: Instant) -> bool {
+    fn is_own(&self, client: &Client, session: &str, now: Instant) -> bool {
         let mut all = self.lock();
-        let own = all.get_mut(&key).into_iter().flatten();
+        let own = all.get_mut(client).into_iter().flatten();
         let mut found = own.filter(|known| known.id == session && now.duration_since(known.used) < IDLE);
         found.next().map(|known| known.used = now).is_some()
     }
@@ -102,14 +105,15 @@ async fn admit_client(
         return error.into_response();
     }
     let named = |headers: &HeaderMap| Some(headers.get("mcp-session-id")?.to_str().ok()?.to_owned());
-    let (key, session) = (who.0.key, named(request.headers()));
-    if session.as_ref().is_some_and(|session| !sessions.is_own(key, session, Instant::now())) {
+    let client = (who.0.key, who.0.acts_for().cloned());
+    let session = named(request.headers());
+    if session.as_ref().is_some_and(|session| !sessions.is_own(&client, session, Instant::now())) {
         return ApiError::not_found("you have no such MCP session; start a new one".to_owned())
             .into_response();
     }
     let response = next.run(request).await;
     if let (None, Some(begun)) = (session, named(response.headers())) {
-        let forgotten = sessions.begin(key, &begun, Instant::now());
+        let forgotten = sessions.begin(&client, &begun, Instant::now());
         if !forgotten.is_empty() {
             // The new session does not wait for the end of others.
             tokio::spawn(async move {
@@ -136,18 +140,21 @@ impl Clients for NetworkClients {
         let told = |error: clawsmith::app::Error| error.message().to_owned();
         who.0.may(Permission::CallTools).map_err(told)?;
         let agent = agent_in(parts.uri.query());
-        let session = who.0.session_named(agent.as_deref(), "mcp").map_err(told)?;
+        let session = who.0.session_named(agent.as_deref(), &CallPlace::default(), "mcp").map_err(told)?;
         let wish = CallerWish { agent: agent.as_deref(), session: Some(&session) };
         let caller = gateway.app().caller_of(&who.0, &wish).await.map_err(told)?;
         let approvals = who.0.may(Permission::AnswerApprovals).is_ok().then(|| {
-            let (app, by) = (gateway.app().of_tenant(&who.0.tenant), who.0.name());
+            let (app, by) = (gateway.app().of_tenant(&who.0.tenant), who.0.signature());
             Arc::new(AnsweringClient { app, by }) as Arc<dyn ClientApprovals>
         });
         Ok(Served { executor: gateway.sessions().deployment().executor, caller, approvals })
     }
 
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
-        self.gateway.upgrade().map(|inner| Gateway(inner).app().tool_changes()).unwrap_or_default()
+        let Some(gateway) = self.gateway.upgrade().map(Gateway) else { return Vec::new() };
+        let mut changes = gateway.app().tool_changes();
+        changes.push(gateway.sessions().deployment().executor.policy_changes());
+        changes
     }
 }
 
@@ -329,10 +336,12 @@ pub(crate) struct GrantRevoked {
     revoked: McpSubject,
 }
 
-/// Requests for access.
+/// Requests for access, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AccessRequests {
     requests: Vec<McpRequest>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A request for access.
@@ -359,7 +368,7 @@ fn shown(view: ServerView) -> ServerShown {
 
 pub(crate) async fn list(visit: Visit, Query(wanted): Query<ListQuery>) -> Result<Json<Servers>, ApiError> {
     let name = |view: &ServerView| view.server.name.to_string();
-    let (servers, next) = wanted.page(visit.app().mcp_servers().await?, name, |_| String::new());
+    let (servers, next) = wanted.page(visit.app().mcp_servers().await?, name, name);
     Ok(Json(Servers { servers: servers.into_iter().map(shown).collect(), next }))
 }
 
@@ -464,13 +473,21 @@ pub(crate) async fn revoke(
     Ok(Json(GrantRevoked { revoked: whose.subject }))
 }
 
-pub(crate) async fn requests(visit: Visit) -> Result<Json<AccessRequests>, ApiError> {
+pub(crate) async fn requests(
+    visit: Visit,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Json<AccessRequests>, ApiError> {
     let mut requests = visit.app().mcp_requests().await?;
     // An administrator sees all requests, others their own.
     if visit.may(Permission::ManageMcp).is_err() {
         requests.retain(|request| Some(&request.user) == visit.visitor().user.as_ref());
     }
-    Ok(Json(AccessRequests { requests }))
+    let texts = |request: &McpRequest| {
+        format!("{} {} {} {}", request.id, request.server, request.user, request.reason)
+    };
+    // Ids begin with their time: the order is that of the requests.
+    let (requests, next) = wanted.page(requests, |request| request.id.to_string(), texts);
+    Ok(Json(AccessRequests { requests, next }))
 }
 
 pub(crate) async fn request(
@@ -508,10 +525,12 @@ mod tests {
     #[test]
     fn sessions_that_nobody_uses_are_forgotten_and_those_in_use_are_not() {
         let (sessions, began) = (McpSessions::default(), Instant::now());
-        let (ann, ben) = (KeyId::new(), KeyId::new());
+        let (ann, ben): (&Client, &Client) = (&(KeyId::new(), None), &(KeyId::new(), None));
         sessions.begin(ann, "a", began);
         sessions.begin(ben, "b", began);
         assert!(sessions.is_own(ann, "a", began) && !sessions.is_own(ben, "a", began));
+        let of_another = (ann.0, Some(UserId::new("cleo").unwrap()));
+        assert!(!sessions.is_own(&of_another, "a", began), "the key acts for another user");
         let later = began + IDLE - Duration::from_secs(1);
         assert!(sessions.is_own(ben, "b", later));
         let last = began + IDLE;
@@ -523,13 +542,13 @@ mod tests {
             sessions.begin(ben, &number.to_string(), last);
         }
         assert!(!sessions.is_own(ben, "b", last), "the oldest gives way");
-        assert_eq!(sessions.lock()[&ben].len(), MOST_SESSIONS);
+        assert_eq!(sessions.lock()[ben].len(), MOST_SESSIONS);
     }
 
     #[test]
     fn a_key_that_begins_ever_more_sessions_leaves_none_open_unseen() {
         let (sessions, began) = (McpSessions::default(), Instant::now());
-        let (ann, ben) = (KeyId::new(), KeyId::new());
+        let (ann, ben): (&Client, &Client) = (&(KeyId::new(), None), &(KeyId::new(), None));
         assert!(sessions.begin(ben, "b", began).is_empty());
         let now = began + Duration::from_secs(1);
         for number in 0..MOST_SESSIONS {

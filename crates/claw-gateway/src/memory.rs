@@ -7,9 +7,11 @@ use clawsmith::app::memory::{MemoryCard, MemoryStatus};
 use clawsmith::port::{MemoryFound, MemoryOwner, MemoryPart, MemoryQuery, MemoryReader, MemoryText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::api::{Body, Json, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::AgentListQuery;
 
 /// The most hits of one search.
 const MOST_HITS: usize = 50;
@@ -67,6 +69,8 @@ pub(crate) struct Forgotten {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Documents {
     documents: Vec<MemoryCard>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A document that was written.
@@ -131,9 +135,17 @@ pub(crate) async fn search(visit: Visit, Query(asked): Query<Asked>) -> Result<J
     Ok(Json(visit.app().search_memory(&reader, &query).await?))
 }
 
-pub(crate) async fn list(visit: Visit, Query(whose): Query<Whose>) -> Result<Json<Documents>, ApiError> {
-    let reader = reader(&visit, whose.agent_id.as_deref()).await?;
-    Ok(Json(Documents { documents: visit.app().list_memory(&reader).await? }))
+pub(crate) async fn list(
+    visit: Visit,
+    Query(wanted): Query<AgentListQuery>,
+) -> Result<Json<Documents>, ApiError> {
+    let (agent, wanted) = wanted.split();
+    let reader = reader(&visit, agent.as_deref()).await?;
+    // Several owners may have the same path.
+    let key = |one: &MemoryCard| format!("{} {}", one.card.key.path, json!(one.owner).as_str().unwrap_or(""));
+    let (documents, next) =
+        wanted.page(visit.app().list_memory(&reader).await?, key, |one| one.card.key.path.clone());
+    Ok(Json(Documents { documents, next }))
 }
 
 pub(crate) async fn read(visit: Visit, Query(lines): Query<Lines>) -> Result<Json<MemoryText>, ApiError> {

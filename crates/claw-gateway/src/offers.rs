@@ -8,15 +8,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clawsmith::app::access::Visitor;
-use clawsmith::{Executor, KeyId, Offer};
+use clawsmith::{Executor, KeyId, Offer, UserId};
 
 /// The most offers that are kept.
 const MOST: usize = 1_000;
 
-/// The key, agent and session that a visitor calls as.
+/// The key, user, agent and session that a visitor calls as.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct OfferKey {
     pub(crate) key: KeyId,
+    pub(crate) user: Option<UserId>,
     pub(crate) agent: Option<String>,
     pub(crate) session: Option<String>,
 }

@@ -183,7 +183,8 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             "schemas": definitions,
             "securitySchemes": { "key": {
                 "type": "http", "scheme": "bearer",
-                "description": "An API key; create one with `clawsmith api-keys create`.",
+                "description": "An API key; create one with `clawsmith api-keys create`. A request acts as the key's user or, with \
+                                the scope `users:act`, as the user of the same tenant whom the header `x-clawsmith-user` names.",
             } },
         },
     })

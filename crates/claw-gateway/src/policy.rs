@@ -1,8 +1,11 @@
 //! The policy over HTTP: explanations, lint findings, and the effect of another configuration.
 
+use std::time::Duration;
+
+use axum::http::StatusCode;
 use clawsmith::app::access::CallerWish;
 use clawsmith::app::policy::{PolicyDiff, PolicyFinding};
-use clawsmith::app::replay::{Replay, ago, since};
+use clawsmith::app::replay::{ProposedRules, Replay, ReplayRange, since};
 use clawsmith::{AgentId, SubagentDepth};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +13,9 @@ use serde_json::{Value, json};
 
 use crate::api::{Body, Json, Visit};
 use crate::error::ApiError;
+
+/// The time after which a replay that found another one running is tried again.
+const REPLAY_RETRY: Duration = Duration::from_secs(5);
 
 /// A request to explain why an agent has a tool or not.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,14 +71,19 @@ pub(crate) struct Differences {
     differences: PolicyDiff,
 }
 
-/// A configuration that judges recorded calls.
+/// Rules that judge recorded calls, either whole or as a change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplayRequest {
-    /// The configuration file's text, in TOML.
-    config: String,
-    /// The time to go back: days (`7d`, which is the default) or hours (`12h`).
+    /// The configuration file's text, in TOML; in a tenant other than the deployment's own, the tenant's rules (`allow` and
+    /// `deny`).
+    config: Option<String>,
+    /// A change to the current configuration or rules, in TOML: its keys replace the current ones.
+    change: Option<String>,
+    /// The beginning of the range, so long ago: days (`7d`, which is the default) or hours (`12h`).
     since: Option<String>,
+    /// The end of the range, so long ago; by default now.
+    until: Option<String>,
 }
 
 pub(crate) async fn explain(
@@ -106,9 +117,23 @@ pub(crate) async fn diff(
 }
 
 pub(crate) async fn replay(visit: Visit, Body(asked): Body<ReplayRequest>) -> Result<Json<Replay>, ApiError> {
-    let app = visit.gateway.app();
-    app.may_read_policy(visit.visitor())?;
-    let since = since(asked.since.as_deref().unwrap_or("7d"));
-    let since = since.map_err(|error| ApiError::invalid(format!("`since`: {error}")))?;
-    Ok(Json(app.replay(app.proposed(asked.config)?, ago(since)).await?))
+    let rules = match (asked.config, asked.change) {
+        (Some(text), None) => ProposedRules::Whole(text),
+        (None, Some(text)) => ProposedRules::Change(text),
+        _ => return Err(ApiError::invalid("give either `config` (whole) or `change` (a part of it)")),
+    };
+    let time =
+        |name: &str, text: &str| since(text).map_err(|error| ApiError::invalid(format!("`{name}`: {error}")));
+    let until = asked.until.map(|text| time("until", &text)).transpose()?;
+    let range = ReplayRange::ago(time("since", asked.since.as_deref().unwrap_or("7d"))?, until)?;
+    let app = visit.app();
+    let proposal = app.proposal(visit.visitor(), rules).await?;
+    // A replay takes a processor for a while, and administrators of every tenant may ask for one.
+    let Ok(_only) = visit.gateway.0.replays.try_acquire() else {
+        let what = "a replay is running, and a gateway runs one at a time";
+        return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "replay_in_progress", what)
+            .retry_after(REPLAY_RETRY)
+            .hint("try again when it has ended, or replay a shorter range"));
+    };
+    Ok(Json(app.replay(proposal, range).await?))
 }

@@ -153,7 +153,7 @@ pub(crate) async fn list(
         let agent = card.place.agent.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{} {agent}", card.place.name)
     };
-    let (programs, next) = wanted.page(visit.app().program_cards().await?, key, |_| String::new());
+    let (programs, next) = wanted.page(visit.app().program_cards().await?, key, key);
     Ok(Json(ProgramList { programs: programs.into_iter().map(shown).collect(), next }))
 }
 

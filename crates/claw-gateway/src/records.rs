@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Json, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::ListQuery;
 
 /// The most entries of one page.
 const PAGE: usize = 500;
@@ -53,10 +54,27 @@ pub(crate) struct ChainView {
     fault: Option<String>,
 }
 
-/// Usage by day and model.
+/// Usage by day and model, the earliest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UsageLines {
     days: Vec<UsageLine>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
+}
+
+/// A page of usage by day and model.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct UsageDaysQuery {
+    agent_id: Option<AgentId>,
+    /// The earliest time, in milliseconds of Unix time.
+    from: Option<i64>,
+    /// Before then.
+    to: Option<i64>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+    /// The most entries; 100 at most.
+    limit: Option<usize>,
 }
 
 /// Filter of usage.
@@ -111,7 +129,12 @@ pub(crate) async fn usage(visit: Visit, Query(wanted): Query<UsageQuery>) -> Res
 
 pub(crate) async fn usage_days(
     visit: Visit,
-    Query(wanted): Query<UsageQuery>,
+    Query(wanted): Query<UsageDaysQuery>,
 ) -> Result<Json<UsageLines>, ApiError> {
-    Ok(Json(UsageLines { days: visit.app().usage_days_for(visit.visitor(), &wanted.filter()).await? }))
+    let UsageDaysQuery { agent_id, from, to, cursor, limit } = wanted;
+    let filter = UsageQuery { agent_id, from, to }.filter();
+    let days = visit.app().usage_days_for(visit.visitor(), &filter).await?;
+    let key = |line: &UsageLine| format!("{:020} {} {}", line.day.0.max(0), line.provider, line.model);
+    let (days, next) = ListQuery { q: None, cursor, limit }.page(days, key, |_| String::new());
+    Ok(Json(UsageLines { days, next }))
 }

@@ -34,8 +34,13 @@ impl Front {
         admit::check_origin(&self.gateway, request)?;
         match self.access {
             Access::Open => return Ok(None),
-            // The handler asks for a key.
-            Access::Connect if admit::has_no_key(request.headers()) => return Ok(None),
+            // The handler asks for a key, and with it for the user to act for.
+            Access::Connect if admit::has_no_key(request.headers()) => {
+                return match admit::acted_for(request.headers())? {
+                    None => Ok(None),
+                    Some(_) => Err(admit::no_key()),
+                };
+            }
             Access::Connect | Access::Key | Access::Needs(_) => {}
         }
         let peer = request.extensions().get().copied();

@@ -214,7 +214,13 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             programs::test,
         )
         .on("DELETE /v1/programs/{program}", Needs(May::WriteSettings), "Remove a program", programs::remove)
-        .on("GET /v1/providers", Needs(May::ReadSettings), "List providers of models", settings::providers);
+        .on("GET /v1/providers", Needs(May::ReadSettings), "List providers of models", settings::providers)
+        .on(
+            "GET /v1/providers/{provider}",
+            Needs(May::ReadSettings),
+            "Show a provider of models",
+            settings::provider,
+        );
     api.group("skills")
         .on("GET /v1/skills", Needs(May::ReadSkills), "List the skills of an agent", skills::list)
         .on("GET /v1/skills/search", Needs(May::ReadSkills), "Search the skills of an agent", skills::search)

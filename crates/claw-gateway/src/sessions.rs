@@ -293,7 +293,7 @@ pub(crate) async fn run(visit: Visit, Path(id): Path<JobId>) -> Result<Json<RunV
 
 pub(crate) async fn cancel(visit: Visit, Path(id): Path<JobId>) -> Result<Json<CancelledRuns>, ApiError> {
     let found = seen_run(&visit, Permission::StopTenantRuns, id).await?;
-    Ok(Json(visit.app().cancel_run(found.new.id, &visit.visitor().name()).await?))
+    Ok(Json(visit.app().cancel_run(found.new.id, &visit.visitor().signature()).await?))
 }
 
 /// Returns whether a run is in one of the visitor's own sessions or, with the permission `of_all`, of an agent that the key may

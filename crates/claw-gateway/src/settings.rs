@@ -15,6 +15,8 @@ use crate::listing::ListQuery;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToolSettingsList {
     settings: Vec<ToolSettingsView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// The settings of one built-in tool, which override those of the deployment.
@@ -67,6 +69,8 @@ pub(crate) struct ProviderList {
     /// The provider of agents that name none.
     default: Option<String>,
     providers: Vec<ProviderView>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
 }
 
 /// A provider of the configuration file.
@@ -85,9 +89,13 @@ impl From<StoredSettings> for ToolSettingsView {
     }
 }
 
-pub(crate) async fn tool_settings(visit: Visit) -> Result<Json<ToolSettingsList>, ApiError> {
-    let stored = visit.app().stored_settings().await?;
-    Ok(Json(ToolSettingsList { settings: stored.into_iter().map(ToolSettingsView::from).collect() }))
+pub(crate) async fn tool_settings(
+    visit: Visit,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Json<ToolSettingsList>, ApiError> {
+    let tool = |stored: &StoredSettings| stored.tool.to_string();
+    let (stored, next) = wanted.page(visit.app().stored_settings().await?, tool, tool);
+    Ok(Json(ToolSettingsList { settings: stored.into_iter().map(ToolSettingsView::from).collect(), next }))
 }
 
 pub(crate) async fn settings_of_tool(
@@ -131,7 +139,7 @@ pub(crate) async fn secrets(
         let agent = card.place.agent.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{} {agent}", card.place.name)
     };
-    let (secrets, next) = wanted.page(visit.app().secret_cards().await?, key, |_| String::new());
+    let (secrets, next) = wanted.page(visit.app().secret_cards().await?, key, key);
     Ok(Json(SecretList { secrets: secrets.into_iter().map(shown).collect(), next }))
 }
 
@@ -154,7 +162,8 @@ pub(crate) async fn remove_secret(
     Ok(NoContent)
 }
 
-pub(crate) async fn providers(visit: Visit) -> Result<Json<ProviderList>, ApiError> {
+/// The providers of the configuration file, which are those of every tenant.
+fn configured(visit: &Visit) -> (Option<String>, Vec<ProviderView>) {
     let app = visit.gateway.app();
     let models = &app.setup().config().models;
     let providers = models.providers.iter().map(|(name, provider)| ProviderView {
@@ -162,5 +171,21 @@ pub(crate) async fn providers(visit: Visit) -> Result<Json<ProviderList>, ApiErr
         model: provider.model.clone(),
         models: provider.models.keys().cloned().collect(),
     });
-    Ok(Json(ProviderList { default: models.provider.clone(), providers: providers.collect() }))
+    (models.provider.clone(), providers.collect())
+}
+
+pub(crate) async fn providers(
+    visit: Visit,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Json<ProviderList>, ApiError> {
+    let (default, providers) = configured(&visit);
+    let texts = |one: &ProviderView| format!("{} {}", one.name, one.models.join(" "));
+    let (providers, next) = wanted.page(providers, |one| one.name.clone(), texts);
+    Ok(Json(ProviderList { default, providers, next }))
+}
+
+pub(crate) async fn provider(visit: Visit, Path(name): Path<String>) -> Result<Json<ProviderView>, ApiError> {
+    let found = configured(&visit).1.into_iter().find(|one| one.name == name);
+    let shown: String = name.chars().take(100).collect();
+    found.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no provider `{shown}`")))
 }

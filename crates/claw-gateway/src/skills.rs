@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Body, Json, NoContent, Path, Query, Visit};
 use crate::error::ApiError;
+use crate::listing::AgentListQuery;
 
 /// The most skills of one answer to a search.
 const PAGE: usize = 50;
@@ -61,9 +62,17 @@ pub(crate) struct Revoked {
     user_id: Option<String>,
 }
 
-/// Skills.
+/// Skills, by name.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Skills {
+    skills: Vec<SkillCard>,
+    /// The `cursor` of the next page; `null` on the last.
+    next: Option<String>,
+}
+
+/// The skills that a search found, the best first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SkillsFound {
     skills: Vec<SkillCard>,
 }
 
@@ -76,15 +85,26 @@ pub(crate) struct SkillRemoved {
     forgotten: u64,
 }
 
-pub(crate) async fn list(visit: Visit, Query(whose): Query<Whose>) -> Result<Json<Skills>, ApiError> {
-    let caller = caller(&visit, whose.agent_id.as_deref()).await?;
-    Ok(Json(Skills { skills: visit.app().skills(&caller).await? }))
+pub(crate) async fn list(
+    visit: Visit,
+    Query(wanted): Query<AgentListQuery>,
+) -> Result<Json<Skills>, ApiError> {
+    let (agent, wanted) = wanted.split();
+    let caller = caller(&visit, agent.as_deref()).await?;
+    // Several places may have a skill of the same name.
+    let key = |card: &SkillCard| format!("{} {}", card.name, card.source);
+    let texts = |card: &SkillCard| format!("{} {}", card.name, card.description);
+    let (skills, next) = wanted.page(visit.app().skills(&caller).await?, key, texts);
+    Ok(Json(Skills { skills, next }))
 }
 
-pub(crate) async fn search(visit: Visit, Query(sought): Query<Sought>) -> Result<Json<Skills>, ApiError> {
+pub(crate) async fn search(
+    visit: Visit,
+    Query(sought): Query<Sought>,
+) -> Result<Json<SkillsFound>, ApiError> {
     let caller = caller(&visit, sought.agent_id.as_deref()).await?;
     let limit = sought.limit.unwrap_or(10).clamp(1, PAGE);
-    Ok(Json(Skills { skills: visit.app().search_skills(&caller, &sought.query, limit).await? }))
+    Ok(Json(SkillsFound { skills: visit.app().search_skills(&caller, &sought.query, limit).await? }))
 }
 
 pub(crate) async fn show(
@@ -102,7 +122,7 @@ pub(crate) async fn accept(
     Body(acceptance): Body<Acceptance>,
 ) -> Result<Json<AcceptedSkill>, ApiError> {
     let caller = caller(&visit, acceptance.agent_id.as_deref()).await?;
-    let (seen, by) = (Some(&acceptance.digest), visit.visitor().name());
+    let (seen, by) = (Some(&acceptance.digest), visit.visitor().signature());
     Ok(Json(visit.app().accept_skill(&caller, &name, seen, &by).await?))
 }
 

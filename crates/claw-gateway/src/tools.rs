@@ -1,12 +1,14 @@
 //! Tools: those of an agent, and calls of them.
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use clawsmith::app::access::CallerWish;
+use clawsmith::app::access::{CallPlace, CallerWish};
 use clawsmith::store::Outcome;
 use clawsmith::{
-    ApprovalId, Arguments, Asking, CallError, CallId, Caller, Digest, Effects, ErrorKind, Offer, Rehearsal,
-    Reply, Request, SessionKey, ToolName, UnixMillis,
+    ApprovalId, Arguments, Asking, CallError, CallId, Caller, Digest, Effects, ErrorKind, Offer, PeerKind,
+    Rehearsal, Reply, Request, SessionKey, ToolName, UnixMillis,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,15 +41,15 @@ pub(crate) struct Invoke {
     agent_id: Option<String>,
     /// A session of your own; by default one for all calls.
     session_key: Option<String>,
-    /// The id of an earlier call: a pending approval is joined, and a call that ran returns its recorded
-    /// outcome.
+    /// The id of an earlier call of the same tool: a pending approval is joined, and a call that ran returns its recorded
+    /// outcome. With another tool it is another call.
     call_id: Option<CallId>,
-    /// Cannot be claimed with an API key.
+    /// The channel of the message that the call is made for, such as `telegram`; takes the scope `users:act`. Never `cli`.
     channel: Option<String>,
-    /// Cannot be claimed with an API key.
+    /// The chat within the channel, of at most 64 bytes; takes the scope `users:act`.
     chat_id: Option<String>,
-    /// Cannot be claimed with an API key.
-    peer_kind: Option<String>,
+    /// `direct` for one person, `group` for several; a group needs a `chatId`. Takes the scope `users:act`.
+    peer_kind: Option<PeerKind>,
     /// Return what the call would do and whether it may, without running it.
     #[serde(default)]
     dry_run: bool,
@@ -89,7 +91,7 @@ pub(crate) struct Called {
     result: Option<CallResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallFault>,
-    /// The outcome of the call when it ran before.
+    /// The outcome of the call when it ran before; `unknown` if the program died during the call, or another node runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<Outcome>,
     /// Duration in milliseconds.
@@ -176,13 +178,9 @@ pub(crate) async fn invoke(
     headers: HeaderMap,
     Body(invoke): Body<Invoke>,
 ) -> Result<Replied<Invoked>, ApiError> {
-    let claims = [&invoke.channel, &invoke.chat_id, &invoke.peer_kind];
-    if claims.into_iter().any(Option::is_some) {
-        return Err(claimed(&invoke));
-    }
-    let offer = offer(&visit, invoke.agent_id.as_deref(), invoke.session_key.as_deref()).await?;
+    let offer = offer(&visit, &invoke).await?;
     let caller = offer.caller();
-    let call = call_id(&invoke, &headers, caller)?;
+    let call = call_id(&invoke, &headers, &offer)?;
     let deployment = visit.sessions().deployment();
     if invoke.dry_run {
         let request = Request::new(invoke.tool.clone(), arguments(invoke)?);
@@ -190,6 +188,13 @@ pub(crate) async fn invoke(
         let rehearsal = rehearsal.map_err(|refusal| ApiError::from(&refusal))?;
         return Ok(Json(rehearsal).into_response().into());
     }
+    // Taken before the ledger is asked: what has begun and has no outcome then is not run by this process.
+    let under_way = match call.is_given {
+        true => Some(
+            visit.gateway.0.calls.begin(&caller.tenant, call.id).ok_or_else(|| in_progress(call.shown))?,
+        ),
+        false => None,
+    };
     if call.is_given {
         let fate = deployment.store.fate(&caller.tenant, call.id).await;
         if let Some(outcome) = fate.map_err(clawsmith::app::Error::from)? {
@@ -209,20 +214,47 @@ pub(crate) async fn invoke(
     request.args = Arguments::Json(arguments(invoke)?);
     request.call = call.id;
     request.asking = Asking::Unwatched;
-    let reply = deployment.executor.execute(&offer, request).await;
+    let running = visit.gateway.0.calls.run(deployment.executor.clone(), offer, request, under_way);
+    let reply = running.await.ok_or_else(|| {
+        tracing::error!(call = %call.id, "a call panicked outside of its tool");
+        let what = format!("the call `{}` ended without a reply", call.shown);
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", what)
+            .hint("`/v1/ledger` shows whether it ran")
+    })?;
     answered(reply, call.shown, session).map(Replied::from)
 }
 
+/// The error for a request that is sent again while its call runs.
+fn in_progress(call: CallId) -> ApiError {
+    let what = format!("the call `{call}` is in progress, and runs once");
+    ApiError::new(StatusCode::CONFLICT, "call_in_progress", what)
+        .retry_after(Duration::from_secs(1))
+        .hint("send the same request again to get its outcome")
+}
+
 /// The tools that the visitor may call as this agent, in this session.
-async fn offer(visit: &Visit, agent: Option<&str>, session: Option<&str>) -> Result<Offer, ApiError> {
+async fn offer(visit: &Visit, invoke: &Invoke) -> Result<Offer, ApiError> {
     let (visitor, executor) = (&visit.who.0, visit.sessions().deployment().executor);
+    let (agent, session) = (invoke.agent_id.as_deref(), invoke.session_key.as_deref());
+    let (channel, chat, peer) = (invoke.channel.as_deref(), invoke.chat_id.as_deref(), invoke.peer_kind);
+    let place = CallPlace { channel, chat, peer: peer.unwrap_or_default() };
+    // Calls that name no session share one, so that rates are counted and approvals found again.
+    let shared = || session.is_none().then(|| visitor.session_named(agent, &place, "tools")).transpose();
+    if channel.is_some() || chat.is_some() || peer.is_some() {
+        // Before a session is derived from the names.
+        visitor.may_name(&place)?;
+        let shared = shared()?;
+        let wish = CallerWish { agent, session: session.or(shared.as_deref()) };
+        let caller = visit.gateway.app().caller_at(visitor, &wish, &place).await?;
+        return Ok(executor.offer(caller).await);
+    }
     let (offers, owned) = (&visit.gateway.0.offers, |name: Option<&str>| name.map(str::to_owned));
-    let key = OfferKey { key: visitor.key, agent: owned(agent), session: owned(session) };
+    let user = visitor.acts_for().cloned();
+    let key = OfferKey { key: visitor.key, user, agent: owned(agent), session: owned(session) };
     if let Some(offer) = offers.current(&key, visitor, &executor).await {
         return Ok(offer);
     }
-    // Calls that name no session share one, so that rates are counted and approvals found again.
-    let shared = session.is_none().then(|| visitor.session_named(agent, "tools")).transpose()?;
+    let shared = shared()?;
     let wish = CallerWish { agent, session: session.or(shared.as_deref()) };
     let caller = visit.gateway.app().caller_of(visitor, &wish).await?;
     let offer = executor.offer(caller).await;
@@ -237,14 +269,14 @@ const TIME_BYTES: usize = 6;
 struct CallIds {
     /// The id that the client sends to mean this call.
     shown: CallId,
-    /// The id derived from the shown id and its owner: nobody can name another owner's call.
+    /// The id derived from the shown id, its owner and its tool: nobody can name another owner's call.
     id: CallId,
     is_given: bool,
 }
 
 /// Returns the id of the call: the given one, one derived from the `Idempotency-Key` and the request, or a
 /// new one.
-fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<CallIds, ApiError> {
+fn call_id(invoke: &Invoke, headers: &HeaderMap, offer: &Offer) -> Result<CallIds, ApiError> {
     let (shown, is_given) = match (invoke.call_id, headers.get("idempotency-key")) {
         (Some(id), _) => (id, true),
         (None, None) => (CallId::new(), false),
@@ -256,14 +288,16 @@ fn call_id(invoke: &Invoke, headers: &HeaderMap, caller: &Caller) -> Result<Call
             (hashed(&json!([key.as_bytes(), invoke.tool, invoke.args, invoke.action])), true)
         }
     };
-    Ok(CallIds { shown, id: owned_id(caller, shown), is_given })
+    let tool = offer.meta(&invoke.tool).map_or(invoke.tool.as_str(), |meta| meta.name.as_str());
+    Ok(CallIds { shown, id: owned_id(offer.caller(), tool, shown), is_given })
 }
 
-/// Returns the id under which a call of this caller is recorded. It keeps the time that the shown id begins with, since stores
-/// sort calls by it; the rest is a digest. Each field has its length before it, so that no two callers make the same bytes.
-fn owned_id(caller: &Caller, shown: CallId) -> CallId {
+/// Returns the id under which a call of this caller and tool is recorded, so that the outcome of one tool is never taken for
+/// that of another. It keeps the time that the shown id begins with, since stores sort calls by it; the rest is a digest. Each
+/// field has its length before it, so that no two callers make the same bytes.
+fn owned_id(caller: &Caller, tool: &str, shown: CallId) -> CallId {
     let user = caller.user.as_ref().map_or("", |user| user.as_str());
-    let names = [caller.tenant.as_str(), user, caller.agent.as_str(), caller.session.as_str()];
+    let names = [caller.tenant.as_str(), user, caller.agent.as_str(), caller.session.as_str(), tool];
     let mut bytes = Vec::with_capacity(256);
     for name in names {
         bytes.extend_from_slice(&name.len().to_le_bytes());
@@ -294,16 +328,6 @@ fn arguments(invoke: Invoke) -> Result<Value, ApiError> {
         object.entry("action").or_insert_with(|| action.into());
     }
     Ok(args)
-}
-
-/// Returns the error for a request that claims a channel, chat or kind of peer: those belong to messages, and
-/// a program over the network has none.
-fn claimed(invoke: &Invoke) -> ApiError {
-    let what = match invoke.channel.as_deref() {
-        Some("cli") => "the channel `cli` belongs to the terminal of this machine and cannot be claimed",
-        _ => "`channel`, `chatId` and `peerKind` cannot be claimed with an API key",
-    };
-    ApiError::new(StatusCode::FORBIDDEN, "forbidden", what).hint("leave them out")
 }
 
 /// A reply as a program reads it.

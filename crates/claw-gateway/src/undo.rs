@@ -171,7 +171,7 @@ pub(crate) async fn apply(
 ) -> Result<Json<Applied>, ApiError> {
     let log = visit.app().undo().await?;
     let change = found(&visit, Permission::UndoForTenant, id).await?;
-    match log.apply(vec![change], asked.force, &visit.visitor().name()).await? {
+    match log.apply(vec![change], asked.force, &visit.visitor().signature()).await? {
         Undone::Done { call, restored } => Ok(Json(Applied { call_id: call, files: restored.len() })),
         Undone::Changed(steps) => {
             let files = steps.iter().filter_map(|step| step.changes.first());

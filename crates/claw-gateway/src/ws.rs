@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::StatusCode;
+use clawsmith::UserId;
+use clawsmith::app::Kind;
 use clawsmith::app::access::{CallerWish, Permission, Visitor};
 use clawsmith::message::Part;
 use clawsmith::store::{JobFilter, JobState, UsageFilter};
@@ -21,14 +23,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::connect::{Connected, Newcomer};
 use self::frames::{
     Answer, Approvals, Command, Connect, Frame, Inject, LONGEST_FRAME, METHODS, Nothing, OfSession, Open,
     OpenedSession, Res, Send, Subscribe, Told, Topic, UsageOf,
 };
-use crate::admit::Who;
+use crate::admit::{Who, bad_key};
 use crate::api::{Output, Replied, Visit};
 use crate::error::ApiError;
 use crate::openapi::{Operation, Schemas};
@@ -43,6 +45,8 @@ const WAITING: usize = 256;
 const BEAT: Duration = Duration::from_secs(5);
 /// The longest a client may take to read one frame.
 const SLOWEST: Duration = Duration::from_secs(10);
+/// The longest a client may take to answer the end of its connection.
+const LONGEST_CLOSE: Duration = Duration::from_secs(1);
 
 /// The upgrade to a WebSocket.
 pub(crate) struct Upgraded;
@@ -68,13 +72,17 @@ pub(crate) async fn open(
     };
     let entry = newcomer.enter()?;
     let upgrade = upgrade.max_message_size(LONGEST_FRAME).max_frame_size(LONGEST_FRAME);
-    let response = upgrade.on_upgrade(move |mut socket| async move {
-        let Some(Connected { visit, key, place }) = entry.connected(&mut socket).await else { return };
-        let _place = place;
-        let (events, waiting) = mpsc::channel(WAITING);
-        let opened = Arc::clone(&visit.who.0);
-        let connection = Connection { visit, opened, key, events, subscriptions: HashMap::new() };
-        connection.serve(socket, waiting).await;
+    // The gateway ends once its clients were told so.
+    let open = entry.gateway().0.websockets.clone();
+    let response = upgrade.on_upgrade(move |mut socket| {
+        open.track_future(async move {
+            let Some(Connected { visit, key, place }) = entry.connected(&mut socket).await else { return };
+            let _place = place;
+            let (events, waiting) = mpsc::channel(WAITING);
+            let opened = Arc::clone(&visit.who.0);
+            let connection = Connection { visit, opened, key, events, subscriptions: HashMap::new() };
+            connection.serve(socket, waiting).await;
+        })
     });
     Ok(response.into())
 }
@@ -84,6 +92,36 @@ enum Passed {
     Event(Box<Told>),
     /// The subscription cannot go on.
     Ended(Topic),
+}
+
+/// The reason why a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The client closed it or is gone.
+    ClientGone,
+    /// The client did not read in time.
+    SlowReader,
+    /// The gateway ends.
+    GatewayEnds,
+    /// The key was revoked or has expired, or its user or tenant is disabled.
+    KeyInvalid,
+    /// The key has other rights than those that the connection was opened with.
+    RightsChanged,
+}
+
+impl End {
+    /// The code and the reason that the client is told; `None` if nobody is there to be told.
+    fn told(self) -> Option<(CloseCode, &'static str)> {
+        match self {
+            Self::ClientGone => None,
+            Self::SlowReader => Some((close_code::AGAIN, "the client reads too slowly; connect again")),
+            Self::GatewayEnds => Some((close_code::AWAY, "the gateway ends; connect again")),
+            Self::KeyInvalid => Some((close_code::POLICY, "the key is no longer valid")),
+            Self::RightsChanged => {
+                Some((close_code::POLICY, "the rights of the key have changed; connect again"))
+            }
+        }
+    }
 }
 
 struct Connection {
@@ -100,9 +138,9 @@ impl Connection {
         let ending = self.visit.gateway.ending().clone();
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        let end = loop {
             let sent = tokio::select! {
-                () = ending.cancelled() => false,
+                () = ending.cancelled() => Err(End::GatewayEnds),
                 frame = socket.recv() => match frame {
                     Some(Ok(Message::Text(text))) => {
                         let answer = self.answer(text.as_str()).await;
@@ -112,8 +150,8 @@ impl Connection {
                         let error = ApiError::invalid("frames are JSON text");
                         send(&mut socket, &answered(None, Err(error))).await
                     }
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => true,
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => false,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => Err(End::ClientGone),
                 },
                 Some(passed) = waiting.recv() => match passed {
                     Passed::Event(event) => send(&mut socket, &*event).await,
@@ -122,30 +160,40 @@ impl Connection {
                         send(&mut socket, &subscription::ended(&topic)).await
                     }
                 },
-                _ = beat.tick() => {
-                    let is_good = match self.visit.gateway.0.door.admit(&self.key).await {
-                        Ok(now) => now.is_some_and(|now| now == self.opened),
-                        Err(_) => true,
-                    };
-                    is_good && tokio::time::timeout(SLOWEST, socket.send(Message::Ping(Default::default()))).await.is_ok_and(|sent| sent.is_ok())
+                _ = beat.tick() => match self.check_key().await {
+                    Ok(()) => send_message(&mut socket, Message::Ping(Default::default())).await,
+                    Err(end) => Err(end),
                 }
             };
-            if !sent {
-                break;
+            if let Err(end) = sent {
+                break end;
             }
-        }
+        };
         for (_, following) in self.subscriptions.drain() {
             following.abort();
+        }
+        if let Some((code, reason)) = end.told() {
+            close(&mut socket, code, reason).await;
+        }
+    }
+
+    /// Checks that the key is valid and has the rights that the connection was opened with.
+    async fn check_key(&self) -> Result<(), End> {
+        match self.visit.gateway.0.door.admit_for(&self.key, self.opened.acts_for()).await {
+            Ok(Some(now)) if now == self.opened => Ok(()),
+            Ok(Some(_)) => Err(End::RightsChanged),
+            Ok(None) => Err(End::KeyInvalid),
+            Err(error) if error.kind() == Kind::Failed => Ok(()),
+            // It may no longer act for this user.
+            Err(_) => Err(End::RightsChanged),
         }
     }
 
     /// Answers a frame of any content.
     async fn answer(&mut self, text: &str) -> Res {
-        let frame: Frame = match serde_json::from_str(text) {
+        let frame = match Frame::read(text) {
             Ok(frame) => frame,
-            Err(error) => {
-                return answered(None, Err(ApiError::invalid(format!("the frame is invalid: {error}"))));
-            }
+            Err(error) => return answered(None, Err(error)),
         };
         let id = frame.id.clone();
         answered(Some(id), self.done(frame).await)
@@ -159,12 +207,9 @@ impl Connection {
             )));
         }
         // The key may have been revoked since.
-        match self.visit.gateway.0.door.admit(&self.key).await? {
+        match self.visit.gateway.0.door.admit_for(&self.key, self.opened.acts_for()).await? {
             Some(visitor) => self.visit.who = Who(visitor),
-            None => {
-                let what = "this key is revoked or expired, or its user is disabled";
-                return Err(ApiError::new(StatusCode::UNAUTHORIZED, "bad_key", what));
-            }
+            None => return Err(bad_key()),
         }
         if let Err(wait) = self.visit.gateway.0.door.count(self.visit.visitor()) {
             return Err(crate::admit::too_many(wait));
@@ -172,19 +217,24 @@ impl Connection {
         if !METHODS.contains(&frame.method.as_str()) {
             return Err(ApiError::not_found(format!("there is no method `{}`", shown(&frame.method))));
         }
-        let params = frame.params.filter(|params| !params.is_null()).unwrap_or_else(|| json!({}));
+        let params = Value::Object(frame.params()?);
         let command = serde_json::from_value(json!({ "method": frame.method, "params": params }));
         let command = command.map_err(|error| ApiError::invalid(format!("`params`: {error}")))?;
         let visit = &self.visit;
         match command {
-            Command::Connect(Connect { token }) => match self.visit.gateway.0.door.admit(&token).await? {
-                Some(visitor) if visitor.key == visit.visitor().key => Ok(connect::welcome(visit)),
-                _ => Err(ApiError::new(
-                    StatusCode::CONFLICT,
-                    "conflict",
-                    "this connection has another key; open a new connection",
-                )),
-            },
+            Command::Connect(Connect { token, user }) => {
+                let shown = self.visit.gateway.0.door.admit(&token).await?;
+                let is_same_key = shown.is_some_and(|shown| shown.key == visit.visitor().key);
+                let acts_for = visit.visitor().acts_for().map(UserId::as_str);
+                match is_same_key && user.as_deref() == acts_for {
+                    true => Ok(connect::welcome(visit)),
+                    false => {
+                        let what = "this connection has another key, or acts for another user";
+                        Err(ApiError::new(StatusCode::CONFLICT, "conflict", what)
+                            .hint("open a new connection"))
+                    }
+                }
+            }
             Command::ChatOpen(wanted) => Ok(json!(self.open(wanted).await?)),
             Command::ChatSend(wanted) => self.send(wanted).await,
             Command::ChatInject(wanted) => self.inject(wanted).await,
@@ -198,6 +248,7 @@ impl Connection {
             Command::ApprovalsAnswer(answer) => {
                 let id = answer.approval_id.parse().map_err(|_| {
                     ApiError::not_found(format!("there is no approval `{}`", shown(&answer.approval_id)))
+                        .hint("`approvals.list` lists the pending ones")
                 })?;
                 let Answer { approve, reason, always, values, allow_secrets, dismiss, .. } = answer;
                 let given = approvals::Given { approve, reason, always, values, allow_secrets, dismiss };
@@ -278,7 +329,7 @@ impl Connection {
         let open = app.runs(&JobFilter { session: Some(session), states, ..JobFilter::default() }).await?;
         let mut stopped = Vec::with_capacity(open.len());
         for job in open {
-            app.cancel_run(job.new.id, &visitor.name()).await?;
+            app.cancel_run(job.new.id, &visitor.signature()).await?;
             stopped.push(job.new.id);
         }
         Ok(json!({ "stopped": stopped }))
@@ -319,11 +370,29 @@ fn answered(id: Option<String>, done: Result<Value, ApiError>) -> Res {
     Res { r#type: "res", id, ok: error.is_none(), payload, error }
 }
 
-/// Sends a frame; returns `false` if the client is gone or does not read.
-async fn send(socket: &mut WebSocket, frame: &impl Serialize) -> bool {
+/// Sends a frame; fails if the client is gone or does not read.
+async fn send(socket: &mut WebSocket, frame: &impl Serialize) -> Result<(), End> {
     let frame = serde_json::to_string(frame).unwrap_or_default();
-    let sent = socket.send(Message::Text(frame.into()));
-    tokio::time::timeout(SLOWEST, sent).await.is_ok_and(|sent| sent.is_ok())
+    send_message(socket, Message::Text(frame.into())).await
+}
+
+async fn send_message(socket: &mut WebSocket, message: Message) -> Result<(), End> {
+    match timeout(SLOWEST, socket.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End::ClientGone),
+        Err(_) => Err(End::SlowReader),
+    }
+}
+
+/// Tells the client why the connection ends, and waits a moment until it has read that.
+async fn close(socket: &mut WebSocket, code: CloseCode, reason: &'static str) {
+    let frame = CloseFrame { code, reason: reason.into() };
+    let told = async {
+        if socket.send(Message::Close(Some(frame))).await.is_ok() {
+            while let Some(Ok(_)) = socket.recv().await {}
+        }
+    };
+    let _ = timeout(LONGEST_CLOSE, told).await;
 }
 
 fn shown(text: &str) -> String {

@@ -70,6 +70,11 @@ impl GatewayClient {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = asked;
     }
 
+    /// Returns whether the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_closed()
+    }
+
     /// Sends a request and waits for its answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, command: Command) -> Result<T, Error> {
         let gone = || Error::failed("the connection to the gateway is gone").hint("try again");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use axum::extract::ws::{Message, WebSocket, close_code};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use clawsmith::app::access::{Place, PlaceKind};
@@ -15,9 +15,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::frames::{Connect, Frame};
-use super::{SLOWEST, answered, send};
+use super::{End, answered, close, send};
 use crate::Gateway;
-use crate::admit::{Who, bad_key, bearer, enter, no_key, refused_key, too_many};
+use crate::admit::{Who, act_for, bad_key, bearer, enter, no_key, refused_key, too_many};
 use crate::api::{Input, Visit};
 use crate::client_address::{Peer, address};
 use crate::error::ApiError;
@@ -96,28 +96,33 @@ impl Newcomer {
     async fn connect(self, socket: &mut WebSocket) -> Option<Connected> {
         let ending = self.gateway.ending().clone();
         let first = tokio::select! {
-            () = ending.cancelled() => return None,
+            () = ending.cancelled() => {
+                if let Some((code, reason)) = End::GatewayEnds.told() {
+                    close(socket, code, reason).await;
+                }
+                return None;
+            }
             first = timeout(LONGEST_SILENCE, first(socket)) => first,
         };
         let (id, done) = match first {
-            Ok(Some(text)) => match serde_json::from_str::<Frame>(&text) {
+            Ok(Some(text)) => match Frame::read(&text) {
                 Ok(frame) => (Some(frame.id.clone()), self.admit(frame).await),
-                Err(error) => (None, Err(ApiError::invalid(format!("the frame is invalid: {error}")))),
+                Err(error) => (None, Err(error)),
             },
             Ok(None) => return None,
             Err(_) => {
-                close(socket, "no key was shown in time").await;
+                close(socket, close_code::POLICY, "no key was shown in time").await;
                 return None;
             }
         };
         match done {
             Ok(connected) => {
                 let payload = welcome(&connected.visit);
-                send(socket, &answered(id, Ok(payload))).await.then_some(connected)
+                send(socket, &answered(id, Ok(payload))).await.is_ok().then_some(connected)
             }
             Err(error) => {
-                if send(socket, &answered(id, Err(error))).await {
-                    close(socket, "no good key").await;
+                if send(socket, &answered(id, Err(error))).await.is_ok() {
+                    close(socket, close_code::POLICY, "no good key").await;
                 }
                 None
             }
@@ -131,7 +136,7 @@ impl Newcomer {
                 "send `{\"type\": \"req\", \"id\": \"1\", \"method\": \"connect\", \"params\": {\"token\": \"claw_...\"}}`",
             ));
         }
-        let given: Connect = serde_json::from_value(frame.params.unwrap_or_default())
+        let given: Connect = serde_json::from_value(Value::Object(frame.params()?))
             .map_err(|error| ApiError::invalid(format!("`params`: {error}")))?;
         let door = &self.gateway.0.door;
         let Some(visitor) = door.admit(&given.token).await? else {
@@ -140,12 +145,23 @@ impl Newcomer {
         };
         door.count(&visitor).map_err(too_many)?;
         let place = enter(&self.gateway, &visitor, PlaceKind::WebSocket)?;
-        let visit = Visit { gateway: self.gateway, who: Who(visitor) };
+        let who = match &given.user {
+            Some(user) => act_for(&self.gateway, &visitor, user).await?,
+            None => visitor,
+        };
+        let visit = Visit { gateway: self.gateway, who: Who(who) };
         Ok(Connected { visit, key: given.token, place })
     }
 }
 
 impl Entry {
+    pub(super) fn gateway(&self) -> &Gateway {
+        match self {
+            Self::Known { visit, .. } => &visit.gateway,
+            Self::Unknown { newcomer, .. } => &newcomer.gateway,
+        }
+    }
+
     /// Returns the client once its key is known and good.
     pub(super) async fn connected(self, socket: &mut WebSocket) -> Option<Connected> {
         match self {
@@ -175,9 +191,4 @@ async fn first(socket: &mut WebSocket) -> Option<String> {
             Ok(Message::Close(_)) | Err(_) => return None,
         }
     }
-}
-
-async fn close(socket: &mut WebSocket, reason: &'static str) {
-    let frame = CloseFrame { code: close_code::POLICY, reason: reason.into() };
-    let _ = timeout(SLOWEST, socket.send(Message::Close(Some(frame)))).await;
 }

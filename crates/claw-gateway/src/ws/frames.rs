@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::approvals::AlwaysGiven;
+use crate::error::ApiError;
 use crate::openapi::Schemas;
 
 /// The longest frame, in bytes.
@@ -22,6 +23,27 @@ pub(crate) struct Frame {
     pub(crate) method: String,
     #[serde(default)]
     pub(crate) params: Option<Value>,
+}
+
+impl Frame {
+    /// Reads a frame of any content.
+    pub(crate) fn read(text: &str) -> Result<Self, ApiError> {
+        // Fields are named: a list of their values would be taken for them.
+        if !text.trim_start().starts_with('{') {
+            return Err(ApiError::invalid("the frame is invalid: it is not a JSON object"));
+        }
+        serde_json::from_str(text)
+            .map_err(|error| ApiError::invalid(format!("the frame is invalid: {error}")))
+    }
+
+    /// The parameters; none if they are left out.
+    pub(crate) fn params(&self) -> Result<Map<String, Value>, ApiError> {
+        match &self.params {
+            None | Some(Value::Null) => Ok(Map::new()),
+            Some(Value::Object(params)) => Ok(params.clone()),
+            Some(_) => Err(ApiError::invalid("`params` is not an object")),
+        }
+    }
 }
 
 /// The methods, each with its parameters.
@@ -85,6 +107,9 @@ pub(crate) const METHODS: [&str; 11] = [
 pub(crate) struct Connect {
     /// The API key.
     pub(crate) token: String,
+    /// The user to act for, of the key's tenant; takes the scope `users:act`. The key's own user if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
 }
 
 impl std::fmt::Debug for Connect {
