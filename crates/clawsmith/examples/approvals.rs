@@ -1,7 +1,12 @@
 //! Approvals inside a program: an approver sees what a call would do, and says yes or no.
 
+use std::collections::BTreeMap;
+
+use clawsmith::policy::approval::EffectRule;
 use clawsmith::store::Approval;
-use clawsmith::{AgentId, ApprovalAnswer, ApprovalConfig, Approver, Caller, Request, SessionKey, Toolbox};
+use clawsmith::{
+    AgentId, ApprovalAnswer, ApprovalConfig, Approver, Caller, Effect, Request, SessionKey, Toolbox,
+};
 use serde_json::json;
 
 /// Lets notes be written, and nothing else.
@@ -22,8 +27,8 @@ impl Approver for NotesOnly {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> anyhow::Result<()> {
     let workspace = tempfile::tempdir()?;
-    let asks_before_writes: ApprovalConfig =
-        serde_json::from_value(json!({ "effects": { "write": "ask" } }))?;
+    let effects = BTreeMap::from([(Effect::Write, EffectRule::Ask)]);
+    let asks_before_writes = ApprovalConfig { effects, ..ApprovalConfig::default() };
     let toolbox = Toolbox::builder().approvals(asks_before_writes).approver(NotesOnly).build()?;
     let caller =
         Caller::new(AgentId::new("demo")?, SessionKey::new("example:6")?, workspace.path().canonicalize()?);

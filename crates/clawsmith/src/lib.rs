@@ -45,11 +45,16 @@
 //!   records of files there too, so that changes can be undone. Long results are kept in files with
 //!   [`ToolboxBuilder::data_dir`].
 //!
+//! Names at the top are those that most programs need. Everything else that public types hold is in the modules
+//! re-exported beside them: what travels with a call in [`tool`], rules and verdicts in [`policy`], schemas in [`schema`],
+//! events in [`event`], where text of a run came from in [`provenance`].
+//!
 //! # Features
 //!
-//! By default the library has the road, policy, scrubbing and the file tools, over memory. `store` adds SQLite and
-//! PostgreSQL, `models` the model providers, `agent` an agent that runs, `docker` containers as a sandbox. `app` is all of
-//! it, and the application that front ends share: configuration, sessions, approvals, undo.
+//! By default the library has the road, policy, scrubbing and the file tools, over memory. `sandbox` adds a shell and the
+//! kernel's sandbox for its commands, `docker` containers as a sandbox too, `store` SQLite and PostgreSQL, `models` the
+//! model providers, `agent` an agent that runs. `app` is all of it, and the application that front ends share:
+//! configuration, sessions, approvals, undo.
 //!
 //! # Examples
 //!
@@ -89,15 +94,22 @@ pub use claw_core::{
     JobId, KeyId, MessageId, NodeId, ProcessId, ProgramName, RelationId, RuleId, SecretName, ServerName,
     SessionKey, SkillName, TenantId, ToolName, UndoId, UsageId, UserId,
 };
-pub use claw_core::{attachment, graph, image, message, port, redact, skill, store};
-pub use claw_host::files::{LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, workspace_path};
-pub use claw_host::{
-    AgentResolver, ArtifactLimits, FileArtifacts, MemoryArtifacts, ProcessKeeping, ProcessLimits, SystemClock,
+pub use claw_core::{attachment, event, graph, image, message, port, provenance, redact, skill, store, tool};
+pub use claw_host::files::{
+    LocalFiles, MemoryFiles, RoutedFiles, Routing, StoreFiles, StoredSeen, StoredUndo, UndoLimits,
+    workspace_path,
 };
+pub use claw_host::skills::{SkillOptions, SkillShelf};
+pub use claw_host::{
+    AgentResolver, ArtifactKeeping, ArtifactLimits, FileArtifacts, IndexedArtifacts, MemoryArtifacts,
+    ProcessKeeping, ProcessLimits, ProcessTable, SystemClock,
+};
+pub use claw_schema as schema;
 pub use claw_schema::dialect::Dialect;
 
 #[cfg(feature = "models")]
 pub use claw_llm;
+pub use claw_policy as policy;
 pub use claw_policy::approval::ApprovalConfig;
 pub use claw_policy::config::{self as policy_config, PolicyConfig};
 pub use claw_policy::explain::{Explanation, explain};
@@ -107,16 +119,17 @@ pub use claw_policy::scrub::Scrubber;
 pub use claw_registry::rate_limiter::Limiter;
 pub use claw_registry::{
     AgentCommands, AgentFiles, ApprovalAnswer, Approver, Arguments, Asking, BoundTool, CallError,
-    CallScrubber, CallerTools, CommandRules, Context, Discovery, Executor, Factory, FileRules, Limits,
-    Listing, Offer, OfferOptions, Operation, OverlayScope, Recorder, Refusal, RegisterError, Registry,
-    Rehearsal, RehearsedVerdict, Reply, Request, Saying, Scrubbers, SecretError, Status, Step, ToolLayer,
-    Version, Waiting,
+    CallScrubber, CallSpan, CallerTools, CommandRules, Context, Discovered, Discovery, Executor,
+    ExecutorBuilder, Factory, FileRules, Limits, Listing, Offer, OfferOptions, Operation, OverlayScope,
+    Paused, Recorder, Refusal, RegisterError, Registry, Rehearsal, RehearsedVerdict, Reply, Request, Saying,
+    Scrubbers, SecretError, Status, Step, TimeLimit, ToolLayer, Version, Waiting, WeakExecutor, unified_diff,
 };
+#[cfg(feature = "sandbox")]
 pub use claw_sandbox::{self as sandbox, shell};
 #[cfg(feature = "store")]
 pub use claw_store;
 pub use claw_store_memory::MemoryStore;
-pub use claw_tools::{absent, builtin, catalogue};
+pub use claw_tools::{Builtin, absent, builtin, catalogue};
 pub use toolbox::{BuildError, Toolbox, ToolboxBuilder, populate};
 
 /// The program in the README compiles and runs.

@@ -9,9 +9,10 @@ mod agent_with_model;
 mod any_tool;
 #[path = "../examples/approvals.rs"]
 mod approvals;
-#[cfg(feature = "store")]
+#[cfg(all(feature = "sandbox", feature = "store"))]
 #[path = "../examples/background.rs"]
 mod background;
+#[cfg(feature = "sandbox")]
 #[path = "../examples/commands.rs"]
 mod commands;
 #[cfg(feature = "app")]
@@ -38,6 +39,7 @@ mod schemas;
 mod store_files;
 
 /// Runs before the test harness does: this binary is also its own sandbox helper, which must have one thread.
+#[cfg(feature = "sandbox")]
 #[expect(unsafe_code, reason = "the only way to run before the harness's `main`; it takes nothing")]
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -64,7 +66,7 @@ fn any_tool_runs() {
     any_tool::main().unwrap();
 }
 
-#[cfg(feature = "store")]
+#[cfg(all(feature = "sandbox", feature = "store"))]
 #[test]
 fn background_runs() {
     background::main().unwrap();
@@ -80,6 +82,7 @@ fn approvals_runs() {
     approvals::main().unwrap();
 }
 
+#[cfg(feature = "sandbox")]
 #[test]
 fn commands_runs() {
     commands::main().unwrap();

@@ -15,7 +15,7 @@ pub use authenticate::Door;
 pub use keys::{KeyRequest, is_good};
 pub use open_requests::{Full, Place, PlaceKind};
 pub use permission::Permission;
-pub use visitor::{CallerWish, Visitor};
+pub use visitor::{CallPlace, CallerWish, Visitor};
 
 /// The channel of calls that come over a network.
 pub const CHANNEL: &str = "http";

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use claw_core::nearest::nearest;
 use claw_core::port::{AgentDirectory as _, AgentEntry, AgentSource, Clock as _, ResolvedAgent};
 use claw_core::store::{Agent, AgentKind, AgentSetup, AgentWrite, StoreError};
+use claw_core::tool::ToolError;
 use claw_core::{AgentId, TenantId};
 use claw_host::{AgentResolver, SystemClock};
 use claw_policy::config::{ANY_AGENT, AgentTools, PolicyConfig, TenantTools};
@@ -229,16 +230,21 @@ impl App {
         })
     }
 
-    /// Refuses an agent that neither the configuration nor the store has.
+    /// Refuses an agent that the tenant of this application does not have. The configuration file's agents belong to the
+    /// deployment's own tenant.
     pub async fn must_have_agent(&self, agent: &str) -> Result<(), Error> {
-        if agent == ANY_AGENT || self.setup.config().agents.contains_key(agent) {
+        if agent == ANY_AGENT {
             return Ok(());
         }
-        let views = self.agents(self.tenant()).await?;
-        match views.iter().any(|view| view.agent.id.as_str() == agent) {
-            true => Ok(()),
-            false => Err(not_set_up(agent, views.iter().map(|view| view.agent.id.as_str()))),
+        let unreadable = |error: ToolError| Error::failed("the agents cannot be read").because(error);
+        let agents = self.agent_resolver();
+        if let Ok(id) = AgentId::new(agent)
+            && agents.agent(self.tenant(), &id).await.map_err(unreadable)?.is_some()
+        {
+            return Ok(());
         }
+        let all = agents.list(self.tenant()).await.map_err(unreadable)?;
+        Err(not_set_up(agent, all.iter().map(|agent| agent.id.as_str())))
     }
 
     /// The tool policy of every tenant: the configuration file's, with the rules of tenants and agents from the store.
@@ -365,7 +371,7 @@ impl App {
     }
 }
 
-/// The error for an agent that neither the configuration nor the store has.
+/// The error for an agent that a tenant does not have.
 pub(super) fn not_set_up<'a>(agent: &str, ids: impl Iterator<Item = &'a str>) -> Error {
     let hint = match nearest(agent, ids) {
         Some(near) => format!("did you mean `{near}`? `clawsmith agent list` lists all agents"),

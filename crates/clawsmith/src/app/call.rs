@@ -1,4 +1,4 @@
-//! One call of a tool that a person makes: by the road that every call takes, with what a person wants to know of it.
+//! A tool call that a person makes: through every check, with the result as a person reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,10 +93,12 @@ impl App {
     /// Makes a call. What fails before the call may run is a refusal.
     pub async fn call_tool(&self, call: PersonalCall) -> Result<MadeCall, Error> {
         let hooks = Hooks { listener: Some(call.listener), owner_answers: true, ..Hooks::default() };
-        let toolbox = self.toolbox(hooks).await.map_err(|error| match error.kind() {
-            Kind::Invalid => error,
-            _ => error.refusing(),
-        })?;
+        // The call may take long, and wait for its approval longer.
+        let (toolbox, _following) =
+            self.followed_toolbox(hooks).await.map_err(|error| match error.kind() {
+                Kind::Invalid => error,
+                _ => error.refusing(),
+            })?;
         let executor = toolbox.executor();
         let token_budget = self.setup().config().limits.tool_tokens.map(|tokens| tokens as usize);
         let options = OfferOptions { token_budget, ..OfferOptions::default() };

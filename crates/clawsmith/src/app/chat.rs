@@ -11,7 +11,7 @@ use claw_core::message::Part;
 use claw_core::tool::Caller;
 use claw_registry::Asking;
 
-use super::attach::{self, Attachment};
+use super::attached_files::{self, Attachment};
 use super::mode::Mode;
 use super::shown_session::{Answerer, LocalSession};
 use super::{App, ChosenSession, Error, ModelChoice, Sessions, SessionsOptions, private_lane};
@@ -97,7 +97,7 @@ impl LocalChat {
 
     /// Returns the files named as `@path` in a message; a picture is refused if the model takes none.
     pub async fn named_in(&self, text: &str) -> Result<Vec<Attachment>, Error> {
-        let attached = attach::named_in(text, &self.caller.workspace)?;
+        let attached = attached_files::named_in(text, &self.caller.workspace)?;
         if attached.iter().any(|one| matches!(one.part, Part::Image(_))) {
             self.must_take_images().await?;
         }
@@ -107,7 +107,7 @@ impl LocalChat {
     /// A picture to be sent, relative to the workspace, if the model accepts any.
     pub async fn picture(&self, path: &Path) -> Result<Attachment, Error> {
         self.must_take_images().await?;
-        attach::picture(&self.caller.workspace.join(path))
+        attached_files::picture(&self.caller.workspace.join(path))
     }
 
     async fn must_take_images(&self) -> Result<(), Error> {

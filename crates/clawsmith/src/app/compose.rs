@@ -8,7 +8,7 @@ use std::sync::Arc;
 use claw_agent::StoredTalks;
 use claw_core::AgentId;
 use claw_core::event::Listener;
-use claw_core::port::{FsBridge, Quota, World};
+use claw_core::port::{Access, FsBridge, Quota, World};
 use claw_core::tool::Caller;
 use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_path};
 use claw_host::recall::StoredGraph;
@@ -32,7 +32,8 @@ use crate::{Toolbox, populate};
 /// The most sessions with rate limits counted in one process.
 const SESSIONS: usize = 100_000;
 /// The policy's rules for programs with credentials.
-const PROGRAM_RULES: ProgramRules = ProgramRules { open: OPEN_VARIABLES, harmless: harmless_settings };
+pub(super) const PROGRAM_RULES: ProgramRules =
+    ProgramRules { open: OPEN_VARIABLES, harmless: harmless_settings };
 
 impl Setup {
     /// Returns a registry of every built-in tool, and the known ones that this build lacks. Creates no tool.
@@ -79,6 +80,16 @@ impl Setup {
             Error::failed(format!("`{}` cannot be made", workspace.display())).because(error)
         })?;
         Ok(workspace)
+    }
+
+    /// The directories outside a workspace that any agent can change, and the workspaces that we create.
+    fn changeable_by_agents(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut changeable = vec![self.workspaces()?];
+        for agent in std::iter::once("").chain(self.config().agents.keys().map(String::as_str)) {
+            let granted = self.granted_directories(agent)?.into_iter();
+            changeable.extend(granted.filter(|root| root.access == Access::Write).map(|root| root.path));
+        }
+        Ok(changeable)
     }
 
     /// The files that agents may reach. Data directory and store are never among them.
@@ -135,6 +146,7 @@ impl App {
     pub async fn toolbox(&self, hooks: Hooks) -> Result<Toolbox, Error> {
         let (setup, config) = (self.setup(), self.setup().config());
         setup.make_private_directories();
+        custom::check_file_names(self).await?;
         let mut files = setup.file_rules()?;
         files.grantable = hooks.owner_answers.then(|| setup.grantable()).transpose()?;
         let mut builder = Toolbox::builder()
@@ -202,7 +214,8 @@ impl App {
     pub fn programs(&self) -> Result<CredentialedPrograms, Error> {
         let credentials = StoredCredentials::new(Arc::clone(&self.store) as _, self.setup.keys()?);
         // Their files are this machine's, and so is their sandbox, wherever other commands run.
-        Ok(CredentialedPrograms::new(self.setup.machine(), Arc::new(credentials), PROGRAM_RULES))
+        let programs = CredentialedPrograms::new(self.setup.machine(), Arc::new(credentials), PROGRAM_RULES);
+        Ok(programs.refusing(self.setup.changeable_by_agents()?))
     }
 
     fn artifacts(&self) -> Result<IndexedArtifacts, Error> {

@@ -19,7 +19,7 @@ const LONGEST: usize = 256 * 1024;
 pub struct ContextOwner {
     /// The agent.
     pub agent: AgentId,
-    /// The user; `None` for the agent's own file, for all users.
+    /// The user who owns the file; `None` for the agent's file, which all users share.
     pub user: Option<UserId>,
 }
 

@@ -344,9 +344,12 @@ fn check_file(binary: &str, workspace: Option<&Path>) -> Result<(), Error> {
     usable(Path::new(binary))?;
     match workspace.is_some_and(|workspace| Path::new(binary).starts_with(workspace)) {
         true => Err(Error::invalid(format!(
-            "`{binary}` is in the current directory: if agents work there, they can change it, and then it does not run"
+            "`{binary}` is in the current directory, and agents may be able to change files there"
         ))
-        .hint("move it where only its owner can write, or add it from another directory if no agent works here")),
+        .hint(
+            "move the program to a directory where only the directory's owner can write; or, if no agent works in the \
+             current directory, leave it where it is and run this command from a different directory",
+        )),
         false => Ok(()),
     }
 }

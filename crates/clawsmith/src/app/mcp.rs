@@ -127,10 +127,10 @@ impl App {
     }
 
     /// Adds a server, replacing the one of its name; connects to it first, and accepts the tools that it
-    /// lists. The default agent gets access if nobody has any. If the server cannot be reached, nothing is
-    /// stored. A server that wants a login is stored without a connection: there is no report, and its tools
-    /// are listed with the first login of an administrator. Values that agents have of their own go to no other
-    /// address or program: while a grant has any, the server keeps its own.
+    /// lists. If the server cannot be reached, nothing is stored. A server that wants a login is stored without a
+    /// connection: there is no report, and its tools are listed with the first login of an administrator. Values that
+    /// agents have of their own go to no other address or program: while a grant has any, the server keeps its own.
+    /// Grants stay as they are.
     pub async fn add_mcp_server(&self, new: NewServer) -> Result<(ServerView, Option<ServerReport>), Error> {
         let NewServer { mut server, values } = new;
         check(&server)?;
@@ -163,15 +163,29 @@ impl App {
         if let Some(report) = &report {
             self.store.list_mcp_tools(&tenant, &name, &report.tools, now).await?;
         }
-        if before.is_none_or(|before| before.grants.is_empty()) {
-            let agent = AgentId::new(DEFAULT_AGENT).map_err(|error| Error::failed(error.to_string()))?;
-            let grant = McpGrant::new(name.clone(), McpSubject::Agent(agent));
-            self.store.put_mcp_grant(&tenant, &grant, now).await?;
-        }
         Ok((self.mcp_server(&name).await?, report))
     }
 
-    /// Adds the servers of an `mcpServers` file; returns each with the reason if it was not added.
+    /// Adds a server as [`Self::add_mcp_server`] does, for a person who owns the deployment: the default agent gets access to
+    /// a server that was not there before.
+    pub async fn add_and_grant_mcp_server(
+        &self,
+        new: NewServer,
+    ) -> Result<(ServerView, Option<ServerReport>), Error> {
+        let name = new.server.name.clone();
+        let is_new = self.store.mcp_servers(self.tenant()).await?.iter().all(|server| server.name != name);
+        let (view, report) = self.add_mcp_server(new).await?;
+        if !is_new {
+            return Ok((view, report));
+        }
+        let agent = AgentId::new(DEFAULT_AGENT).map_err(|error| Error::failed(error.to_string()))?;
+        let grant = McpGrant::new(name.clone(), McpSubject::Agent(agent));
+        self.store.put_mcp_grant(self.tenant(), &grant, SystemClock.now()).await?;
+        Ok((self.mcp_server(&name).await?, report))
+    }
+
+    /// Adds the servers of an `mcpServers` file, and grants them, as [`Self::add_and_grant_mcp_server`] does; returns each with
+    /// the reason if it was not added.
     pub async fn import_mcp_servers(
         &self,
         text: &str,
@@ -179,7 +193,7 @@ impl App {
         let mut added = Vec::new();
         for new in import::read_servers(text)? {
             let name = new.server.name.clone();
-            added.push((name, self.add_mcp_server(new).await.map(|(view, _)| view)));
+            added.push((name, self.add_and_grant_mcp_server(new).await.map(|(view, _)| view)));
         }
         Ok(added)
     }
@@ -282,18 +296,19 @@ impl App {
 }
 
 impl App {
-    /// Checks that the visitor may define this server, and replace the one of its name. Programs on this
-    /// machine and private addresses are for the owner of the deployment to define, other addresses for an
-    /// administrator.
+    /// Checks that the visitor may define this server, and replace the one of its name. Programs on this machine and private
+    /// addresses are for the owner of the deployment to define, other addresses for an administrator. With
+    /// `mcp.tenant_admins` administrators define programs too.
     pub async fn may_define_server(&self, visitor: &Visitor, server: &McpServer) -> Result<(), Error> {
         visitor.may(Permission::ManageMcp)?;
         let servers = self.store.mcp_servers(&visitor.tenant).await?;
         let before = servers.iter().find(|before| before.name == server.name);
-        let is_public = |server: &McpServer| match &server.transport {
-            McpTransport::Stdio(_) => false,
+        let are_programs_open = self.setup().config().mcp.tenant_admins;
+        let is_open = |server: &McpServer| match &server.transport {
+            McpTransport::Stdio(_) => are_programs_open,
             McpTransport::Http(endpoint) | McpTransport::Sse(endpoint) => !endpoint.private,
         };
-        if is_public(server) && before.is_none_or(is_public) {
+        if is_open(server) && before.is_none_or(is_open) {
             return Ok(());
         }
         visitor.may(Permission::DefinePrograms)?;
@@ -301,6 +316,7 @@ impl App {
             return Ok(());
         }
         Err(Error::invalid("only the owner of the deployment may define programs and private addresses")
+            .hint("ask the owner, who can also set `mcp.tenant_admins` for programs")
             .refusing())
     }
 }

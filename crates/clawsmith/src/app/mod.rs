@@ -11,7 +11,7 @@
 pub mod access;
 mod agents;
 mod approvals;
-pub mod attach;
+pub mod attached_files;
 pub mod call;
 pub mod caller;
 pub mod chat;
@@ -88,6 +88,7 @@ pub use self::compose::Hooks;
 pub use self::config_report::ConfigReport;
 pub use self::doctor::{Finding, FindingState};
 pub use self::error::{Error, Kind};
+pub use self::follow_changes::Following;
 pub use self::follow_session::{FeedFollower, Followed, Follower};
 pub use self::models::{DeploymentKeys, key_in_environment};
 pub use self::requested_input::InputValues;

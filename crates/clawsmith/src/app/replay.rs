@@ -1,27 +1,34 @@
-//! Replaying a policy: which recorded calls another configuration would decide differently.
+//! Replaying a policy: which recorded calls other rules would decide differently.
 //!
-//! Both configurations judge each recorded call by what the ledger has of it: agent, channel, provider, place
-//! among subagents, tool, effects, and the command of a shell call. Answers to approvals, remembered rules and the
-//! files of that time do not count.
+//! Both sets of rules judge each recorded call by the function that judges real calls, from what the ledger has of the
+//! call. Where a verdict depends on something that the ledger lacks, the call is skipped and the reason counted. Answers
+//! to approvals, remembered rules, modes of runs and the files of that time do not count.
 
+mod judge;
+mod proposal;
+mod recorded;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use claw_core::port::{Clock as _, UnixMillis};
-use claw_core::store::{Entry, EntryEvent, EntryPage};
-use claw_core::tool::{Caller, Effects};
+use claw_core::store::EntryPage;
 use claw_host::SystemClock;
-use claw_policy::approval::{ApprovalConfig, EffectRule};
-use claw_policy::pipeline::{Policy, Subject, ToolSet};
-use claw_policy::shell::{self, Decision};
-use claw_registry::CommandRules;
 use serde::{Deserialize, Serialize};
 
-use super::{App, Error, Setup, catalogue};
+use self::judge::{Decided, Judges};
+pub use self::proposal::{Proposal, ProposedRules};
+use self::recorded::{KnownTools, Recorded};
+use super::{App, Error};
 
 /// The most entries of the ledger that are replayed.
 const MOST_ENTRIES: usize = 200_000;
-/// How many of them are read at a time.
+/// The number of entries that are read at a time.
 const READ: usize = 1_000;
+/// The number of entries after which other tasks of the process have a turn.
+const AT_ONCE: usize = 100;
 
 /// The verdict on a recorded call.
 #[derive(
@@ -44,9 +51,9 @@ pub struct ReplayChange {
     pub agent: String,
     /// The tool.
     pub tool: String,
-    /// The verdict of the current configuration.
+    /// The verdict of the current rules.
     pub before: ReplayVerdict,
-    /// The verdict of the other configuration.
+    /// The verdict of the other rules.
     pub after: ReplayVerdict,
     /// The rule that decides otherwise.
     pub reason: String,
@@ -56,106 +63,58 @@ pub struct ReplayChange {
     pub example: String,
 }
 
-impl ReplayChange {
-    /// Returns whether another call differs in the same way, for the same reason.
-    fn is_like(&self, other: &Self) -> bool {
-        let of = |change: &Self| (change.before, change.after);
-        self.agent == other.agent
-            && self.tool == other.tool
-            && of(self) == of(other)
-            && self.reason == other.reason
-    }
+/// Recorded calls that were not judged, for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct ReplaySkip {
+    /// The reason.
+    pub reason: String,
+    /// The number of calls.
+    pub calls: u64,
 }
 
 /// Outcome of a replay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Replay {
-    /// The number of recorded calls judged.
+    /// The number of recorded calls in the range.
     pub calls: u64,
     /// The number of calls with the same verdict.
     pub same: u64,
-    /// The number of calls not judged: their tool is unknown, or the ledger does not say enough.
+    /// The number of calls not judged.
     pub skipped: u64,
-    /// True if the ledger has more calls since that time: only its latest entries were read.
+    /// The reasons for not judging calls, the most frequent first.
+    pub skips: Vec<ReplaySkip>,
+    /// True if the ledger has more calls in the range: only its latest entries were read.
     pub truncated: bool,
-    /// The others, the most frequent first.
+    /// The calls decided differently, the most frequent first.
     pub changes: Vec<ReplayChange>,
 }
 
-/// The rules of one configuration.
-struct Judge {
-    policy: Policy,
-    commands: CommandRules,
-    approvals: ApprovalConfig,
+/// The time range of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplayRange {
+    /// The first moment.
+    pub since: UnixMillis,
+    /// The last moment; `None` for now.
+    pub until: Option<UnixMillis>,
 }
 
-impl App {
-    /// Judges the calls since a time by this configuration and by another, and returns the differences.
-    pub async fn replay(&self, other: Setup, since: UnixMillis) -> Result<Replay, Error> {
-        self.replay_latest(other, since, MOST_ENTRIES).await
-    }
-
-    /// The same for at most so many entries of the ledger, the latest.
-    async fn replay_latest(&self, other: Setup, since: UnixMillis, most: usize) -> Result<Replay, Error> {
-        let now = self.judge().await?;
-        let other = Self { setup: std::sync::Arc::new(other), ..self.clone() };
-        let then = other.judge().await?;
-        let tools = catalogue();
-        let mut replay = Replay { calls: 0, same: 0, skipped: 0, truncated: false, changes: Vec::new() };
-        let mut changes: Vec<ReplayChange> = Vec::new();
-        let (mut position, mut left) = (None, most);
-        loop {
-            if left == 0 {
-                // One entry more tells whether there is any.
-                let more = self.store.entries(self.tenant(), &EntryPage::all(position, 1)).await?;
-                replay.truncated = more.iter().any(|(_, entry)| entry.record.at >= since);
-                break;
-            }
-            let wanted = READ.min(left);
-            let page = self.store.entries(self.tenant(), &EntryPage::all(position, wanted)).await?;
-            left -= wanted;
-            for (_, entry) in page.iter().filter(|(_, entry)| entry.record.at >= since) {
-                let Some(call) = Recorded::of(entry) else { continue };
-                replay.calls += 1;
-                let (Some(before), Some(after)) = (now.verdict(&tools, &call), then.verdict(&tools, &call))
-                else {
-                    replay.skipped += 1;
-                    continue;
-                };
-                if before.0 == after.0 {
-                    replay.same += 1;
-                    continue;
-                }
-                let reason = if after.0 > before.0 { after.1 } else { before.1 };
-                let change = ReplayChange {
-                    agent: call.caller.agent.to_string(),
-                    tool: call.tool.to_owned(),
-                    before: before.0,
-                    after: after.0,
-                    reason,
-                    calls: 1,
-                    example: call.example(),
-                };
-                match changes.iter_mut().find(|known| known.is_like(&change)) {
-                    Some(known) => known.calls += 1,
-                    None => changes.push(change),
-                }
-            }
-            // Entries of several nodes are nearly in the order of their times: a whole page before the time ends it.
-            let is_before = page.iter().all(|(_, entry)| entry.record.at < since);
-            if page.len() < wanted || is_before {
-                break;
-            }
-            position = page.last().map(|(at, _)| *at);
+impl ReplayRange {
+    /// The range that begins and ends so long ago; `None` as its end is now.
+    pub fn ago(since: Duration, until: Option<Duration>) -> Result<Self, Error> {
+        if until.is_some_and(|until| until >= since) {
+            return Err(Error::invalid("the range ends (`until`) before it begins (`since`)")
+                .hint("`since` is the longer time ago: since `7d` until `1d`"));
         }
-        replay.changes = changes;
-        replay.changes.sort_by_key(|change| std::cmp::Reverse(change.calls));
-        Ok(replay)
+        let now = SystemClock.now();
+        let ago = |duration: Duration| {
+            let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+            UnixMillis(now.0.saturating_sub(millis))
+        };
+        Ok(Self { since: ago(since), until: until.map(ago) })
     }
 
-    async fn judge(&self) -> Result<Judge, Error> {
-        let (commands, approvals) = (self.setup.command_rules()?, self.setup.config().approvals.clone());
-        Ok(Judge { policy: self.policy().await?, commands, approvals })
+    fn has(&self, at: UnixMillis) -> bool {
+        at >= self.since && self.until.is_none_or(|until| at <= until)
     }
 }
 
@@ -171,133 +130,94 @@ pub fn since(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
-/// The time that is so long ago.
-pub fn ago(duration: Duration) -> UnixMillis {
-    let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    UnixMillis(SystemClock.now().0.saturating_sub(millis))
-}
+impl App {
+    /// Judges the calls of this tenant in a range by the rules in force and by others, and returns the differences.
+    pub async fn replay(&self, proposal: Proposal, range: ReplayRange) -> Result<Replay, Error> {
+        self.replay_latest(proposal, range, MOST_ENTRIES).await
+    }
 
-/// A call as the ledger has it.
-struct Recorded<'a> {
-    caller: Caller,
-    tool: &'a str,
-    args: Option<&'a serde_json::Value>,
-    /// The effects by which it was judged.
-    effects: Effects,
-}
-
-impl<'a> Recorded<'a> {
-    /// `None` for an entry that is not the beginning of a call.
-    fn of(entry: &'a Entry) -> Option<Self> {
-        let record = &entry.record;
-        let (args, effects) = match &record.event {
-            EntryEvent::Intent { args, effects, .. } => (Some(args), *effects),
-            EntryEvent::Refused { step, .. } if step == "authorise" => (None, Effects::NONE),
-            EntryEvent::Refused { .. } | EntryEvent::Outcome { .. } => return None,
-        };
-        let mut caller = Caller::new(record.agent.clone(), record.session.clone(), "/");
-        caller.tenant = record.tenant.clone();
-        caller.user = record.user.clone();
-        if let Some(context) = &record.context {
-            caller.channel = context.channel.clone();
-            caller.chat_id = context.chat.clone();
-            caller.peer_kind = context.peer;
-            caller.provider = context.provider.clone();
-            caller.subagent = context.subagent;
-            caller.request_allow = context.request_allow.clone().map(Into::into);
+    /// The same for at most so many entries of the ledger, the latest.
+    async fn replay_latest(
+        &self,
+        proposal: Proposal,
+        range: ReplayRange,
+        most: usize,
+    ) -> Result<Replay, Error> {
+        let judges = Judges::new(self, proposal).await?;
+        let mut tools = KnownTools::new(self)?;
+        let mut tally = Tally::default();
+        let (mut position, mut left) = (None, most);
+        loop {
+            if left == 0 {
+                // One entry more tells whether there is any.
+                let more = self.store.entries(self.tenant(), &EntryPage::all(position, 1)).await?;
+                tally.replay.truncated = more.iter().any(|(_, entry)| entry.record.at >= range.since);
+                break;
+            }
+            let wanted = READ.min(left);
+            let page = self.store.entries(self.tenant(), &EntryPage::all(position, wanted)).await?;
+            left -= wanted;
+            let in_range = page.iter().filter(|(_, entry)| range.has(entry.record.at));
+            for (number, (_, entry)) in in_range.enumerate() {
+                if number % AT_ONCE == AT_ONCE - 1 {
+                    tokio::task::yield_now().await;
+                }
+                if let Some(call) = Recorded::of(entry) {
+                    let decided = judges.decide(tools.of(&call.caller).await?, &call);
+                    tally.add(&call, decided);
+                }
+            }
+            // Entries of several nodes are nearly in the order of their times: a whole page before the time ends it.
+            let is_before = page.iter().all(|(_, entry)| entry.record.at < range.since);
+            if page.len() < wanted || is_before {
+                break;
+            }
+            position = page.last().map(|(at, _)| *at);
         }
-        Some(Self { caller, tool: &record.tool, args, effects })
-    }
-
-    fn command(&self) -> Option<&str> {
-        self.args.filter(|_| self.tool == "exec")?.get("command")?.as_str()
-    }
-
-    fn example(&self) -> String {
-        let text = match (self.command(), self.args) {
-            (Some(command), _) => command.to_owned(),
-            (None, Some(args)) => args.to_string(),
-            (None, None) => String::new(),
-        };
-        text.chars().take(120).collect()
+        Ok(tally.end())
     }
 }
 
-impl Judge {
-    /// Returns the verdict on a call, and the rule that decides; `None` if the tool is unknown.
-    fn verdict(&self, tools: &ToolSet, call: &Recorded<'_>) -> Option<(ReplayVerdict, String)> {
-        let meta = tools.find(call.tool).or_else(|| tools.find_absent(call.tool))?;
-        let verdict = self.policy.judge(tools, &Subject::from(&call.caller), meta);
-        if !verdict.allowed {
-            return Some((ReplayVerdict::Deny, verdict.trace.to_string()));
-        }
-        let by_effects = self.by_effects(call.effects);
-        let Some(command) = call.command() else { return Some(by_effects) };
-        let rules = self.commands.of(&call.caller);
-        let analysed = shell::analyse(command, &rules.rules);
-        let reason = analysed
-            .findings
-            .first()
-            .map_or_else(String::new, |finding| format!("`{}`: {}", finding.rule, finding.reason));
-        let verdict = match analysed.decision {
-            Decision::Allow => ReplayVerdict::Allow,
-            Decision::Ask => ReplayVerdict::Ask,
-            Decision::Deny => ReplayVerdict::Deny,
-        };
-        Some(if by_effects.0 > verdict { by_effects } else { (verdict, reason) })
-    }
+/// The decided calls, counted.
+#[derive(Default)]
+struct Tally {
+    replay: Replay,
+    /// The place of each kind of change in the list.
+    places: HashMap<(String, String, ReplayVerdict, ReplayVerdict, String), usize>,
+    skips: BTreeMap<&'static str, u64>,
+}
 
-    /// Returns the strictest rule of `approvals.effects`.
-    fn by_effects(&self, effects: Effects) -> (ReplayVerdict, String) {
-        let mut strictest = (ReplayVerdict::Allow, String::new());
-        for (rule, by) in effects.iter().filter_map(|effect| self.approvals.of_effect(effect)) {
-            let verdict = match rule {
-                EffectRule::Allow => ReplayVerdict::Allow,
-                EffectRule::Ask => ReplayVerdict::Ask,
-                EffectRule::Deny => ReplayVerdict::Deny,
-            };
-            if verdict > strictest.0 {
-                strictest = (verdict, by);
+impl Tally {
+    fn add(&mut self, call: &Recorded<'_>, decided: Decided) {
+        self.replay.calls += 1;
+        match decided {
+            Decided::Same => self.replay.same += 1,
+            Decided::Skipped(reason) => {
+                self.replay.skipped += 1;
+                *self.skips.entry(reason).or_default() += 1;
+            }
+            Decided::Otherwise { before, after, reason } => {
+                let (agent, tool) = (call.caller.agent.to_string(), call.tool.to_owned());
+                let key = (agent.clone(), tool.clone(), before, after, reason.clone());
+                let changes = &mut self.replay.changes;
+                let place = *self.places.entry(key).or_insert_with(|| {
+                    let example = call.example();
+                    changes.push(ReplayChange { agent, tool, before, after, reason, calls: 0, example });
+                    changes.len() - 1
+                });
+                if let Some(change) = changes.get_mut(place) {
+                    change.calls += 1;
+                }
             }
         }
-        strictest
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use claw_core::{AgentId, SessionKey};
-    use serde_json::json;
-
-    use super::*;
-    use crate::Request;
-    use crate::app::Hooks;
-    use crate::config::Surroundings;
-
-    #[tokio::test]
-    async fn a_replay_that_leaves_entries_out_says_so() {
-        let home = tempfile::tempdir().unwrap();
-        let around = Surroundings {
-            directory: home.path().to_owned(),
-            variables: vec![("HOME".into(), home.path().into())],
-        };
-        let setup = || Setup::load(None, &around).unwrap();
-        let app = setup().open().await.unwrap();
-        let toolbox = app.toolbox(Hooks::default()).await.unwrap();
-        let session = SessionKey::new("cli:x").unwrap();
-        let caller = Caller::new(AgentId::new("default").unwrap(), session, home.path());
-        let offer = toolbox.offer(caller).await;
-        for _ in 0..3 {
-            let reply = toolbox.execute(&offer, Request::new("datetime", json!({}))).await;
-            assert!(reply.outcome.is_ok(), "{}", reply.model_text());
-        }
-        // Each call has its intent and its outcome.
-        let within = async |since, most| app.replay_latest(setup(), since, most).await.unwrap();
-        let part = within(UnixMillis(0), 4).await;
-        assert_eq!((part.calls, part.truncated), (2, true));
-        let whole = within(UnixMillis(0), 6).await;
-        assert_eq!((whole.calls, whole.truncated), (3, false));
-        let nothing = within(UnixMillis(i64::MAX), 4).await;
-        assert_eq!((nothing.calls, nothing.truncated), (0, false));
+    fn end(self) -> Replay {
+        let mut replay = self.replay;
+        let skip = |(reason, calls): (&str, u64)| ReplaySkip { reason: reason.to_owned(), calls };
+        replay.skips = self.skips.into_iter().map(skip).collect();
+        replay.skips.sort_by_key(|skip| std::cmp::Reverse(skip.calls));
+        replay.changes.sort_by_key(|change| std::cmp::Reverse(change.calls));
+        replay
     }
 }

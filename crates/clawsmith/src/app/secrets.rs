@@ -1,14 +1,20 @@
 //! Sealed values: opening them, and keeping them out of everything that is shown.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use claw_core::TenantId;
-use claw_core::store::StoreError;
+use claw_core::store::{SealedChanges, SealedMark, StoreError};
 use claw_policy::scrub::{Scrubber, Value as SecretValue};
 use claw_registry::{CallScrubber, Executor, Scrubbers};
-use claw_store::Vault;
+use claw_sandbox::shell::CredentialedPrograms;
+use claw_store::encryption::KeySource;
+use claw_store::vault::StoredCredentials;
+use claw_store::{Backend, Vault};
 use secrecy::ExposeSecret as _;
+use tokio::sync::OnceCell;
 
+use super::compose::PROGRAM_RULES;
 use super::{App, Error, Setup};
 
 impl Setup {
@@ -53,30 +59,7 @@ impl App {
 
     /// Every value that the store keeps sealed for a tenant.
     pub async fn sealed(&self, tenant: &TenantId) -> Result<Vec<String>, Error> {
-        let unopened = |error: StoreError| {
-            Error::failed("a secret cannot be decrypted, so it cannot be scrubbed from output")
-                .because(error)
-                .hint("restore the keys from a backup, or set the secret again, or remove it")
-        };
-        let kept = self.store.secrets(tenant).await.map_err(unopened)?;
-        let mut values = self.programs()?.secrets(tenant).await.map_err(unopened)?;
-        if !kept.is_empty() {
-            let vault =
-                Vault::open(Arc::clone(&self.store) as _, self.setup.keys()?).await.map_err(unopened)?;
-            let secrets = vault.secrets(tenant).await.map_err(unopened)?;
-            values.extend(secrets.iter().map(|secret| secret.expose_secret().trim().to_owned()));
-        }
-        let tools = self.store.custom_tools(tenant).await.map_err(unopened)?;
-        if !tools.is_empty() {
-            let vault =
-                Vault::open(Arc::clone(&self.store) as _, self.setup.keys()?).await.map_err(unopened)?;
-            for tool in &tools {
-                let of_tool = vault.custom_tool_values(tool).await.map_err(unopened)?;
-                let secrets = of_tool.env().chain(of_tool.headers());
-                values.extend(secrets.map(|(_, value)| value.expose_secret().trim().to_owned()));
-            }
-        }
-        Ok(values)
+        SecretReader::new(self)?.secrets(tenant).await
     }
 
     /// The scrubber for what is shown and stored of a tenant, with its sealed values.
@@ -91,25 +74,111 @@ impl App {
     /// file long ago. A tenant whose values cannot be hidden keeps those that were hidden before, and does not keep the
     /// others from being hidden; the error names all such tenants.
     pub(crate) async fn hide_sealed(&self, executor: &Executor) -> Result<(), Error> {
-        let known = self.store.tenants().await.map_err(|error| {
-            Error::failed("the tenants cannot be read, so their secrets could not be hidden").because(error)
-        })?;
-        let mut tenants: Vec<TenantId> = known.into_iter().map(|tenant| tenant.id).collect();
-        if !tenants.contains(self.tenant()) {
-            tenants.push(self.tenant().clone());
+        let mut hidden = HiddenSecrets::of_nobody(self)?;
+        hidden.due.extend(executor.scrubbers().tenants());
+        hidden.catch_up(executor).await
+    }
+}
+
+/// Reads the secrets of tenants in plain. The keys are opened with the first secret, once for all tenants.
+struct SecretReader {
+    store: Arc<dyn Backend>,
+    setup: Arc<Setup>,
+    keys: KeySource,
+    credentials: Arc<StoredCredentials>,
+    vault: OnceCell<Vault>,
+}
+
+impl SecretReader {
+    fn new(app: &App) -> Result<Self, Error> {
+        let (store, setup, keys) = (Arc::clone(&app.store), Arc::clone(&app.setup), app.setup.keys()?);
+        let credentials = Arc::new(StoredCredentials::new(Arc::clone(&store) as _, keys.clone()));
+        Ok(Self { store, setup, keys, credentials, vault: OnceCell::new() })
+    }
+
+    async fn secrets(&self, tenant: &TenantId) -> Result<Vec<String>, Error> {
+        self.read(tenant).await.map_err(|error| {
+            Error::failed("a secret cannot be decrypted, so it cannot be scrubbed from output")
+                .because(error)
+                .hint("restore the keys from a backup, or set the secret again, or remove it")
+        })
+    }
+
+    async fn read(&self, tenant: &TenantId) -> Result<Vec<String>, StoreError> {
+        // New ones each time: they remember programs until they hear of a change, which may be after this.
+        let credentials = Arc::clone(&self.credentials) as _;
+        let programs = CredentialedPrograms::new(self.setup.machine(), credentials, PROGRAM_RULES);
+        let mut values = programs.secrets(tenant).await?;
+        if !self.store.secrets(tenant).await?.is_empty() {
+            let secrets = self.vault().await?.secrets(tenant).await?;
+            values.extend(secrets.iter().map(|secret| secret.expose_secret().trim().to_owned()));
         }
-        let of_before = executor.scrubbers().tenants();
-        tenants.extend(of_before.into_iter().filter(|tenant| !tenants.contains(tenant)).collect::<Vec<_>>());
+        for tool in &self.store.custom_tools(tenant).await? {
+            let of_tool = self.vault().await?.custom_tool_values(tool).await?;
+            let secrets = of_tool.env().chain(of_tool.headers());
+            values.extend(secrets.map(|(_, value)| value.expose_secret().trim().to_owned()));
+        }
+        Ok(values)
+    }
+
+    async fn vault(&self) -> Result<&Vault, StoreError> {
+        let open = || Vault::open(Arc::clone(&self.store) as _, self.keys.clone());
+        self.vault.get_or_try_init(open).await
+    }
+}
+
+/// Hides the secrets of all tenants in what an executor shows. A change costs the reading of the tenants that it
+/// concerns, however many others there are.
+pub(super) struct HiddenSecrets {
+    reader: SecretReader,
+    own: TenantId,
+    /// The last change that was read.
+    mark: SealedMark,
+    /// The tenants whose secrets are to be read.
+    due: BTreeSet<TenantId>,
+    /// The tenants whose secrets could not be hidden.
+    failed: BTreeSet<TenantId>,
+}
+
+impl HiddenSecrets {
+    /// Begins with no tenant's secrets hidden.
+    fn of_nobody(app: &App) -> Result<Self, Error> {
+        let (due, failed) = (BTreeSet::new(), BTreeSet::new());
+        let (reader, own) = (SecretReader::new(app)?, app.tenant().clone());
+        Ok(Self { reader, own, mark: SealedMark::default(), due, failed })
+    }
+
+    /// Begins with what the store has now: for an executor that is built after this, and hides all of it.
+    pub(super) async fn from_now(app: &App) -> Result<Self, Error> {
+        let mut hidden = Self::of_nobody(app)?;
+        hidden.mark = hidden.changes().await?.mark;
+        Ok(hidden)
+    }
+
+    /// Makes the next [`catch_up`](Self::catch_up) read the tenants again that it could not read before.
+    pub(super) fn retry_failed(&mut self) {
+        self.due.append(&mut self.failed);
+    }
+
+    /// Registers the secrets of the tenants that changed since the last time.
+    pub(super) async fn catch_up(&mut self, executor: &Executor) -> Result<(), Error> {
+        let changes = self.changes().await?;
+        self.due.extend(changes.tenants);
+        self.mark = changes.mark;
         let mut failed: Vec<(TenantId, Error)> = Vec::new();
-        for tenant in tenants {
-            if let Err(error) = self.hide_sealed_of(executor, &tenant).await {
-                failed.push((tenant, error));
+        while let Some(tenant) = self.due.pop_first() {
+            match self.hide(executor, &tenant).await {
+                Ok(()) => {
+                    self.failed.remove(&tenant);
+                }
+                Err(error) => failed.push((tenant, error)),
             }
         }
+        self.failed.extend(failed.iter().map(|(tenant, _)| tenant.clone()));
         let names: Vec<String> = failed.iter().map(|(tenant, _)| format!("`{tenant}`")).collect();
         match failed.into_iter().next() {
             None => Ok(()),
-            Some((_, error)) if names.len() == 1 && names[0] == format!("`{}`", self.tenant()) => Err(error),
+            Some((tenant, error)) if names.len() == 1 && tenant == self.own => Err(error),
             Some((_, error)) => {
                 let message = format!("the secrets of these tenants cannot be hidden: {}", names.join(", "));
                 Err(Error::failed(message)
@@ -119,10 +188,17 @@ impl App {
         }
     }
 
-    /// Registers the sealed values of one tenant.
-    async fn hide_sealed_of(&self, executor: &Executor, tenant: &TenantId) -> Result<(), Error> {
+    async fn changes(&self) -> Result<SealedChanges, Error> {
+        self.reader.store.changed_since(self.mark).await.map_err(|error| {
+            Error::failed("changes of secrets cannot be read, so new secrets could not be hidden")
+                .because(error)
+        })
+    }
+
+    /// Registers the secrets of one tenant in place of those before.
+    async fn hide(&self, executor: &Executor, tenant: &TenantId) -> Result<(), Error> {
         let unhidden = || Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden"));
-        let values = self.sealed(tenant).await?;
+        let values = self.reader.secrets(tenant).await?;
         let hide = {
             let (executor, tenant) = (executor.clone(), tenant.clone());
             // Compiling many values takes a while.

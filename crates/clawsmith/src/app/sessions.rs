@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client_tools::ClientTurn;
 use super::compose::Hooks;
-use super::follow_changes::Following;
+use super::follow_changes::{ChangesToFollow, Following};
 use super::mode::Mode;
 use super::rule_check::{check_entries, shorter};
 use super::running_programs::{self, Owning};
@@ -116,9 +116,10 @@ impl App {
         let (script, instead, owner_answers) = (options.script, options.instead, options.owner_answers);
         let collector = self.collector()?;
         let lasting = Lasting { store, clock, chronicle, keeping, script, instead, owner_answers, collector };
-        let deployment = self.deployment(&lasting, None).await?;
         let app = watch::Sender::new(self.clone());
-        let following = Following::begin(&deployment.executor, app.subscribe());
+        let changes = ChangesToFollow::from_now(app.subscribe()).await?;
+        let deployment = self.deployment(&lasting, None).await?;
+        let following = changes.apply_to(&deployment.executor);
         let lane = options.lanes.first().cloned().unwrap_or_else(|| SmolStr::new_static("main"));
         let mut worker_options = WorkerOptions { lease: LEASE, ..WorkerOptions::new(me, options.lanes) };
         worker_options.slots = options.slots.unwrap_or(worker_options.slots);
@@ -188,8 +189,9 @@ impl Sessions {
     /// tools and limits; the tool policy holds for them too, from their next call on. If the new configuration cannot be
     /// used, nothing changes.
     pub(super) async fn reload(&self, app: &App) -> Result<(), Error> {
+        let changes = ChangesToFollow::from_now(self.app.subscribe()).await?;
         let deployment = app.deployment(&self.lasting, Some(self.deployment().executor)).await?;
-        let following = Following::begin(&deployment.executor, self.app.subscribe());
+        let following = changes.apply_to(&deployment.executor);
         self.worker.set_deployment(deployment.clone());
         *self.deployment.write().unwrap_or_else(PoisonError::into_inner) = deployment;
         self.app.send_replace(app.clone());

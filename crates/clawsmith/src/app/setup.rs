@@ -66,7 +66,7 @@ impl Setup {
         let file =
             self.loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
         let refused = |what: &str| {
-            Error::invalid(format!("`{file}` {what}, so no command runs under its rules")).hint(
+            Error::invalid(format!("`{file}` {what}, so nothing runs here")).hint(
                 "remove it if it is not yours; `clawsmith config trust` shows what it says and accepts it",
             )
         };

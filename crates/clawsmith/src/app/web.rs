@@ -21,7 +21,7 @@ impl Setup {
         let mut agents = BTreeMap::new();
         for (id, agent) in config.agents.iter().filter(|(_, agent)| !agent.block_hosts.is_empty()) {
             if let Ok(id) = AgentId::new(id) {
-                agents.insert(id, agent.block_hosts.clone());
+                agents.insert((config.tenant.clone(), id), agent.block_hosts.clone());
             }
         }
         let pdf = Arc::new(SandboxedPdf::new(Duration::from_secs(u64::from(config.web.seconds.max(1)))));

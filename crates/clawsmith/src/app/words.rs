@@ -143,7 +143,7 @@ fn doubtful(pairs: u64) -> Option<String> {
 /// The content of a ledger entry.
 pub fn entry(entry: &Entry) -> String {
     match &entry.record.event {
-        EntryEvent::Refused { step, reason } => format!("{step}: {reason}"),
+        EntryEvent::Refused { step, reason, .. } => format!("{step}: {reason}"),
         EntryEvent::Intent { effects, args, approval, .. } => {
             let approved = if approval.is_some() { " (approved)" } else { "" };
             format!("effects: {effects}{approved}; {args}")

@@ -15,6 +15,7 @@ mod find;
 mod gateway;
 mod limits;
 mod load;
+mod mcp;
 mod memory;
 mod outside_names;
 mod problem;
@@ -54,6 +55,7 @@ pub use find::{Found, FoundBy, NAME, Surroundings, candidates, find};
 pub use gateway::{GatewayConfig, TlsConfig};
 pub use limits::LimitsConfig;
 pub use load::Loaded;
+pub use mcp::McpConfig;
 pub use memory::{GraphConfig, MemoryConfig};
 pub use problem::{Problem, ProblemPlace, Problems};
 pub use sandbox::{DockerConfig, SandboxBackend, SandboxConfig, ShownWorkspace};
@@ -107,6 +109,8 @@ pub struct Config {
     pub files: FilesConfig,
     /// Custom tools: tools that are defined at run time.
     pub custom_tools: CustomToolsConfig,
+    /// MCP servers.
+    pub mcp: McpConfig,
     /// Secrets to redact.
     pub scrub: ScrubConfig,
     /// Skills: their directories, and their share of prompts.
@@ -140,6 +144,7 @@ impl Default for Config {
             files: FilesConfig::default(),
             scrub: ScrubConfig::default(),
             custom_tools: CustomToolsConfig::default(),
+            mcp: McpConfig::default(),
             skills: SkillsConfig::default(),
             gateway: GatewayConfig::default(),
             telemetry: TelemetryConfig::default(),

@@ -5,6 +5,8 @@ use claw_core::store::{AccessRole, KeyScope};
 /// An operation over a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
+    /// Act for other users of the tenant, and name the channel and chat that a call comes from.
+    ActForUsers,
     /// See which tools an agent has.
     ReadTools,
     /// Call tools.
@@ -56,7 +58,7 @@ pub enum Permission {
     /// See the approvals of all users of the tenant.
     ReadTenantApprovals,
     /// Answer the approvals of all users of the tenant, grant directories with an answer, and remember rules for more than a
-    /// session.
+    /// session or in the session of a group.
     AnswerForTenant,
     /// See the runs of all users of the tenant.
     ReadTenantRuns,
@@ -74,7 +76,8 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
+        Self::ActForUsers,
         Self::ReadTools,
         Self::CallTools,
         Self::ReadSessions,
@@ -113,7 +116,8 @@ impl Permission {
     /// concerns the whole tenant, and a limited key has none of it.
     pub const fn is_of_agents(self) -> bool {
         match self {
-            Self::ReadTools
+            Self::ActForUsers
+            | Self::ReadTools
             | Self::CallTools
             | Self::ReadSessions
             | Self::WriteSessions
@@ -151,6 +155,7 @@ impl Permission {
     /// The scope that a key needs and the role that its user needs: both.
     pub const fn needs(self) -> (KeyScope, AccessRole) {
         match self {
+            Self::ActForUsers => (KeyScope::ActForUsers, AccessRole::Admin),
             Self::ReadTools | Self::ReadSkills => (KeyScope::ReadTools, AccessRole::Viewer),
             Self::CallTools => (KeyScope::CallTools, AccessRole::Operator),
             Self::ReadSessions => (KeyScope::ReadSessions, AccessRole::Viewer),
@@ -181,3 +186,6 @@ impl Permission {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,9 @@ impl App {
         if visitor.tenant == *self.setup().tenant() {
             return Ok(());
         }
-        Err(Error::invalid("only the owner of the deployment may see and change tenants").refusing())
+        Err(Error::invalid("only the owner of the deployment may see and change tenants")
+            .hint("use a key of the deployment's own tenant")
+            .refusing())
     }
 
     /// Checks that a visitor may see the metrics, which cover all tenants: the visitor must belong to the
@@ -41,6 +43,7 @@ impl App {
             return Ok(());
         }
         Err(Error::invalid("metrics cover the whole deployment, so only its own tenant may read them")
+            .hint("use a key of that tenant")
             .refusing())
     }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use claw_core::AgentId;
+use claw_core::store::CustomToolCard;
 use claw_core::tool::AnyTool;
+use claw_store::vault::CustomToolValues;
 use claw_tools::custom::CustomTool;
 
 use super::document::CustomToolDocument;
@@ -40,22 +42,9 @@ pub(super) fn seen(app: &App) -> Seen {
 /// Loads the tools of the deployment's files. An invalid one is an error: a deployment must not start without
 /// a tool it defines.
 pub(super) fn load(app: &App) -> Result<Vec<FileTool>, Error> {
-    let setup = app.setup();
-    let Some(directory) = setup.loaded.custom_tools_directory(&setup.around) else { return Ok(Vec::new()) };
     let mut tools: Vec<FileTool> = Vec::new();
-    for file in files(&directory)? {
-        let document = read(&file).map_err(|error| in_file(&file, &error))?;
+    for Defined { file, card, values } in defined(app)? {
         let of_file = |error: Error| in_file(&file, &error);
-        let (card, values) = document.read(app.setup().tenant()).map_err(of_file)?;
-        check(&card.place, &card.definition).map_err(of_file)?;
-        app.check_grants(&card.definition).map_err(of_file)?;
-        app.check_variables(&values).map_err(of_file)?;
-        if tools.iter().any(|(agent, tool)| *agent == card.place.agent && tool.meta().name == card.place.name)
-        {
-            let error =
-                Error::invalid(format!("the custom tool `{}` is in another file too", card.place.name));
-            return Err(of_file(error));
-        }
         if !card.definition.enabled {
             continue;
         }
@@ -64,6 +53,45 @@ pub(super) fn load(app: &App) -> Result<Vec<FileTool>, Error> {
         tools.push((card.place.agent, Arc::new(tool)));
     }
     Ok(tools)
+}
+
+/// Refuses files whose tools have names that begin like the tools of an MCP server.
+pub(super) async fn check_names(app: &App) -> Result<(), Error> {
+    let ours = app.of_tenant(app.setup().tenant());
+    for Defined { file, card, .. } in defined(app)? {
+        ours.check_custom_name(&card.place.name).await.map_err(|error| in_file(&file, &error))?;
+    }
+    Ok(())
+}
+
+/// A tool that a file defines.
+pub(super) struct Defined {
+    file: PathBuf,
+    pub(super) card: CustomToolCard,
+    values: CustomToolValues,
+}
+
+/// Reads the definitions of the deployment's files, enabled or not.
+pub(super) fn defined(app: &App) -> Result<Vec<Defined>, Error> {
+    let setup = app.setup();
+    let Some(directory) = setup.loaded.custom_tools_directory(&setup.around) else { return Ok(Vec::new()) };
+    let mut all: Vec<Defined> = Vec::new();
+    for file in files(&directory)? {
+        let of_file = |error: Error| in_file(&file, &error);
+        let document = read(&file).map_err(of_file)?;
+        let (card, values) = document.read(setup.tenant()).map_err(of_file)?;
+        check(&card.place, &card.definition).map_err(of_file)?;
+        app.check_grants(&card.definition).map_err(of_file)?;
+        app.check_variables(&values).map_err(of_file)?;
+        let is_same = |known: &Defined| known.card.definition.enabled && known.card.place == card.place;
+        if all.iter().any(is_same) {
+            let error =
+                Error::invalid(format!("the custom tool `{}` is in another file too", card.place.name));
+            return Err(of_file(error));
+        }
+        all.push(Defined { file, card, values });
+    }
+    Ok(all)
 }
 
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {

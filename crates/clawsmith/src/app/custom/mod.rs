@@ -53,6 +53,16 @@ impl App {
         Ok(tools.into_iter().map(|tool| tool.card).collect())
     }
 
+    /// The names of the tenant's custom tools, and of those that files define for it.
+    pub(super) async fn custom_tool_names(&self) -> Result<Vec<ToolName>, Error> {
+        let mut names: Vec<ToolName> =
+            self.custom_tools().await?.into_iter().map(|card| card.place.name).collect();
+        if self.tenant() == self.setup().tenant() {
+            names.extend(files::defined(self)?.into_iter().map(|defined| defined.card.place.name));
+        }
+        Ok(names)
+    }
+
     /// Returns the custom tool that a caller gets by this name, the agent's before the tenant's; `None` if there is
     /// none.
     pub async fn custom_tool_of(&self, caller: &Caller, name: &str) -> Result<Option<CustomToolCard>, Error> {
@@ -134,15 +144,15 @@ impl App {
         }
     }
 
-    /// The registry of the deployment with the custom tools and the tools of MCP servers that a caller has, for listings.
-    /// Runs nothing and connects to nothing.
+    /// The registry of the deployment with the tools of the program, and with the custom tools and the tools of MCP servers
+    /// that a caller has, for listings. Runs nothing and connects to nothing.
     pub async fn registry_of(&self, caller: &Caller) -> Result<Arc<Registry>, Error> {
         let registry = Registry::over(self.setup().registry());
-        for layer in self.layers_of(caller).await? {
-            for tool in layer.tools() {
-                if let Err(error) = registry.register(Arc::clone(tool)) {
-                    tracing::warn!(%error, "a tool is left out");
-                }
+        let layers = self.layers_of(caller).await?;
+        // Tools of the program first, as in a toolbox: no tool of a caller takes the place of one.
+        for tool in self.own_tools.iter().chain(layers.iter().flat_map(|layer| layer.tools())) {
+            if let Err(error) = registry.register(Arc::clone(tool)) {
+                tracing::warn!(%error, "a tool is left out");
             }
         }
         Ok(Arc::new(registry))
@@ -303,4 +313,9 @@ pub fn shown_action(definition: &CustomToolDefinition) -> String {
 /// The source of the tools that `App` gives to callers.
 pub(crate) fn source(app: &App) -> Result<Arc<source::CustomToolSource>, Error> {
     source::CustomToolSource::new(app).map(Arc::new)
+}
+
+/// Refuses to start with files whose tools have names that begin like the tools of an MCP server.
+pub(crate) async fn check_file_names(app: &App) -> Result<(), Error> {
+    files::check_names(app).await
 }

@@ -22,6 +22,9 @@ type Tool = Arc<dyn AnyTool>;
 
 /// Pause between two looks at the files of the deployment.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Pause before files are tried again that cannot be used for a reason outside of them: a failure of the store, or a name
+/// that begins like the tools of an MCP server.
+const AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// Gives each caller the enabled tools of its tenant and of its agent. An agent's tool shadows its tenant's
 /// of the same name.
@@ -31,7 +34,7 @@ pub(crate) struct CustomToolSource {
     changes: watch::Receiver<u64>,
     vault: OnceCell<Vault>,
     /// Tools that files of the deployment define, for its own tenant.
-    files: Mutex<ReadFiles>,
+    files: tokio::sync::Mutex<ReadFiles>,
     known: Mutex<HashMap<TenantId, Arc<Known>>>,
 }
 
@@ -40,6 +43,8 @@ struct ReadFiles {
     tools: Arc<Vec<files::FileTool>>,
     /// The files as they were when the tools were read.
     seen: files::Seen,
+    /// Newer files that are to be tried again, and when.
+    again: Option<(files::Seen, Instant)>,
     /// The time of the last look.
     looked: Instant,
     /// Rises with each reading.
@@ -68,7 +73,8 @@ impl CustomToolSource {
         let store = Arc::clone(app.store());
         let changes = store.changes(Topic::Tools);
         let (seen, looked) = (files::seen(app), Instant::now());
-        let files = Mutex::new(ReadFiles { tools: Arc::new(files::load(app)?), seen, looked, readings: 0 });
+        let tools = Arc::new(files::load(app)?);
+        let files = tokio::sync::Mutex::new(ReadFiles { tools, seen, again: None, looked, readings: 0 });
         let (vault, known) = (OnceCell::new(), Mutex::default());
         Ok(Self { app: app.clone(), store, changes, vault, files, known })
     }
@@ -76,7 +82,7 @@ impl CustomToolSource {
     /// Returns the tenant's current tools: the cached value if nothing changed.
     async fn of(&self, tenant: &TenantId) -> Result<Arc<Known>, StoreError> {
         // Looked at before the rows are read: a change in between makes them old, and they are read again.
-        let (files, readings) = self.files();
+        let (files, readings) = self.files().await;
         let changes = (*self.changes.borrow(), readings);
         let known = self.lock().get(tenant).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.changes == changes) {
@@ -157,25 +163,37 @@ impl CustomToolSource {
 
     /// The tools of files, read again where a file changed. Files that cannot be read leave the tools as they were, and the
     /// log says why.
-    fn files(&self) -> (Arc<Vec<files::FileTool>>, u64) {
-        let mut read = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn files(&self) -> (Arc<Vec<files::FileTool>>, u64) {
+        let mut read = self.files.lock().await;
         if read.looked.elapsed() >= LOOK_EVERY {
             read.looked = Instant::now();
             let seen = files::seen(&self.app);
-            if seen != read.seen {
-                read.seen = seen;
-                match files::load(&self.app) {
-                    Ok(tools) => {
-                        read.tools = Arc::new(tools);
-                        read.readings += 1;
-                    }
-                    Err(error) => {
-                        tracing::error!(%error, "the custom tools stay as they were");
-                    }
-                }
+            let is_tried = |(tried, at): &(files::Seen, Instant)| *tried == seen && *at > Instant::now();
+            if seen != read.seen && !read.again.as_ref().is_some_and(is_tried) {
+                self.read_files(&mut read, seen).await;
             }
         }
         (Arc::clone(&read.tools), read.readings)
+    }
+
+    /// Reads files that changed. Those that are wrong themselves are read again when they change.
+    async fn read_files(&self, read: &mut ReadFiles, seen: files::Seen) {
+        let why = match (files::load(&self.app), files::check_names(&self.app).await) {
+            (Err(error), _) => {
+                (read.seen, read.again) = (seen, None);
+                error
+            }
+            (Ok(_), Err(error)) => {
+                read.again = Some((seen, Instant::now() + AGAIN_AFTER));
+                error
+            }
+            (Ok(tools), Ok(())) => {
+                (read.tools, read.seen, read.again) = (Arc::new(tools), seen, None);
+                read.readings += 1;
+                return;
+            }
+        };
+        tracing::error!(error = %why, "the custom tools stay as they were");
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Arc<Known>>> {
@@ -213,3 +231,6 @@ impl CallerTools for CustomToolSource {
         Ok(Arc::clone(known.agents.get(&caller.agent).unwrap_or(&known.common)))
     }
 }
+
+#[cfg(test)]
+mod tests;

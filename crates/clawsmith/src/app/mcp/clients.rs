@@ -23,7 +23,9 @@ pub struct OneClient {
 impl OneClient {
     /// A client that acts as `caller` and answers no approvals.
     pub fn new(executor: Executor, caller: Caller, app: &App) -> Self {
-        Self { executor, caller, approvals: None, changes: app.tool_changes() }
+        let mut changes = app.tool_changes();
+        changes.push(executor.policy_changes());
+        Self { executor, caller, approvals: None, changes }
     }
 
     /// The client is asked for the approvals of its calls, and answers them in the name of `by`.

@@ -14,18 +14,24 @@ impl App {
         let prefix = tool_prefix(server);
         let servers = self.store.mcp_servers(self.tenant()).await?;
         let mut others = servers.iter().filter(|other| other.name != server.name);
-        if let Some(other) = others.find(|other| tool_prefix(other) == prefix) {
-            return Err(taken(
-                server,
-                &format!("the tools of MCP server `{}` begin with `{prefix}` too", other.name),
-            ));
+        let overlap = |other: &str| other.starts_with(&prefix) || prefix.starts_with(other);
+        // A tool that one of them lists later could have the name of the other's.
+        if let Some(other) = others.find(|other| overlap(&tool_prefix(other))) {
+            let theirs = tool_prefix(other);
+            let why = match theirs == prefix {
+                true => format!("the tools of MCP server `{}` begin with `{prefix}` too", other.name),
+                false => format!(
+                    "the tools of MCP server `{}` begin with `{theirs}`, which overlaps with `{prefix}`",
+                    other.name
+                ),
+            };
+            return Err(taken(server, &why));
         }
-        let custom = self.custom_tools().await?;
-        match custom.iter().find(|card| card.place.name.as_str().starts_with(&prefix)) {
-            Some(card) => Err(taken(
-                server,
-                &format!("`{prefix}` begins the name of the custom tool `{}`", card.place.name),
-            )),
+        let names = self.custom_tool_names().await?;
+        match names.iter().find(|name| name.as_str().starts_with(&prefix)) {
+            Some(name) => {
+                Err(taken(server, &format!("`{prefix}` begins the name of the custom tool `{name}`")))
+            }
             None => Ok(()),
         }
     }

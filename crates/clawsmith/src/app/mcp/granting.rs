@@ -26,13 +26,19 @@ impl App {
                 grant.subject, grant.server
             )));
         }
-        if let McpSubject::Agent(agent) = &grant.subject
-            && agent.as_str() != DEFAULT_AGENT
-        {
-            self.must_have_agent(agent.as_str()).await?;
-        }
+        self.check_subject(&grant.subject).await?;
         self.keep_own_values(grant, values).await?;
         Ok(self.store.put_mcp_grant(self.tenant(), grant, SystemClock.now()).await?)
+    }
+
+    /// Refuses an agent that the tenant does not have.
+    pub(super) async fn check_subject(&self, subject: &McpSubject) -> Result<(), Error> {
+        match subject {
+            McpSubject::Agent(agent) if agent.as_str() != DEFAULT_AGENT => {
+                self.must_have_agent(agent.as_str()).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Seals the values of variables or headers that an agent has of its own.

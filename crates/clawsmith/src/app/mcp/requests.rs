@@ -33,6 +33,7 @@ impl App {
         {
             return Err(Error::invalid("you can request access for an agent or for yourself"));
         }
+        self.check_subject(&subject).await?;
         check_length("reason", &reason)?;
         check_entries("the list of tools", tools.as_deref().unwrap_or_default(), MOST_TOOLS).map_err(
             |error| error.hint("name fewer tools, or request access to all of them: leave the list out"),
@@ -184,7 +185,8 @@ impl AccessFollower {
 
 #[cfg(test)]
 mod tests {
-    use claw_core::store::{McpEndpoint, McpServer, McpTransport};
+    use claw_core::AgentId;
+    use claw_core::store::{McpEndpoint, McpGrant, McpServer, McpTransport};
 
     use super::*;
     use crate::app::{Kind, Setup};
@@ -246,6 +248,22 @@ mod tests {
         let noted = app.review_mcp_request(asked.id, true, user("root"), Some("x".repeat(2_001))).await;
         assert!(noted.unwrap_err().message().contains("note has 2001 characters"));
         app.review_mcp_request(asked.id, true, user("root"), Some("fine".to_owned())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_approved_request_for_an_agent_grants_exactly_that_agent() {
+        let home = tempfile::tempdir().unwrap();
+        let app = app(&home).await;
+        let agent = |name: &str| McpSubject::Agent(AgentId::new(name).unwrap());
+        let ghost = app.request_mcp(AccessWish { subject: agent("ghost"), ..wish("ann") }).await.unwrap_err();
+        assert!(ghost.message().contains("ghost"), "{ghost}");
+        assert_eq!(app.mcp_requests().await.unwrap(), []);
+        let subject = agent("default");
+        let asked = app.request_mcp(AccessWish { subject: subject.clone(), ..wish("ann") }).await.unwrap();
+        assert_eq!(app.store.mcp_grants(app.tenant()).await.unwrap(), []);
+        app.review_mcp_request(asked.id, true, user("root"), None).await.unwrap();
+        let grants = app.store.mcp_grants(app.tenant()).await.unwrap();
+        assert_eq!(grants, [McpGrant::new(server(), subject)]);
     }
 
     #[tokio::test]

@@ -78,8 +78,8 @@ impl ModelPlan {
         match (self.change, works) {
             (TargetChange::Clash, _) => {
                 let mut text = format!(
-                    "`{file}` already configures other models; left unchanged\n\
-                     to use the new model, write this into the file instead:\n\n{}",
+                    "`{file}` already configures other models, so it was not changed.\n\
+                     To use the new model, replace the model settings in that file with:\n\n{}",
                     self.text
                 );
                 if matches!(answers.key, NewKey::Given(_)) {

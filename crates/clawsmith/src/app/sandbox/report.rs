@@ -152,14 +152,19 @@ impl CommandSandbox {
 
     async fn docker_status(&self, docker: &DockerShell) -> SandboxStatus {
         let options = docker.options();
-        let (engine, image) = (docker.engine().await, docker.image().await);
-        let containers = docker.containers().await.unwrap_or_default();
+        let engine = docker.engine().await;
+        // An engine that failed once is not waited for again.
+        let (image, containers) = match &engine {
+            Ok(_) => (Some(docker.image().await), docker.containers().await.unwrap_or_default()),
+            Err(_) => (None, Vec::new()),
+        };
         let write = options.workspace == WorkspaceAccess::Rw && self.context.effects.has(Effect::Write);
         let network = match self.options.network {
             Network::None | Network::Loopback => "none",
             Network::Host => &options.network,
         };
-        let error = engine.as_ref().err().or(image.as_ref().err()).map(ToString::to_string);
+        let of_image = image.as_ref().and_then(|image| image.as_ref().err());
+        let error = engine.as_ref().err().or(of_image).map(ToString::to_string);
         let (disk, temporary) = (self.options.limits.disk, options.temporary);
         let facts = json!({
             "mode": self.mode,
@@ -168,7 +173,7 @@ impl CommandSandbox {
             "error": error,
             "engine": engine.as_ref().ok(),
             "socket": options.socket,
-            "image": { "name": options.image, "digest": image.as_ref().ok() },
+            "image": { "name": options.image, "digest": image.as_ref().and_then(|image| image.as_ref().ok()) },
             "containers": containers,
             "reach": {
                 "workspace": self.context.workspace, "access": options.workspace, "write": write,
@@ -186,7 +191,9 @@ impl CommandSandbox {
         };
         let socket = options.socket.display();
         let engine = engine.map(|facts| format!("{}, API {}, at {socket}", facts.version, facts.api));
-        let image = image.map(|digest| format!("{} {digest}", options.image));
+        let image = image.map(|image| image.map(|digest| format!("{} {digest}", options.image)));
+        let mut parts = vec![part("engine", engine.map_err(|error| error.to_string()))];
+        parts.extend(image.map(|image| part("image", image.map_err(|error| error.to_string()))));
         let shown = match (options.workspace, write) {
             (WorkspaceAccess::None, _) => "not shown",
             (_, write) => access(write),
@@ -199,10 +206,7 @@ impl CommandSandbox {
         SandboxStatus {
             facts,
             held: held(self.mode),
-            parts: vec![
-                part("engine", engine.map_err(|error| error.to_string())),
-                part("image", image.map_err(|error| error.to_string())),
-            ],
+            parts,
             unusable: error.map(|_| "No command runs.".to_owned()),
             reach,
             warning: None,
