@@ -14,10 +14,11 @@ use clawsmith::config::Surroundings;
 use crate::command as commands;
 use crate::exit_code::{Failure, Outcome};
 
-/// Tools for AI agents, and one guarded road that every call takes.
+/// Tools for AI agents, with the same checks for every call.
 ///
-/// Each call is found, authorised, limited, validated, planned and judged, recorded, run over guarded ports,
-/// scrubbed and capped.
+/// For each call, Clawsmith authorises the caller, applies rate limits, validates the arguments, judges the planned
+/// effects by policy and writes to the ledger. Then it runs the tool through guarded ports, and scrubs and caps the
+/// result.
 #[derive(Debug, Parser)]
 #[command(name = "clawsmith", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -76,7 +77,7 @@ commands::subcommands! {
         /// List the runs of agents, and stop one in any process.
         #[command(subcommand)]
         Runs(commands::runs::Runs),
-        /// Use the tools of MCP servers, and offer ours to MCP clients.
+        /// Use the tools of MCP servers, and offer Clawsmith's tools to MCP clients.
         #[command(subcommand)]
         Mcp(commands::mcp::Mcp),
         /// Serve agents and tools over HTTP.

@@ -31,16 +31,16 @@ pub(crate) enum ApiKeys {
 /// The key to make.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The key's user [default: `$USER`]; a missing user is added.
+    /// The key's user [default: `$USER`]; a user who does not exist yet is created.
     #[arg(long, value_name = "ID")]
     user: Option<UserId>,
     #[command(flatten)]
     of: OfTenant,
-    /// The role of a user that is added [default: operator].
+    /// The role of the user, if the user is created [default: operator].
     #[arg(long, value_name = "ROLE", value_parser = one_of(ROLES))]
     role: Option<AccessRole>,
-    /// Scopes of the key, such as `tools:call` [default: see and call tools, send messages, and see
-    /// approvals; not answer them].
+    /// Scopes of the key, such as `tools:call` [default: may list and call tools, send messages, and
+    /// see approvals, but not answer them].
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     scope: Vec<KeyScope>,
     /// Purpose of the key, for display.
@@ -49,7 +49,7 @@ pub(crate) struct Create {
     /// An agent that the key may use; repeat the flag for more agents [default: all agents].
     #[arg(long, value_name = "ID")]
     agent: Vec<AgentId>,
-    /// The most requests in a minute [default: no limit of its own].
+    /// Maximum number of requests per minute [default: only the general limits apply].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     per_minute: Option<u32>,
     /// Days until it expires [default: never].
@@ -128,7 +128,7 @@ impl Create {
         let value = json!({ "key": key.reveal(), "id": new.id, "user": new.user, "scopes": new.scopes });
         let told = session.told(&value, key.reveal())?;
         if !session.out.json {
-            tell("this is shown once: keep it; programs send it as `Authorization: Bearer KEY`");
+            tell("the key is shown only once, so keep it; programs send it as `Authorization: Bearer KEY`");
         }
         Ok(told)
     }

@@ -33,7 +33,7 @@ const EVERY: Duration = Duration::from_millis(300);
 pub(crate) enum Approvals {
     /// List pending approvals, oldest first.
     List,
-    /// Show an approval: the action, the caller, and the rule that asks.
+    /// Show an approval: the action, the caller, and the rule that requires approval.
     Show(Question),
     /// Approve: the waiting call may run, once and as it was shown. With `--always` a rule is remembered too.
     Approve(Yes),
@@ -41,11 +41,11 @@ pub(crate) enum Approvals {
     Deny(No),
     /// Give the values that an MCP server asks for: they are checked, and sent to that server alone.
     Answer(Values),
-    /// Dismiss a request of an MCP server for values: neither given nor declined.
+    /// Dismiss a request of an MCP server for values, without answering it.
     Dismiss(Question),
     /// Wait for approvals, and answer each here as it comes.
     Watch,
-    /// List the rules that were given with an approval.
+    /// List the rules that were remembered with an approval.
     Rules(rules::List),
     /// Revoke a rule: calls that it covered need approval again.
     Revoke(rules::Revoke),
@@ -78,7 +78,7 @@ pub(crate) struct Values {
     /// Values by the names of their fields.
     #[arg(value_name = "NAME=VALUE")]
     values: Vec<String>,
-    /// Send values that look like secrets all the same.
+    /// Send values even if they look like secrets.
     #[arg(long)]
     allow_secrets: bool,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Values {
 /// An approval.
 #[derive(Debug, Args)]
 pub(crate) struct Question {
-    /// The approval's id, or an unambiguous beginning of one that is pending.
+    /// The approval's id. For a pending approval, the first characters are enough if no other id begins with them.
     id: String,
 }
 
@@ -146,7 +146,7 @@ impl Question {
             out.foreign(&format!("  {what}"))?;
             if let Some(rule) = rule {
                 out.foreign(&format!("remembered for {}: {}", rule.scope, rule.text))?;
-                out.line(format_args!("  to end it: clawsmith approvals revoke {}", rule.id))?;
+                out.line(format_args!("  to revoke the rule: clawsmith approvals revoke {}", rule.id))?;
             }
             Ok(())
         })

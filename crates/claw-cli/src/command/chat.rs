@@ -4,6 +4,7 @@
 
 mod interactive;
 mod remote;
+mod slash_commands;
 mod view;
 
 use std::io::IsTerminal as _;
@@ -19,7 +20,7 @@ use claw_gateway::client::Approvals;
 use claw_registry::Asking;
 use claw_terminal::style::QUIET;
 use claw_terminal::{LineEditor, Names, Out, can_ask, is_piped, tell, tell_styled, visible};
-use clawsmith::app::attach::{self, Attachment};
+use clawsmith::app::attached_files::{self, Attachment};
 use clawsmith::app::caller::local_workspace;
 use clawsmith::app::chat::{ChatOptions, LocalChat};
 use clawsmith::app::mode::Mode;
@@ -145,7 +146,7 @@ impl Chat {
             None if self.new => SessionChoice::New,
             // A word that sees to a session means the latest one.
             None => match message {
-                Some(message) if interactive::command_in(&message.text).is_none() => SessionChoice::New,
+                Some(message) if slash_commands::command_in(&message.text).is_none() => SessionChoice::New,
                 _ => SessionChoice::Latest,
             },
         })
@@ -168,8 +169,8 @@ impl Chat {
 
     /// Sends one message and shows its answer.
     async fn ask(&self, session: &mut Session, app: &App, mut talk: Talk, message: Message) -> Outcome {
-        if let Some(command) = interactive::command_in(&message.text) {
-            let done = interactive::by_itself(command, session, app, &talk).await;
+        if let Some(command) = slash_commands::command_in(&message.text) {
+            let done = slash_commands::by_itself(command, session, app, &talk).await;
             talk.end().await?;
             return done.map(|()| ExitCode::SUCCESS);
         }
@@ -179,7 +180,7 @@ impl Chat {
             parts.push(attached(talk.chat.picture(path).await?));
         }
         parts.extend(talk.said(&message.text).await?);
-        parts.extend(message.piped.as_deref().map(attach::piped));
+        parts.extend(message.piped.as_deref().map(attached_files::piped));
         let asking = if self.wait || can_ask() { Asking::Watched } else { Asking::Impossible };
         let run = talk.chat.send(parts, asking).await?;
         let ended = talk.follow(&mut session.out, run, Some(STOPPING)).await;
@@ -204,7 +205,7 @@ impl Chat {
         }
         let bytes = text.len() + piped.as_ref().map_or(0, String::len);
         if bytes > MOST_BYTES {
-            let failure = Failure::usage(format!("a message of {bytes} bytes is longer than {MOST_BYTES}"));
+            let failure = Failure::usage(format!("the message has {bytes} bytes; at most {MOST_BYTES} are allowed"));
             return Err(failure.hint("put it into a file of the workspace and ask about the file"));
         }
         Ok(Message { text, piped })
@@ -279,8 +280,8 @@ impl Talk {
     async fn said(&self, text: &str) -> Result<Vec<Part>, Failure> {
         let named = self.chat.named_in(text).await?;
         let parts = std::iter::once(Part::text(text)).chain(named.into_iter().map(attached)).collect();
-        for name in attach::missing_in(text, &self.chat.caller().workspace) {
-            tell_styled(QUIET, format_args!("`@{}` is no file here; sent as text", visible(name)));
+        for name in attached_files::missing_in(text, &self.chat.caller().workspace) {
+            tell_styled(QUIET, format_args!("`@{}` is not a file here; sent as text", visible(name)));
         }
         Ok(parts)
     }

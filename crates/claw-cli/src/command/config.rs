@@ -17,7 +17,7 @@ use crate::opened::runtime;
 /// The operations on the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Check the configuration, and warn of settings that are probably not meant.
+    /// Check the configuration, and warn of settings that are probably mistakes.
     Check,
     /// Print the settings and their sources; with `--all` or `--json` every key.
     Show(ShowArgs),
@@ -113,7 +113,7 @@ fn show(session: &mut Session, all: bool) -> Outcome {
         out.prose(source(&setup))?;
         match &data_dir {
             Some(directory) => out.line(format_args!("data: {}", directory.display()))?,
-            None => out.line("data: no place is known; set `data_dir`")?,
+            None => out.line("data: no directory is known; set `data_dir`")?,
         }
         if let Some(place) = &place {
             out.line(format_args!("store: {place}"))?;
@@ -143,7 +143,7 @@ fn forget(session: &mut Session) -> Outcome {
         .read()?
         .loaded
         .forget(&session.around)
-        .map_err(|error| Failure::failed("what was accepted cannot be forgotten").because(error))?;
+        .map_err(|error| Failure::failed("the records of accepted files cannot be removed").because(error))?;
     session.told(&json!({ "forgotten": count }), format_args!("forgotten: {count}"))
 }
 
@@ -176,31 +176,31 @@ fn trust(session: &mut Session) -> Outcome {
     out.prose(source(&setup))?;
     out.line("")?;
     match settings.is_empty() {
-        true => out.line("It sets nothing.")?,
+        true => out.line("The file sets no key.")?,
         false => table(out, &settings)?,
     }
     print(out, &report)?;
     if let Some(changes) = setup.loaded.changed_since_accepted(&around) {
-        out.line("\nSince it was accepted:")?;
+        out.line("\nChanges since the file was accepted:")?;
         out.diff(&changes)?;
     }
     out.line("")?;
     out.flush()?;
     if !report.errors.is_empty() {
-        return Err(Failure::usage("it has an error, so it was not accepted").hint("correct it first"));
+        return Err(Failure::usage("the file has an error, so it was not accepted").hint("correct it first"));
     }
     // A person at a terminal has not seen the file before this command.
     let is_new = setup.loaded.trust(&around)? != config::Trust::Holds;
     if is_new && io::stdin().is_terminal() && io::stdout().is_terminal() {
-        let answer = ask_line(&runtime()?, "accept it as it is? [y]es / [n]o: ")?;
+        let answer = ask_line(&runtime()?, "Accept the file as it is? [y]es / [n]o: ")?;
         if !answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str())) {
-            return Err(Failure::usage("it was not accepted, so no command runs under its rules")
-                .hint("remove it if it is not yours, or change it and accept it then"));
+            return Err(Failure::usage("the file was not accepted, so nothing runs here")
+                .hint("if the file is not yours, remove it; otherwise correct it, and accept it then"));
         }
     }
     session.out.line(match accept()? {
-        true => "Accepted: it holds until it is changed.",
-        false => "It needs no accepting: a person named it, or it is the user's own.",
+        true => "Accepted: the file applies until it changes.",
+        false => "Nothing to accept: you named the file, or it is your own; such files always apply.",
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -24,7 +24,7 @@ use crate::opened::runtime;
 /// The data that no copy and no backup holds, for programs and for people.
 const NOT_INCLUDED: [&str; 3] = [
     "kept results (files in the data directory)",
-    "undo blobs (likewise)",
+    "undo blobs (files in the data directory)",
     "the key that secrets are encrypted with",
 ];
 
@@ -39,7 +39,7 @@ pub(crate) enum Db {
     Copy(Copy),
     /// Write everything to one file, while the store is in use.
     Backup(Backup),
-    /// Put a backup in the place of the store.
+    /// Restore a backup into an empty store.
     Restore(Restore),
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Copy {
     /// The target, in the same form; it is created if possible.
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Begin an unfinished copy again, instead of going on with it.
+    /// Start an unfinished copy over, instead of resuming it.
     #[arg(long)]
     restart: bool,
 }
@@ -76,7 +76,7 @@ impl Copy {
         let mut bar = Bar::new(session.out.json);
         let mut show = |progress: Progress<'_>| show(&mut bar, progress);
         let work = copy::copy(&from, &to, options, &mut show);
-        let report = finish(work, "repeat the command and it goes on")?;
+        let report = finish(work, "repeat the command to resume the copy")?;
         drop(bar);
         let (rows, tables, to) = (report.rows, report.tables.len(), &report.to);
         let (rows, tables) = (counted(rows, "row"), counted(tables, "table"));
@@ -86,7 +86,7 @@ impl Copy {
             report.chains.len()
         );
         let note = (report.replaced > 0).then(|| {
-            format!("PostgreSQL keeps no NUL: U+FFFD is in its place in {}", counted(report.replaced, "text"))
+            format!("PostgreSQL cannot store NUL characters: U+FFFD replaces them in {}", counted(report.replaced, "text"))
         });
         told(session, &report, &report.chains, words, note)
     }
@@ -124,10 +124,10 @@ impl Backup {
 pub(crate) struct Restore {
     /// The file that `clawsmith db backup` wrote.
     file: PathBuf,
-    /// The store to put it in, which must be empty [default: the configured one].
+    /// The empty store to restore into [default: the configured one].
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Move a SQLite file that is not empty aside first.
+    /// If the target is a SQLite file with data, move it aside first.
     #[arg(long)]
     force: bool,
 }
@@ -142,7 +142,7 @@ impl Restore {
         drop(bar);
         let (file, to, chains) = (report.file.display(), &report.to, report.chains.len());
         let words = format!("restored `{file}` to `{to}`; chains of the ledger: {chains}, all sound");
-        let note = report.aside.as_ref().map(|aside| format!("what was there is now `{}`", aside.display()));
+        let note = report.aside.as_ref().map(|aside| format!("the previous store was moved to `{}`", aside.display()));
         // A restoration fails on a chain that is not sound.
         told(session, &report, &[], words, note)
     }
@@ -217,11 +217,11 @@ fn told(
     value["not_included"] = json!(NOT_INCLUDED);
     session.shown(&value, |out| {
         for chain in &faulty {
-            out.line(format_args!("damaged: the ledger was so before: {chain}"))?;
+            out.line(format_args!("damaged: the source's ledger was already damaged: {chain}"))?;
         }
         out.line(words)?;
         note.iter().for_each(|note| tell(format_args!("note: {note}")));
-        tell(format_args!("note: not in it: {}", NOT_INCLUDED.join(", ")));
+        tell(format_args!("note: not included: {}", NOT_INCLUDED.join(", ")));
         Ok(())
     })?;
     Ok(ExitCode::from(u8::from(!faulty.is_empty())))

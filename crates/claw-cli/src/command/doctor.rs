@@ -41,7 +41,7 @@ impl Doctor {
                         FindingState::Bad => Cell::bad("bad"),
                     }),
                     ("what", &|finding| Cell::strong(finding.topic)),
-                    ("how it stands", &|finding| Cell::new(&finding.what)),
+                    ("finding", &|finding| Cell::new(&finding.what)),
                 ],
             ))?;
             let mut told = HashSet::new();

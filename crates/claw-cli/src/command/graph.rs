@@ -230,7 +230,7 @@ impl Graph {
                     out.fields([
                         ("entities", Some(state.entities.to_string())),
                         ("relations", Some(state.relations.to_string())),
-                        ("doubtful pairs", Some(state.doubtful.to_string())),
+                        ("possible duplicates", Some(state.doubtful.to_string())),
                         (
                             "documents",
                             Some(format!("{} extracted, {} not", state.extracted, state.unextracted)),
@@ -258,7 +258,7 @@ impl Search {
         if matches!(&start, GraphStart::Words(words) if words.is_empty() || words.len() > GraphQuery::LONGEST)
         {
             return Err(
-                Failure::usage("the query is empty or too long").hint("ask with a name, or '*' for all")
+                Failure::usage("the query is empty or too long").hint("search for a name, or for '*' to list all")
             );
         }
         let kind = self.kind.as_deref().map(entity_kind).transpose()?;

@@ -97,7 +97,7 @@ fn event(entry: &Entry) -> Cell {
 fn none(is_there: bool, place: &StoreLocation) -> String {
     match is_there {
         true => format!("no entries in {place}"),
-        false => format!("no store at {place} yet; the first call makes it"),
+        false => format!("no store at {place} yet; the first call creates it"),
     }
 }
 
@@ -121,7 +121,7 @@ fn verify(session: &mut Session) -> Outcome {
                 }
                 Some(fault) => {
                     out.line(format_args!("damaged: {name}: {fault}"))?;
-                    out.line(format_args!("  entries before it that are sound: {entries}"))?;
+                    out.line(format_args!("  intact entries before the damage: {entries}"))?;
                 }
             }
         }

@@ -157,7 +157,7 @@ impl Memory {
             Self::Reindex => {
                 let indexed = session.app(async |app| app.reindex_memory().await)?;
                 session.shown(&indexed, |out| {
-                    out.line(format_args!("words of {} indexed", counted(indexed.words, "document")))?;
+                    out.line(format_args!("indexed the words of {}", counted(indexed.words, "document")))?;
                     Ok(words::indexed(&indexed).iter().try_for_each(|line| out.line(line))?)
                 })
             }
@@ -217,13 +217,13 @@ fn status(session: &mut Session) -> Outcome {
     let status = session.app(async |app| app.memory_status().await)?;
     let state = &status.state;
     let waits = |count: u64, what: &str| {
-        if count == 0 { String::new() } else { format!(", {count} wait for {what}") }
+        if count == 0 { String::new() } else { format!(", {count} waiting for {what}") }
     };
     let vectors = format!("{}{}", state.vectors, waits(state.unembedded, "vectors"));
-    let none = || "none; words alone find (see `memory.embeddings`)".to_owned();
+    let none = || "none; searches match words only (see `memory.embeddings`)".to_owned();
     session.shown(&status, |out| {
         out.fields([
-            ("documents", Some(format!("{}{}", state.documents, waits(state.unindexed, "their words")))),
+            ("documents", Some(format!("{}{}", state.documents, waits(state.unindexed, "indexing")))),
             ("passages", Some(state.passages.to_string())),
             ("model", Some(status.model.clone().unwrap_or_else(none))),
             ("vectors", status.model.as_ref().map(|_| vectors)),

@@ -158,7 +158,7 @@ impl Onboard {
         }
         let value = json!({ "written": false, "provider": DEMO_PROVIDER, "toolchains": toolchains });
         session.shown(&value, |out| {
-            out.prose("no model is written; without a key, an offline demo answers")?;
+            out.prose("no model was configured; without a key, an offline demo answers")?;
             Ok(out.line("next: clawsmith chat; run clawsmith onboard again once you have a key")?)
         })?;
         Ok(ExitCode::SUCCESS)

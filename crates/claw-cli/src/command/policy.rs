@@ -12,7 +12,7 @@ use claw_policy::lint::Severity;
 use claw_policy::pipeline::Subject;
 use claw_terminal::{Cell, Table};
 use clawsmith::app::policy::PolicyTests;
-use clawsmith::app::replay::{Replay as Found, ReplayVerdict, ago, since};
+use clawsmith::app::replay::{Proposal, Replay as Found, ReplayRange, ReplayVerdict, since};
 use clawsmith::app::{self, Setup};
 use clawsmith::config::{Loaded, Surroundings};
 use serde_json::json;
@@ -82,7 +82,7 @@ impl Explain {
 /// The options of linting.
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
-    /// Take every finding for an error.
+    /// Treat every finding as an error.
     #[arg(long)]
     strict: bool,
 }
@@ -105,10 +105,10 @@ impl Lint {
 /// The configurations to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The configuration of before.
+    /// The configuration before the change.
     #[arg(value_name = "A")]
     before: PathBuf,
-    /// The configuration of after.
+    /// The configuration after the change.
     #[arg(value_name = "B")]
     after: PathBuf,
 }
@@ -125,31 +125,56 @@ impl Diff {
     }
 }
 
-/// The configuration to try.
+/// The rules to try, and the calls to try them on.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The other configuration.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// The time to go back: days (`7d`) or hours (`12h`).
+    #[arg(value_name = "FILE", required_unless_present = "change", conflicts_with = "change")]
+    file: Option<PathBuf>,
+    /// A change to the current configuration, instead of a whole one: its keys replace the current ones.
+    #[arg(long, value_name = "FILE")]
+    change: Option<PathBuf>,
+    /// The beginning of the range, as time before now: days (`7d`) or hours (`12h`).
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = since)]
     since: Duration,
+    /// The end of the range, as time before now [default: now].
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    until: Option<Duration>,
 }
 
 impl Replay {
     fn run(self, session: &mut Session) -> Outcome {
-        let other = Setup::read(Some(&self.file), &session.around)?;
-        let found = session.existing_app(async |app| app.replay(other, ago(self.since)).await)?;
+        let range = ReplayRange::ago(self.since, self.until)?;
+        let named = self.change.as_ref().or(self.file.as_ref());
+        if let Some(directory) = named.filter(|path| session.around.directory.join(path).is_dir()) {
+            let shown = directory.display();
+            return Err(Failure::usage(format!("`{shown}` is a directory"))
+                .hint(format!("name a file, such as `{}`", directory.join("clawsmith.toml").display())));
+        }
+        let whole = self.file.as_ref().map(|file| Setup::read(Some(file), &session.around)).transpose()?;
+        let change = self.change.as_ref().map(|file| session.text_of(file)).transpose()?;
+        let found = session.existing_app(async |app| {
+            let other = match (whole, change) {
+                (Some(whole), _) => whole,
+                (None, change) => {
+                    app.changed(&self.change.unwrap_or_default(), change.unwrap_or_default())?
+                }
+            };
+            app.replay(Proposal::Deployment(Box::new(other)), range).await
+        })?;
         let found = found.ok_or_else(|| Failure::failed("nothing is recorded yet: there is no store"))?;
         session.shown(&found, |out| {
-            let Found { calls, same, skipped, truncated, changes } = &found;
+            let Found { calls, same, skipped, skips, truncated, changes } = &found;
             let otherwise = calls - same - skipped;
             let calls = counted(*calls, "recorded call");
             out.line(format_args!(
-                "{calls}: {same} decided alike, {otherwise} otherwise, {skipped} not judged"
+                "{calls}: {same} decided the same, {otherwise} differently, {skipped} not judged"
             ))?;
+            for skip in skips {
+                out.line(format_args!("  {} not judged: {}", skip.calls, skip.reason))?;
+            }
             if *truncated {
-                out.line("Older calls of that time were left out: only the latest 200,000 ledger entries are read.")?;
+                out.line("Older calls in this range were left out: only the latest 200,000 ledger entries are read.")?;
             }
             if changes.is_empty() {
                 return Ok(());

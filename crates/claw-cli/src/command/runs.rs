@@ -22,7 +22,7 @@ pub(crate) enum Runs {
     Show(Which),
     /// Stop a run, and all runs that it started, in any process.
     Cancel(Which),
-    /// Take a run from an unresponsive worker, so that another resumes it at once.
+    /// Take a run away from an unresponsive worker, so that another worker can resume it at once.
     Release(Which),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct List {
 /// A run.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The run's id, or an unambiguous beginning of one that is not over.
+    /// The run's id. For an unfinished run, the first characters are enough if no other id begins with them.
     id: String,
 }
 
@@ -85,12 +85,12 @@ impl Which {
         let run = RunView::from(&job.ok_or_else(|| self.unknown())?);
         let worker = run.worker.as_ref().zip(run.leased_until).map(|(worker, until)| {
             let left = until.since(SystemClock.now()).as_secs();
-            format!("{}, its lease lasts {left} s more unless it is extended", worker.node)
+            format!("{}; its lease expires in {left} s unless it is extended", worker.node)
         });
         let waits =
             (run.state == JobState::Parked).then(|| format!("for an approval, until {}", time(run.visible)));
         let stopping =
-            run.cancel.as_ref().map(|cancel| format!("asked for by {}, {}", cancel.by, time(cancel.at)));
+            run.cancel.as_ref().map(|cancel| format!("requested by {}, {}", cancel.by, time(cancel.at)));
         session.shown(&run, |out| {
             Ok(out.fields([
                 ("id", Some(run.id.to_string())),
@@ -125,7 +125,7 @@ impl Which {
                 out.line(format_args!("run {run} is being stopped by its worker"))?;
             }
             if cancelled.ended.is_empty() && cancelled.told.is_empty() {
-                let failure = Failure::failed(format!("run `{run}` was over already; nothing was stopped"));
+                let failure = Failure::failed(format!("run `{run}` had already ended; nothing was stopped"));
                 return Err(failure.hint(format!("clawsmith runs show {run}")));
             }
             Ok(())
@@ -139,12 +139,12 @@ impl Which {
         })?;
         let (run, is_released) = released.ok_or_else(|| self.unknown())?;
         if !is_released {
-            let why = "it is over, or waits for an approval";
+            let why = "it has ended, or it waits for an approval";
             let failure = Failure::failed(format!("run `{run}` was not released: {why}"));
             return Err(failure.hint(format!("clawsmith runs show {run}")));
         }
         let value = json!({ "run": run, "released": true });
-        session.told(&value, format_args!("run {run} can be taken up by any worker now"))
+        session.told(&value, format_args!("any worker can resume run {run} now"))
     }
 
     fn unknown(&self) -> Failure {

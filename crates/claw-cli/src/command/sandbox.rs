@@ -24,11 +24,11 @@ use crate::opened::runtime;
 /// The operations on the sandbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
-    /// Print the sandbox's layers here, and the reach of a command in it.
+    /// Show the sandbox's layers on this machine, and what a command in the sandbox can reach.
     Status(Reaching),
     /// Run commands that try to escape, and measure the cost of the sandbox.
     Probe,
-    /// Run a command in it. The exit code is the command's, or 128 plus the number of the signal that ended
+    /// Run a command in the sandbox. The exit code is the command's, or 128 plus the number of the signal that ended
     /// it.
     Run(Run),
 }
@@ -48,7 +48,7 @@ pub(crate) struct Reaching {
     /// Another writable path; may be repeated.
     #[arg(long, value_name = "PATH")]
     grant_write: Vec<PathBuf>,
-    /// The network it reaches.
+    /// The network that the command can reach.
     #[arg(long, value_parser = one_of(NETWORKS), default_value = "none")]
     network: Network,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Reaching {
 /// The network that a command reaches.
 const NETWORKS: Choices<Network> = &[
     ("none", "No network", Network::None),
-    ("loopback", "Itself", Network::Loopback),
+    ("loopback", "A loopback interface of its own", Network::Loopback),
     ("host", "The network of this machine", Network::Host),
 ];
 
@@ -65,10 +65,10 @@ const NETWORKS: Choices<Network> = &[
 pub(crate) struct Run {
     #[command(flatten)]
     reaching: Reaching,
-    /// Show its changes, and discard them.
+    /// Show the command's changes, and discard them.
     #[arg(long, conflicts_with = "read_only")]
     discard: bool,
-    /// Seconds until it is ended.
+    /// Seconds after which the command is ended.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
     /// The command and its arguments.
@@ -97,7 +97,7 @@ impl Sandbox {
                                 Some(false) => Cell::bad("got out"),
                                 None => Cell::warning("not tried"),
                             }),
-                            ("what it was told", &|one| Cell::quiet(&one.said)),
+                            ("its message", &|one| Cell::quiet(&one.said)),
                         ],
                     ))?;
                     let SandboxCost { sandbox_ms, host_ms } = probe.cost;
@@ -138,7 +138,7 @@ impl Reaching {
 fn show(out: &mut Out, status: &SandboxStatus, is_docker: bool) -> io::Result<()> {
     out.line(status.held)?;
     if is_docker {
-        out.line("It is made of Docker containers (`sandbox.backend` is `docker`).")?;
+        out.line("The sandbox uses Docker containers (`sandbox.backend` is `docker`).")?;
     }
     out.line("")?;
     let state = |part: &SandboxPart| match part.state {
@@ -161,7 +161,7 @@ fn show(out: &mut Out, status: &SandboxStatus, is_docker: bool) -> io::Result<()
         out.line(format_args!("\n{why}"))?;
     }
     out.line("")?;
-    out.heading("A command in it reaches")?;
+    out.heading("A command in the sandbox can reach")?;
     let workspace = status.reach.first().map(|reached| &reached.path);
     let path = |reached: &ReachedPath| match reached.is_hidden {
         true => Cell::quiet(&reached.path),
@@ -183,7 +183,7 @@ fn show(out: &mut Out, status: &SandboxStatus, is_docker: bool) -> io::Result<()
         out.prose(warning)?;
     }
     out.line("")?;
-    out.heading(if is_docker { "and all commands of a container together may use" } else { "and may use" })?;
+    out.heading(if is_docker { "All commands of a container together may use" } else { "A command may use" })?;
     let limits: &[Column<'_, (&str, String)>] =
         &[("what", &|(what, _)| Cell::new(what)), ("at most", &|(_, most)| Cell::new(most))];
     out.table(&Table::of(&status.limits, limits))?;
@@ -227,7 +227,7 @@ impl Run {
                 tell(format_args!("discarded: {}", visible(&change.path.to_string_lossy())));
             }
             if ran.stragglers > 0 {
-                tell(format_args!("ended {} that it left running", counted(ran.stragglers, "process")));
+                tell(format_args!("ended {} that the command had left running", counted(ran.stragglers, "process")));
             }
             Ok(())
         })?;

@@ -6,15 +6,13 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use claw_core::port::Clock as _;
 use claw_core::store::{KeyUse, SecretPlace};
 use claw_core::{AgentId, SecretName};
-use claw_host::SystemClock;
 use claw_policy::scrub::Weakness;
 use claw_store::vault::{Progress, Retired, Rotated};
 use claw_terminal::{Cell, Progress as Bar, StepCount, complain, tell};
-use clawsmith::app::Setup;
 use clawsmith::app::words::time;
+use clawsmith::app::{Kind, Setup};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
@@ -26,13 +24,13 @@ use crate::opened::{runtime, with_app};
 /// The operations on secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
-    /// Seal a value under a name, replacing the stored one.
+    /// Store a value encrypted under a name, replacing the one stored there.
     Set(Named),
     /// List the names; values are never shown.
     List,
     /// Remove a secret.
     Remove(Named),
-    /// Make a new key and reseal everything with it, while programs keep working.
+    /// Create a new key and encrypt everything again with it, while programs keep working.
     Rotate(Rotate),
 }
 
@@ -49,13 +47,13 @@ pub(crate) struct Named {
 /// The options of rotating keys.
 #[derive(Debug, Args)]
 pub(crate) struct Rotate {
-    /// Make no new key; remove those by which no value is sealed any more.
+    /// Create no new key; remove the keys with which no value is encrypted any more.
     #[arg(long)]
     retire: bool,
 }
 
 /// The hint for an empty value.
-const EMPTY: &str = "clawsmith secrets remove NAME, to have none";
+const EMPTY: &str = "to have no value, run `clawsmith secrets remove NAME`";
 
 impl Secrets {
     pub(crate) fn run(self, session: &mut Session) -> Outcome {
@@ -83,7 +81,7 @@ impl Named {
             return Ok(ExitCode::from(130));
         };
         with_app(&setup, async |app| {
-            Ok(app.vault().await?.put_secret(&place, &value, SystemClock.now()).await?)
+            Ok(app.put_secret(self.name.clone(), self.agent.clone(), &value).await?)
         })?;
         // Blanks at its ends are no part of what is looked for.
         if let Some(weakness) = Weakness::of(value.expose_secret().trim()) {
@@ -94,10 +92,14 @@ impl Named {
 
     fn remove(&self, session: &mut Session) -> Outcome {
         let place = self.place(&session.load()?);
-        if !session.app(async |app| app.store().remove_secret(&place).await)? {
-            let failure = Failure::failed(format!("there is no {}", shown(&place)));
-            return Err(failure.hint("clawsmith secrets list"));
-        }
+        let (name, agent) = (self.name.clone(), self.agent.clone());
+        session.app(async |app| match app.remove_secret(name, agent).await {
+            Err(error) if error.kind() == Kind::NotFound => {
+                let failure = Failure::failed(format!("there is no {}", shown(&place)));
+                Err(failure.hint("clawsmith secrets list"))
+            }
+            removed => removed.map_err(Failure::from),
+        })?;
         session.told(&json!({ "removed": place }), format_args!("{} is removed", shown(&place)))
     }
 }
@@ -120,7 +122,7 @@ impl Rotate {
     fn run(&self, session: &mut Session) -> Outcome {
         let bar = RefCell::new(Bar::new(session.out.json || !io::stderr().is_terminal()));
         let show = |Progress { done, all }| {
-            bar.borrow_mut().show("sealing anew".to_owned(), StepCount { unit: "values", done, of: all });
+            bar.borrow_mut().show("encrypting again".to_owned(), StepCount { unit: "values", done, of: all });
         };
         let (retired, rotated) = session.app(async |app| {
             let vault = app.vault().await?;
@@ -168,7 +170,7 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
         for KeyUse { key, values } in &retired.kept {
             let what = match key {
                 Some(id) => format!("key `{id}`; values encrypted with it: {values}"),
-                None => format!("all keys; values of which it cannot be told which they need: {values}"),
+                None => format!("all keys; values whose key is unknown: {values}"),
             };
             complain("kept", what);
         }
@@ -180,7 +182,7 @@ fn report_retired(session: &mut Session, retired: &Retired) -> Outcome {
 
 fn complain_of(rotated: &Rotated) {
     for failed in &rotated.failed {
-        complain("left as it was", format_args!("{}: {}", failed.place, failed.why));
+        complain("not encrypted again", format_args!("{}: {}", failed.place, failed.why));
     }
 }
 

@@ -19,7 +19,10 @@ use crate::exit_code::{Failure, Outcome};
 use crate::opened::with_app;
 
 /// The note on the first signal to stop.
-const ENDING: &str = "ending; requests that run are finished; a second signal ends at once";
+const ENDING: &str = "shutting down: active requests and runs may finish; a second signal quits at once";
+
+/// The time after which everything that a start does is done.
+const STARTED: Duration = Duration::from_secs(2);
 
 /// The address to listen on.
 #[derive(Debug, Args)]
@@ -59,17 +62,26 @@ impl Serve {
             })?;
             let bound = listener.local_addr().unwrap_or(address);
             if app.api_keys().await?.is_empty() {
-                tell("there is no key yet: `clawsmith api-keys create --user NAME` makes one");
+                tell("there is no API key yet; create one with `clawsmith api-keys create --user NAME`");
             }
             match session.out.json {
                 true => session.out.json_line(&json!({ "listening": format!("{scheme}://{bound}") }))?,
                 false => session.out.line(format_args!("listening on {scheme}://{bound}"))?,
             }
             session.out.flush()?;
+            release_memory_after_start();
             claw_gateway::serve(app.clone(), listener, options, stop_requested(ENDING)).await?;
             Ok(ExitCode::SUCCESS)
         })
     }
+}
+
+/// Gives back, once, the code pages that only the start needed. A failure costs memory and nothing else.
+fn release_memory_after_start() {
+    tokio::spawn(async {
+        tokio::time::sleep(STARTED).await;
+        let _ = tokio::task::spawn_blocking(claw_sandbox::release_code).await;
+    });
 }
 
 /// Rings on every SIGHUP.

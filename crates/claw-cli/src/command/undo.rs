@@ -105,8 +105,8 @@ impl Undo {
         })?;
         match (done, self) {
             (Some(code), _) => Ok(code),
-            (None, Self::List(_)) => session.told(&json!([]), "nothing was changed yet"),
-            (None, _) => Err(Failure::failed("nothing was changed yet")),
+            (None, Self::List(_)) => session.told(&json!([]), "no changes are recorded yet"),
+            (None, _) => Err(Failure::failed("no changes are recorded yet")),
         }
     }
 }
@@ -127,7 +127,7 @@ impl List {
         let value: Value = listed.iter().map(ListedChange::json).collect();
         session.shown(&scrubber.json(&value), |out| {
             if listed.is_empty() {
-                return Ok(out.line("no change of a file is kept")?);
+                return Ok(out.line("no changes of files are recorded")?);
             }
             let file = |one: &ListedChange| Cell::new(scrubber.text(&one.what(&work.directory)));
             // A name may be older than the secret that it holds.
@@ -174,8 +174,8 @@ impl Work {
                 self.last(&filter, session.is_none().then_some(self.directory.as_path())).await
             }
             (None, Some(session)) => Ok(self.log.of_session(session).await?),
-            (None, None) => Err(Failure::usage("which change is not said")
-                .hint("`--last` for the last one here, or an id of `clawsmith undo list`")),
+            (None, None) => Err(Failure::usage("no change is named")
+                .hint("use `--last` for the last change here, or an id of `clawsmith undo list`")),
         }
     }
 
@@ -184,7 +184,7 @@ impl Work {
         let LastChanges { changes, skipped } = self.log.last(filter, within).await?;
         for Change { new, .. } in skipped.iter().take(SKIPPED) {
             let file = self.log.scrubber().text(&new.shown);
-            tell(format_args!("skipped `{file}` ({}): it is as before, there is nothing to undo", new.id));
+            tell(format_args!("skipped `{file}` ({}): the file is as it was before the change", new.id));
         }
         match skipped.len().saturating_sub(SKIPPED) {
             0 => {}
@@ -206,13 +206,13 @@ impl Work {
                     };
                     let shown = step.changes.first().map(|change| scrubber.text(&change.new.shown));
                     let shown = shown.unwrap_or_default();
-                    session.out.heading(&format!("`{shown}`: what the change made of it"))?;
+                    session.out.heading(&format!("`{shown}`: the change to be undone"))?;
                     session.out.diff(&change)?;
-                    session.out.heading("and what was made of it since")?;
+                    session.out.heading("Changes since then")?;
                     session.out.diff(&since)?;
                 }
                 let failure = Failure::failed("somebody else changed a file since; nothing was undone");
-                return Err(failure.hint("`--force` puts it back all the same, and keeps what it holds now"));
+                return Err(failure.hint("`--force` undoes the change anyway, and keeps the current content for undo"));
             }
         };
         let row = |one: &Restored| json!({ "id": one.id, "file": one.shown, "removed": one.removed });
@@ -221,7 +221,7 @@ impl Work {
             for Restored { id, shown, removed, command } in &restored {
                 let what = match (removed, command) {
                     (true, _) => "removed",
-                    (_, true) => "took back the changes of",
+                    (_, true) => "undid the changes of",
                     _ => "put back",
                 };
                 out.foreign(&scrubber.text(&format!("{what} `{shown}` ({id})")))?;

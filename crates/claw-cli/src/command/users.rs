@@ -36,7 +36,7 @@ pub(crate) enum Tenants {
 /// A tenant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OfTenant {
-    /// The tenant [default: the deployment's own].
+    /// The tenant [default: the deployment's tenant].
     #[arg(long, value_name = "ID")]
     tenant: Option<TenantId>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Search {
     /// Language of the results, as two letters.
     #[arg(long)]
     lang: Option<String>,
-    /// Age of the results: pd, pw, pm, py, or 2026-01-01to2026-02-01.
+    /// Age of the results: pd, pw, pm, py (past day, week, month, year), or 2026-01-01to2026-02-01.
     #[arg(long)]
     freshness: Option<String>,
     #[command(flatten)]

@@ -3,11 +3,12 @@
 Its first argument is a directory: `tools.json` in it holds the tool list, read anew for each `tools/list`, and a file
 `changed` makes it tell of changed tools once. A file `protocol` holds the version that it speaks, and with a file
 `discovers` it answers a discovery with nothing. It writes the reason of a cancelled call to the file `cancelled`. The tool
-`late` answers once its call was cancelled, and `slow` after more than a second.
+`late` answers once its call was cancelled, and `slow` after more than a second. `broken` answers with half a message.
 """
 
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -68,6 +69,10 @@ def call(request):
             sys.stdout.write("this is not JSON\n{\"jsonrpc\": \"2.0\", \"id\": 99999, \"result\": 1}\n[1, 2\n")
             sys.stdout.flush()
         result(request, "after the garbage")
+    elif name == "broken":
+        with lock:
+            sys.stdout.write('{"jsonrpc": "2.0", "id": 1, "result": {"content": [\n')
+            sys.stdout.flush()
     elif name == "huge":
         result(request, "y" * 100_000_000)
     elif name == "secret":
@@ -99,6 +104,19 @@ def call(request):
         result(request, "counted")
     elif name == "who":
         result(request, "token " + os.environ.get("TOKEN", "none")[::-1])
+    elif name == "reads":
+        try:
+            with open(request["params"]["arguments"]["path"]) as file:
+                result(request, file.read())
+        except OSError as error:
+            result(request, f"not read: {error}")
+    elif name == "connects":
+        port = request["params"]["arguments"]["port"]
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            result(request, "connected")
+        except OSError as error:
+            result(request, f"not connected: {error}")
     elif name == "sleepers":
         time.sleep(0.2)
         result(request, request["params"]["arguments"]["word"])

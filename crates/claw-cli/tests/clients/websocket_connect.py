@@ -52,7 +52,8 @@ async def main():
     await refused(frame("connect", token="claw_0"), "bad_key")
     await refused(frame("connect", token=key[:-1] + ("a" if key[-1] != "a" else "b")), "bad_key")
     await refused(frame("connect"), "invalid_request")
-    await refused(frame("connect", token=key, user="root"), "invalid_request")
+    await refused(frame("connect", token=key, user="root"), "forbidden")
+    await refused(frame("connect", token=key, role="owner"), "invalid_request")
     await refused("{", "invalid_request")
     await refused(b"\x00", "invalid_request")
 

@@ -1,12 +1,13 @@
 //! The gateway's API as a whole: the OpenAPI document, its page, responses, and abuse of every path in it.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::gateway::{ECHO, Gateway, client, request};
+use crate::gateway::{Answer, ECHO, Gateway, client, request};
 use crate::harness::Home;
 
 /// Method, path and entry of every operation in the document.
@@ -31,6 +32,7 @@ fn the_document_and_the_routes_are_the_same() {
         let answer = gateway.send(&format!("{method} {real}"), "", &[], "");
         let is_open = entry["security"].as_array().unwrap().is_empty();
         assert_eq!(answer.status, if is_open { 200 } else { 401 }, "{method} {path}: {}", answer.body);
+        assert_eq!(answer.header("set-cookie"), None, "{method} {path}: keys are in no cookie");
     }
     let key = gateway.key("ann", &[]);
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
@@ -44,6 +46,68 @@ fn the_document_and_the_routes_are_the_same() {
         }
     }
     gateway.get("/v1/nothing", &key).check(404, "there is nothing at `/v1/nothing`");
+}
+
+/// Operations whose permission depends on the request.
+const DEPENDING: [&str; 3] = ["/v1/tools/custom", "/v1/tools/custom/{name}", "/mcp"];
+/// The roles, the least first.
+const ROLES: [&str; 4] = ["viewer", "operator", "admin", "owner"];
+/// The scopes of which `admin` is each.
+const SCOPES: [&str; 15] = [
+    "agents:read",
+    "agents:write",
+    "approvals:answer",
+    "approvals:read",
+    "ledger:read",
+    "memory:read",
+    "memory:write",
+    "metrics:read",
+    "sessions:read",
+    "sessions:write",
+    "settings:read",
+    "settings:write",
+    "tools:call",
+    "tools:read",
+    "users:act",
+];
+
+/// The document says what an operation needs, and both are asked for: the scope, and the role.
+#[test]
+fn every_operation_asks_for_the_scope_and_the_role_that_the_document_names() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let mut keys: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut key = |role: &str, scopes: &str| {
+        let of = || gateway.key(role, &["--role", role, "--scope", scopes]);
+        keys.entry((role.to_owned(), scopes.to_owned())).or_insert_with(of).clone()
+    };
+    let mut tried = 0;
+    for (method, path, entry) in operations(&gateway) {
+        let description = entry["description"].as_str().unwrap();
+        let Some(needs) = description.strip_prefix("Needs the scope `") else {
+            let is_open = description == "Needs no key.";
+            assert!(
+                is_open || path == "/v1/ws" || DEPENDING.contains(&path.as_str()),
+                "{method} {path}: {description}"
+            );
+            continue;
+        };
+        let words: Vec<&str> = needs.split('`').collect();
+        let (scope, role) = (words[0], words[2]);
+        let what = format!("{method} {}", path.replace(['{', '}'], ""));
+        let others: Vec<&str> = SCOPES.into_iter().filter(|other| *other != scope).collect();
+        gateway
+            .send(&what, &key(role, &others.join(",")), &[], "")
+            .check(403, &format!("does not have the scope `{scope}`"));
+        let at = ROLES.iter().position(|known| *known == role).unwrap();
+        if at > 0 {
+            gateway
+                .send(&what, &key(ROLES[at - 1], "admin"), &[], "")
+                .check(403, &format!("needs the role `{role}`"));
+        }
+        tried += 1;
+    }
+    assert!(tried > 90, "{tried}");
 }
 
 #[test]
@@ -160,119 +224,11 @@ fn schemathesis_finds_no_fault_in_any_path() {
     );
 }
 
-/// Ids of tenant `main`, by the names that paths have for them.
-pub(crate) fn ids_of_others(home: &Home, gateway: &Gateway<'_>) -> Vec<(&'static str, String)> {
-    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
-    let waits = gateway.chat(&owner, "write", None).check(200, "waiting for approval");
-    let session = waits.header("x-clawsmith-session").unwrap().to_owned();
-    let run = waits.header("x-clawsmith-run").unwrap().to_owned();
-    let approvals = gateway.get("/v1/approvals", &owner).json();
-    let approval = approvals["approvals"][0]["id"].as_str().unwrap().to_owned();
-    let tool =
-        json!({ "name": "of_main", "description": "secret of main", "command": "echo secret of main" });
-    gateway.post("/v1/tools/custom", &owner, &tool).check(201, "of_main");
-    std::fs::create_dir(home.path().join("of-main")).unwrap();
-    home.write("of-main/SKILL.md", "---\nname: of-main\ndescription: secret of main\n---\nsecret of main\n");
-    let published = home.run(&["skills", "add", home.path().join("of-main").to_str().unwrap()]);
-    assert_eq!(published.code, 0, "{}", published.shown());
-    let agent = json!({ "id": "of-main", "about": "secret of main" });
-    gateway.post("/v1/agents", &owner, &agent).check(201, "secret of main");
-    let soul = json!({ "text": "secret of main" }).to_string();
-    gateway.send("PUT /v1/agents/of-main/files/SOUL.md", &owner, &[], &soul).check(200, "SOUL.md");
-    let value = json!({ "value": "secret of main" }).to_string();
-    gateway.send("PUT /v1/secrets/OF_MAIN", &owner, &[], &value).check(204, "");
-    let settings = json!({ "block": ["of-main.example"] }).to_string();
-    gateway.send("PUT /v1/settings/tools/web_fetch", &owner, &[], &settings).check(204, "");
-    let write = json!({ "tool": "write_file", "args": { "path": "a.txt", "content": "secret of main" } });
-    gateway.invoke(&owner, &write).check(200, "\"ok\":true");
-    let facts = json!({ "facts": [{ "entity": { "name": "secret of main", "type": "person" } }] });
-    let kept = gateway.post("/v1/graph/facts", &owner, &facts).check(200, "\"added\":1").json();
-    let changes = gateway.get("/v1/undo", &owner).check(200, "a.txt").json();
-    let keys = gateway.get("/v1/api-keys", &owner).check(200, "").json();
-    let id = |value: &Value| value.as_str().unwrap().to_owned();
-    vec![
-        ("session", session),
-        ("response", format!("resp_{run}")),
-        ("run", run),
-        ("approval", approval),
-        ("name", "of_main".to_owned()),
-        ("name", "of-main".to_owned()),
-        ("server", "of-main".to_owned()),
-        ("request", "0190a000-0000-7000-8000-000000000000".to_owned()),
-        ("agent", "of-main".to_owned()),
-        ("file", "SOUL.md".to_owned()),
-        ("secret", "OF_MAIN".to_owned()),
-        ("program", "of-main".to_owned()),
-        ("rule", "0190a000-0000-7000-8000-000000000000".to_owned()),
-        ("change", id(&changes["changes"][0]["id"])),
-        ("key", id(&keys["keys"][0]["id"])),
-        ("entity", id(&kept["entities"][0])),
-        ("user", "owner".to_owned()),
-        ("tenant", "main".to_owned()),
-        ("tool", "web_fetch".to_owned()),
-    ]
-}
-
-/// Paths by which a tenant has something of its own under any name.
-const OWN: [&str; 3] =
-    ["PUT /v1/secrets/{secret}", "PUT /v1/settings/tools/{tool}", "DELETE /v1/settings/tools/{tool}"];
-
-/// Tries every path of the document that has ids, with ids of another tenant: later resources are included,
-/// and one whose ids are not listed above fails this.
-#[test]
-fn ids_of_another_tenant_lead_nowhere() {
-    let home = Home::new();
-    let gateway = Gateway::start(&home, ECHO);
-    let ids = ids_of_others(&home, &gateway);
-    assert_eq!(home.run(&["tenants", "add", "other"]).code, 0);
-    let stranger = gateway.key("eve", &["--tenant", "other", "--role", "owner", "--scope", "admin"]);
-    let mut tried = 0;
-    for (method, path, entry) in operations(&gateway) {
-        if OWN.contains(&format!("{method} {path}").as_str()) {
-            continue;
-        }
-        let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-        let names: Vec<String> = names.map(str::to_owned).collect();
-        let Some(first) = names.first() else { continue };
-        assert!(
-            names.iter().all(|name| ids.iter().any(|(of, _)| of == name)),
-            "{path}: say what another tenant's is"
-        );
-        for (_, id) in ids.iter().filter(|(of, _)| of == first) {
-            let mut real = path.replace(&format!("{{{first}}}"), id);
-            for (name, id) in &ids {
-                real = real.replace(&format!("{{{name}}}"), id);
-            }
-            let body = if entry["requestBody"].is_null() { String::new() } else { example(&entry) };
-            let answer = gateway.send(&format!("{method} {real}"), &stranger, &[], &body);
-            assert!(
-                matches!(answer.status, 400 | 403 | 404 | 422),
-                "{method} {real}: {} {}",
-                answer.status,
-                answer.body
-            );
-            assert!(!answer.body.contains("secret of main"), "{method} {real}: {}", answer.body);
-            tried += 1;
-        }
-    }
-    // Lists have nothing of another tenant either. Streams do not end, so they are read elsewhere.
-    for (method, path, _) in operations(&gateway) {
-        let is_stream = path == "/v1/ws" || path.ends_with("/events");
-        if method == "GET" && path.starts_with("/v1/") && !path.contains('{') && !is_stream {
-            let answer = gateway.get(&path, &stranger);
-            assert!(answer.status < 500, "{path}: {}", answer.body);
-            for secret in ["secret of main", "of-main", "of_main", "OF_MAIN"] {
-                assert!(!answer.body.contains(secret), "{path}: {}", answer.body);
-            }
-        }
-    }
-    assert!(tried > 35, "{tried}");
-    // The tenant that has them still has them.
-    let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
-    gateway.get("/v1/tools/custom/of_main", &owner).check(200, "secret of main");
-    gateway.get("/v1/approvals", &owner).check(200, &ids[3].1);
-    gateway.get("/v1/agents/of-main/files/SOUL.md", &owner).check(200, "secret of main");
-    gateway.get("/v1/secrets", &owner).check(200, "OF_MAIN");
+/// The advice of an error; of OpenAI's paths the whole message, which ends with it.
+pub(crate) fn hint_of(answer: &Answer) -> Option<String> {
+    let said = answer.json();
+    let hint = said["hint"].as_str().map(str::to_owned);
+    hint.or_else(|| Some(said["error"]["message"].as_str()?.split_once("; ")?.1.to_owned()))
 }
 
 /// A body that the schema lets through: each required field with a value of its type.
@@ -527,6 +483,28 @@ fn an_agent_is_added_changed_by_its_version_and_removed() {
     gateway.send("DELETE /v1/agents/helper", &admin, &[], "").check(204, "");
     gateway.get("/v1/agents/helper", &admin).check(404, "no agent `helper`");
     gateway.send("DELETE /v1/agents/helper", &admin, &[], "").check(404, "");
+}
+
+#[test]
+fn a_custom_tool_is_changed_and_removed_by_its_version() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let owner = gateway.key("ann", &["--role", "owner", "--scope", "admin"]);
+    let tool = json!({ "name": "say", "description": "Says it.", "command": "echo it" });
+    gateway.post("/v1/tools/custom", &owner, &tool).check(201, "say");
+    let path = "/v1/tools/custom/say";
+    let send = |method: &str, tag: &str, body: &str| {
+        gateway.send(&format!("{method} {path}"), &owner, &[("if-match", tag)], body)
+    };
+    let first = gateway.get(path, &owner).check(200, "Says it.").header("etag").unwrap().to_owned();
+    let change = json!({ "description": "Says more." }).to_string();
+    let changed = send("PATCH", &first, &change).check(200, "Says more.");
+    let second = changed.header("etag").unwrap().to_owned();
+    assert!(first != second && gateway.get(path, &owner).header("etag") == Some(second.as_str()));
+    send("PATCH", &first, &change).check(412, "\"code\":\"stale\"");
+    send("DELETE", &first, "").check(412, "\"code\":\"stale\"");
+    send("DELETE", &second, "").check(204, "");
+    gateway.get(path, &owner).check(404, "");
 }
 
 #[test]

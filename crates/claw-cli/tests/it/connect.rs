@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::gateway::{ECHO, Gateway};
+use crate::gateway::{ECHO, Gateway, log_of};
 use crate::harness::{Home, Ran};
 use crate::terminal::Terminal;
 
@@ -94,6 +94,31 @@ do = [{ say = "Let me." }, { call = "exec", args = { command = "$WHAT; echo it r
 [[turn]]
 do = [{ say = "You said: {{said}}" }]
 "#;
+
+#[test]
+fn a_chat_survives_a_restart_of_its_gateway_between_two_messages() {
+    let home = Home::new();
+    let mut gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &["--scope", SCOPES]);
+    let address = gateway.address.clone();
+    let url = format!("http://{address}");
+    let words = ["chat", "--connect", url.as_str()];
+    let mut terminal = Terminal::with_variables(&home, &words, &[("CLAWSMITH_API_KEY", key.as_str())]);
+    terminal.wait_for("/help for commands");
+    terminal.say("hello");
+    terminal.wait_for("You said: hello");
+    let pid = nix::unistd::Pid::from_raw(gateway.child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(gateway.child.wait().unwrap().code(), Some(0));
+    let mut again = home.process(&["serve", "--json", "--listen", &address, "--script"]);
+    again.arg(home.path().join("script.toml")).stderr(log_of(&home));
+    let gateway = Gateway::spawn(&home, &mut again);
+    terminal.say("still there?");
+    terminal.wait_for("You said: still there?");
+    terminal.end();
+    let sessions = gateway.get("/v1/sessions", &key).check(200, "sessions").json();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "it is the same session: {sessions}");
+}
 
 #[test]
 fn a_person_talks_answers_and_stops_at_a_terminal() {

@@ -412,6 +412,84 @@ fn refuses_a_configuration_that_an_agent_wrote() {
     assert!(ran.stdout.starts_with("/tmp\n") && !ran.stdout.contains("evil"), "{}", ran.shown());
 }
 
+/// An agent could change it at any time, unless it is refused: nobody compares the content of a helper.
+#[test]
+fn refuses_a_helper_in_a_granted_directory() {
+    let cases = [
+        ("[files]\nwrite = [\"~/tools\"]\n", "tools"),
+        // Another agent can change it, and this one not.
+        ("[agents.other]\nwrite_paths = [\"~/tools\"]\n", "tools"),
+        ("", ".local/share/clawsmith/workspaces/other"),
+    ];
+    for (config, directory) in cases {
+        let home = Home::with_config(config);
+        install(&home);
+        let tools = home.path().join(directory);
+        fs::create_dir_all(&tools).unwrap();
+        let (evil, binary) = (tools.join("evil"), tools.join("gh"));
+        fs::write(&evil, "#!/bin/bash\ntouch ran\n").unwrap();
+        fs::write(&binary, STUB).unwrap();
+        for path in [&evil, &binary] {
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        add(&home, &["--helper", evil.to_str().unwrap()]);
+        for ran in [gh(&home, "gh pr"), sh(&home, "gh pr")] {
+            assert!(ran.code == 1 && ran.stderr.contains("but agents can change it"), "{}", ran.shown());
+        }
+        let words = ["credentials", "add", "gh", "--binary", binary.to_str().unwrap()];
+        assert_eq!(home.ran(home.command(&words).write_stdin(TOKEN)).code, 0);
+        refused(&gh(&home, "gh pr"), "where agents can change it");
+        let tested = home.run(&["credentials", "test", "gh"]);
+        assert!(tested.stderr.contains("where agents can change it"), "{}", tested.shown());
+        assert!(!home.path().join("project/ran").exists());
+        // Elsewhere it runs.
+        add(&home, &[]);
+        assert_eq!(gh(&home, "gh pr").stdout, "<pr>\n[exit code 0]\n");
+    }
+}
+
+#[test]
+fn refuses_the_home_caches_and_grants_that_commands_wrote() {
+    // Where the project lies in `/tmp`, every command has a `/tmp` of its own.
+    let places = [env!("CARGO_TARGET_TMPDIR"), "/root", "/srv", "/opt"];
+    let outside = places.into_iter().filter(|path| !path.starts_with("/tmp"));
+    let outside = outside.filter_map(|path| tempfile::tempdir_in(path).ok()).next().unwrap();
+    let root = outside.path().canonicalize().unwrap();
+    let home = Home::new();
+    let run = |words: &[&str]| {
+        let mut command = home.command(words);
+        home.ran(command.env("HOME", &root).current_dir(root.join("project")).write_stdin(TOKEN))
+    };
+    let call = |tool: &str, command: &str| {
+        run(&["tools", "call", tool, "--user", "asker", &json!({ "command": command }).to_string()])
+    };
+    for directory in ["project", "shared", "bin"] {
+        fs::create_dir(root.join(directory)).unwrap();
+    }
+    fs::write(root.join("project/clawsmith.toml"), "[files]\nwrite = [\"~/shared\"]\n").unwrap();
+    assert_eq!(run(&["config", "trust"]).code, 0);
+    let binary = root.join("bin/gh");
+    fs::write(&binary, STUB).unwrap();
+    fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
+    let added = run(&["credentials", "add", "gh", "--binary", binary.to_str().unwrap(), "--helper", "cat"]);
+    assert_eq!(added.code, 0, "{}", added.shown());
+    let shared = root.join("shared/x").display().to_string();
+    let planted = ["/run/home/.cache/x", "/tmp/x", &shared];
+    assert_eq!(call("exec", "mkdir -p /run/home/.cache").code, 0);
+    for path in planted {
+        let wrote = call("exec", &format!("echo evil > {path}"));
+        assert_eq!(wrote.code, 0, "{}", wrote.shown());
+        let seen = call("exec", &format!("cat {path}"));
+        assert_eq!(seen.stdout.lines().next(), Some("evil"), "it lasts: {path}: {}", seen.shown());
+    }
+    for path in planted {
+        let read = call("credentialed_exec", &format!("gh read {path}"));
+        assert!(read.stdout.contains("[exit code 1]"), "{path}: {}", read.shown());
+        assert!(!read.shown().contains("evil"), "{path}: {}", read.shown());
+    }
+    assert_eq!(call("credentialed_exec", "gh pr").stdout, "<pr>\n[exit code 0]\n");
+}
+
 #[test]
 fn its_time_is_that_of_its_row() {
     let home = Home::new();

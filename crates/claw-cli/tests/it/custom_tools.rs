@@ -191,6 +191,34 @@ fn tools_of_files_come_from_the_named_directory_alone() {
     assert_eq!(tools(&other, &["test", "say", r#"{"a": "x"}"#]).code, 3);
 }
 
+#[test]
+fn a_tool_runs_in_its_directory_and_within_its_time() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("project/deep/down")).unwrap();
+    let tool = |name: &str, command: &str, more: Value| {
+        let mut tool = json!({ "name": name, "description": "Does it.", "command": command });
+        tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        add(&home, &tool, &[]);
+    };
+    tool("where_am_i", "basename \"$PWD\"", json!({ "working_dir": "deep/down" }));
+    assert_eq!(tools(&home, &["test", "where_am_i"]).stdout, "down\n[exit code 0]\n");
+    tool("slow", "sleep 600", json!({ "timeout_seconds": 1 }));
+    let slow = tools(&home, &["test", "slow"]);
+    assert!(slow.stdout.contains("the tool's time limit of 1 s was reached"), "{}", slow.shown());
+}
+
+#[test]
+fn refuses_parameters_that_are_no_usable_schema() {
+    let home = Home::new();
+    let mut tool = definition("t", "ls {{.a}}");
+    for bad in [json!({ "type": "nonsense" }), json!({ "$ref": "#/$defs/none" }), json!({ "pattern": "(" })] {
+        tool["parameters"]["properties"]["a"] = bad;
+        home.write("project/tool.json", tool.to_string());
+        let ran = tools(&home, &["add", "tool.json"]);
+        assert_eq!((ran.code, ran.stderr.contains("JSON Schema")), (2, true), "{}", ran.shown());
+    }
+}
+
 const SCRIPT: &str = r#"
 [[turn]]
 when.said = "go"

@@ -1,5 +1,11 @@
 //! `exec` by the real road, in containers of a real engine. `scripts/with-docker.sh` brings it.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::harness::{Home, Ran};
@@ -148,6 +154,77 @@ fn without_an_engine_or_an_image_nothing_runs() {
     // Off is off, whatever it would be made of.
     let off = Home::with_config("[sandbox]\nbackend = \"docker\"\nmode = \"off\"\n");
     assert_eq!(sh(&off, "echo on the host").stdout, "on the host\n[exit code 0]\n");
+}
+
+/// Runs a command that must end by itself within seconds.
+fn soon(home: &Home, words: &[&str]) -> Ran {
+    home.ran(home.command(words).timeout(Duration::from_secs(18)))
+}
+
+const EXEC: [&str; 4] = ["tools", "call", "exec", r#"{"command": "true"}"#];
+
+#[test]
+fn a_hung_engine_is_told_within_seconds_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("engine.sock");
+    // Takes connections and says nothing.
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let home = Home::with_config(&config(socket.to_str().unwrap(), ""));
+    // Nobody has to create the store.
+    home.run(&["tools", "list"]);
+    let asked: [&[&str]; 5] = [
+        &EXEC,
+        &["sandbox", "run", "--", "true"],
+        &["sandbox", "status"],
+        &["sandbox", "status", "--json"],
+        &["doctor"],
+    ];
+    thread::scope(|scope| {
+        for words in asked {
+            let home = &home;
+            scope.spawn(move || {
+                let ran = soon(home, words);
+                assert!(ran.shown().contains("did not answer in time"), "{words:?}: {}", ran.shown());
+            });
+        }
+    });
+}
+
+/// Passes requests on to an engine, until one of them is about a command: that one is never answered.
+fn freezing_at_commands(engine: &Path, at: &Path) {
+    let (engine, listener) = (engine.to_owned(), UnixListener::bind(at).unwrap());
+    thread::spawn(move || {
+        for mut client in listener.incoming().map(Result::unwrap) {
+            let mut engine = UnixStream::connect(&engine).unwrap();
+            thread::spawn(move || {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n") && client.read(&mut byte).unwrap() == 1 {
+                    head.extend(byte);
+                }
+                while String::from_utf8_lossy(&head).contains("/exec") {
+                    thread::park();
+                }
+                engine.write_all(&head).unwrap();
+                let (mut from, mut to) = (client.try_clone().unwrap(), engine.try_clone().unwrap());
+                thread::spawn(move || std::io::copy(&mut from, &mut to));
+                let _ = std::io::copy(&mut engine, &mut client);
+                let _ = client.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+}
+
+#[test]
+fn an_engine_that_hangs_at_the_first_command_is_told_as_that() {
+    let Some(socket) = socket() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let proxy = directory.path().join("engine.sock");
+    freezing_at_commands(Path::new(&socket), &proxy);
+    let home = Home::with_config(&config(proxy.to_str().unwrap(), ""));
+    for words in [&EXEC[..], &["sandbox", "run", "--", "true"]] {
+        let ran = soon(&home, words);
+        assert!(ran.stderr.contains("did not answer in time"), "{words:?}: {}", ran.shown());
+    }
 }
 
 #[test]

@@ -24,6 +24,79 @@ async fn call(toolbox: &Toolbox, caller: &Caller, request: Request) -> Reply {
     toolbox.execute(&offer, request).await
 }
 
+/// Takes the parts of a plan, a call and a result by their types.
+fn parts_of_a_call(plan: clawsmith::Plan, parts: clawsmith::tool::CallParts) {
+    use clawsmith::tool;
+
+    type Others = (
+        tool::Script,
+        tool::Argv,
+        tool::Input,
+        tool::Origin,
+        tool::Identity<'static>,
+        tool::Secrets,
+        tool::Source,
+        tool::Aliases,
+        tool::Media,
+        tool::Usage,
+    );
+    let given: Option<Box<tool::Given>> = plan.given;
+    let _: Option<(Vec<tool::GivenPath>, tool::SecretVariables)> =
+        given.map(|given| (given.paths, given.variables));
+    let _: clawsmith::provenance::RunTrace = parts.caller.trace.clone();
+    let _: Option<Others> = None;
+    let unknown: Result<clawsmith::Effect, tool::UnknownEffect> = "x".parse();
+    assert!(unknown.is_err());
+}
+
+/// Takes the parts that a toolbox and a world are made of by their types.
+fn parts_of_a_toolbox(
+    builder: clawsmith::ExecutorBuilder,
+    weak: clawsmith::WeakExecutor,
+    discovered: clawsmith::Discovered,
+    limit: clawsmith::TimeLimit,
+    span: clawsmith::CallSpan,
+) {
+    type Hosts = (
+        clawsmith::SkillShelf,
+        clawsmith::SkillOptions,
+        clawsmith::StoredSeen,
+        clawsmith::StoredUndo,
+        clawsmith::UndoLimits,
+        clawsmith::ProcessTable,
+        clawsmith::IndexedArtifacts,
+    );
+    let _: Option<clawsmith::Executor> = weak.upgrade();
+    let _: clawsmith::Paused = limit.pause();
+    let _: (clawsmith::Meta, clawsmith::Executor) = (discovered.meta, builder.build());
+    let _ = span;
+    let _: Option<Hosts> = None;
+}
+
+/// Takes rules and verdicts by their types.
+fn rules_and_verdicts(approvals: clawsmith::ApprovalConfig, verdict: clawsmith::Verdict) {
+    use clawsmith::policy::{approval, entry, explain, pipeline, rate_window, scrub, shell};
+
+    type Others = (
+        approval::EffectRule,
+        entry::BadEntry,
+        explain::Change,
+        explain::Presence,
+        pipeline::Decision,
+        rate_window::Limited,
+        rate_window::LimitedBy,
+        scrub::ValueError,
+        shell::Rules,
+        shell::ShellConfig,
+        clawsmith::schema::dialect::NotStrict,
+    );
+    let _: (approval::AskMode, approval::Security) = (approvals.ask, approvals.security);
+    let _: (approval::WebApprovals, approval::OutsideRule) = (approvals.web, approvals.outside);
+    let _: Vec<approval::Narrowing> = approvals.narrowing;
+    let _: pipeline::Trace = verdict.trace;
+    let _: Option<Others> = None;
+}
+
 /// Everything that public types name can be named through the library.
 #[test]
 fn an_embedder_can_name_what_public_types_hold() {
@@ -42,7 +115,7 @@ fn an_embedder_can_name_what_public_types_hold() {
             _ => None,
         }
     }
-    let _ = (rule_id, secret_name, image);
+    let _ = (rule_id, secret_name, image, parts_of_a_call, parts_of_a_toolbox, rules_and_verdicts);
     let ids = [
         clawsmith::MessageId::new().to_string(),
         clawsmith::UndoId::new().to_string(),
@@ -189,7 +262,7 @@ async fn a_bridge_of_ones_own_is_confined_by_text_and_that_is_said() {
     let list = toolbox.registry().list();
     let note = |name: &str| list.iter().find(|tool| tool.meta.name.as_str() == name).unwrap().note;
     assert!(
-        note("read_file").is_some_and(|note| note.contains("confined by the text")),
+        note("read_file").is_some_and(|note| note.contains("comparing path names only")),
         "{:?}",
         note("edit")
     );

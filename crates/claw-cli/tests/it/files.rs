@@ -73,7 +73,7 @@ fn what_one_process_has_read_the_next_may_overwrite_unless_it_changed() {
     assert_eq!(write("newer\n").code, 0, "what was written is known");
     home.write("project/a.txt", "of another\n");
     let ran = write("newest\n");
-    assert!(ran.code == 1 && ran.stderr.contains("is not as this session last saw it"), "{}", ran.shown());
+    assert!(ran.code == 1 && ran.stderr.contains("differs from what this session"), "{}", ran.shown());
     assert_eq!(std::fs::read_to_string(home.path().join("project/a.txt")).unwrap(), "of another\n");
 }
 

@@ -7,7 +7,8 @@ use claw_host::SystemClock;
 use claw_store::{StoreLocation, StoreOptions};
 use serde_json::json;
 
-use crate::api::{example, ids_of_others, operations};
+use crate::api::{example, operations};
+use crate::foreign_ids::ids_of_others;
 use crate::gateway::{ECHO, Gateway};
 use crate::harness::Home;
 
@@ -104,10 +105,25 @@ fn a_limited_key_remembers_no_rule_for_other_agents() {
 
 #[test]
 fn lists_come_in_pages() {
-    let home = Home::new();
+    let provider = |name: &str| {
+        format!(
+            "[models.providers.{name}]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n"
+        )
+    };
+    let providers = provider("one") + &provider("two");
+    let home = Home::with_config(&providers);
     let gateway = Gateway::start(&home, ECHO);
     let owner = gateway.key("owner", &["--role", "owner", "--scope", "admin"]);
+    gateway.chat(&owner, "one", None).check(200, "You said: one");
+    for tool in ["web_fetch", "web_search"] {
+        let settings = json!({}).to_string();
+        gateway.send(&format!("PUT /v1/settings/tools/{tool}"), &owner, &[], &settings).check(204, "");
+    }
     for id in ["a1", "a2", "a3"] {
+        let tool = json!({ "name": id, "description": id, "command": "true" });
+        gateway.post("/v1/tools/custom", &owner, &tool).check(201, id);
+        let document = json!({ "path": format!("memory/{id}.md"), "text": id }).to_string();
+        gateway.send("PUT /v1/memory/document", &owner, &[], &document).check(200, id);
         gateway.post("/v1/agents", &owner, &json!({ "id": id, "about": "one of three" })).check(201, id);
         let value = json!({ "value": "a value" }).to_string();
         gateway.send(&format!("PUT /v1/secrets/{id}"), &owner, &[], &value).check(204, "");
@@ -117,6 +133,10 @@ fn lists_come_in_pages() {
         let write = json!({ "tool": "write_file", "args": { "path": id, "content": id } });
         gateway.invoke(&owner, &write).check(200, "\"ok\":true");
     }
+    for file in ["SOUL.md", "AGENTS.md"] {
+        let text = json!({ "text": "Kind." }).to_string();
+        gateway.send(&format!("PUT /v1/agents/a1/files/{file}"), &owner, &[], &text).check(200, file);
+    }
     for (list, total) in [
         ("agents", None),
         ("secrets", Some(3)),
@@ -124,10 +144,22 @@ fn lists_come_in_pages() {
         ("tenants", Some(4)),
         ("api-keys", Some(1)),
         ("undo", Some(3)),
+        ("tools/custom", Some(3)),
+        ("memory", Some(3)),
+        ("settings/tools", Some(2)),
+        ("agents/a1/files", Some(2)),
+        ("providers", Some(2)),
+        ("skills", None),
+        ("usage/days", Some(1)),
     ] {
         let field = match list {
             "api-keys" => "keys",
             "undo" => "changes",
+            "tools/custom" => "tools",
+            "memory" => "documents",
+            "settings/tools" => "settings",
+            "agents/a1/files" => "files",
+            "usage/days" => "days",
             list => list,
         };
         let (mut seen, mut cursor) = (Vec::new(), String::new());
@@ -150,6 +182,9 @@ fn lists_come_in_pages() {
         let whole = gateway.get(&format!("/v1/{list}"), &owner).check(200, "").json();
         assert_eq!(whole[field].as_array().unwrap().len(), count, "{list}");
     }
+    gateway.get("/v1/providers/one", &owner).check(200, "\"name\":\"one\"");
+    gateway.get("/v1/providers/none", &owner).check(404, "there is no provider `none`");
+    gateway.get("/v1/mcp/requests?limit=1", &owner).check(200, "\"next\":null");
     let found = gateway.get("/v1/agents?q=ONE%20of", &owner).check(200, "a1").json();
     assert_eq!(found["agents"].as_array().unwrap().len(), 3);
     gateway.get("/v1/undo?cursor=x", &owner).check(400, "not the `next` of a page");
@@ -166,6 +201,41 @@ fn a_role_that_the_keys_user_does_not_have_is_refused() {
     assert!(ran.code == 2 && ran.stderr.contains("user `ann` has the role `operator`"), "{}", ran.shown());
     assert!(ran.stderr.contains("clawsmith users edit ann --role ROLE"), "{}", ran.shown());
     assert_eq!(home.run(&["api-keys", "list", "--json"]).json().as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_key_is_stored_nowhere() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, ECHO);
+    let key = gateway.key("ann", &[]);
+    let owner = gateway.key("root", &["--role", "owner", "--scope", "admin"]);
+    let wish = json!({ "user": "ben", "scopes": ["tools:read"] });
+    let made = gateway.post("/v1/api-keys", &owner, &wish).check(201, "claw_").json();
+    let made = made["key"].as_str().unwrap();
+    for key in [key.as_str(), owner.as_str(), made] {
+        gateway.get("/v1/tools", key).check(200, "tools");
+    }
+    let (mut directories, mut read) = (vec![home.data()], 0);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                directories.push(path);
+                continue;
+            }
+            // Sockets and files that are gone by now hold nothing.
+            let Ok(bytes) = std::fs::read(&path) else { continue };
+            for key in [key.as_str(), owner.as_str(), made] {
+                let secret = key.strip_prefix("claw_").unwrap().as_bytes();
+                let is_there = bytes.windows(secret.len()).any(|part| part == secret);
+                assert!(!is_there, "{} holds a key", path.display());
+            }
+            read += 1;
+        }
+    }
+    assert!(read > 0);
+    let log = std::fs::read_to_string(home.path().join("gateway.log")).unwrap();
+    assert!(!log.contains(&key[5..]) && !log.contains(&made[5..]), "{log}");
 }
 
 #[test]

@@ -84,13 +84,18 @@ impl Drop for Running {
 pub(crate) fn listening(command: &mut Command, given: impl FnOnce(&mut Command, u16)) -> (Running, u16) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     given(command, port);
+    (listening_at(command, port), port)
+}
+
+/// Starts a server that was told this port, and waits until it listens.
+pub(crate) fn listening_at(command: &mut Command, port: u16) -> Running {
     let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let until = Instant::now() + Duration::from_secs(60);
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < until, "the server does not listen");
         std::thread::sleep(Duration::from_millis(50));
     }
-    (running, port)
+    running
 }
 
 /// Starts the reference server with this transport, on a free port; gives its port.
@@ -154,6 +159,11 @@ fn the_reference_server_is_bridged_over_stdio() {
     let env = home
         .run_with(&[("SECRET_OF_OURS", "leak-me-not-1234")], &["tools", "call", "mcp_every_get-env", "{}"]);
     assert!(good(&env).stdout.contains("HOME") && !env.stdout.contains("leak-me-not"), "{}", env.shown());
+    // A grant that denies resources takes them away, and leaves the prompts.
+    good(&home.run(&["mcp", "grant", "every", "agent:default", "--deny", "resources/read"]));
+    let denied = home.run(&["tools", "call", "mcp_resource_read", r#"{"server": "every"}"#]);
+    assert_eq!(denied.code, 3, "{}", denied.shown());
+    good(&home.run(&["tools", "call", "mcp_prompt_get", r#"{"server": "every"}"#]));
     // Its tools stand in the groups that policies name.
     let denied = Home::with_config("[tools]\ndeny = [\"group:mcp:every\"]\n");
     good(&denied.run(&add));
@@ -254,98 +264,6 @@ fn values_of_variables_are_sealed_and_scrubbed() {
     assert!(!told.stdout.contains(secret) && told.stdout.contains("REDACTED"), "{}", told.shown());
     good(&home.run(&["mcp", "remove", "bank"]));
     assert!(!home.run(&["secrets", "list", "--json"]).stdout.contains("mcp.bank"));
-}
-
-#[test]
-fn a_server_that_misbehaves_harms_one_call_at_most() {
-    let Some(peers) = peers() else { return };
-    let home = Home::new();
-    let tools = ["ok", "die", "hang", "late", "flood", "garbage", "huge", "unknown"];
-    good(&peers.add_faulty(&home, "bad", &named(&tools), &["--timeout", "2"]));
-    good(&peers.add_faulty(&home, "good", &named(&["ok"]), &[]));
-    let gateway = Gateway::start(&home, ECHO);
-    let key = gateway.key("ann", &[]);
-    let call = |tool: &str| gateway.invoke(&key, &json!({ "tool": tool, "args": {} })).json();
-    let says = |answer: &Value, words: &str| {
-        assert!(answer.to_string().contains(words), "{words}: {answer}");
-    };
-    let fine = |tool: &str| {
-        let until = Instant::now() + Duration::from_secs(30);
-        loop {
-            let answer = call(tool);
-            if answer["ok"] == true {
-                return answer;
-            }
-            assert!(Instant::now() < until, "{tool}: {answer}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    };
-    fine("mcp_bad_ok");
-    says(&call("mcp_bad_die"), "ended the connection during the call");
-    says(&fine("mcp_good_ok"), "fine");
-    // The server is started again by itself.
-    says(&fine("mcp_bad_ok"), "fine");
-    says(&call("mcp_bad_hang"), "did not answer within 2 seconds");
-    says(&call("mcp_bad_late"), "did not answer within 2 seconds");
-    says(&fine("mcp_bad_ok"), "fine");
-    says(&call("mcp_bad_garbage"), "after the garbage");
-    says(&call("mcp_bad_unknown"), "refused the request");
-    let flooded = call("mcp_bad_flood");
-    assert!(
-        flooded.to_string().contains("after the flood") || flooded.to_string().contains("did not answer")
-    );
-    let huge = call("mcp_bad_huge");
-    assert!(huge["ok"] == false && huge.to_string().len() < 10_000, "{}", huge.to_string().len());
-    says(&fine("mcp_good_ok"), "fine");
-    says(&fine("mcp_bad_ok"), "fine");
-}
-
-#[test]
-fn a_server_that_drops_its_session_answers_late_or_renames_its_tools_harms_one_call_at_most() {
-    let Some(peers) = peers() else { return };
-    let home = Home::new();
-    let (_dropping, port) = listening(&mut Command::new(&peers.python), |command, port| {
-        command.arg(clients().join("mcp_dropping.py")).arg(port.to_string());
-    });
-    good(&home.run(&["mcp", "add", "far", &format!("http://127.0.0.1:{port}/mcp"), "--timeout", "2"]));
-    good(&peers.add_faulty(&home, "near", &named(&["ok"]), &[]));
-    let gateway = Gateway::start(&home, ECHO);
-    let key = gateway.key("ann", &[]);
-    let call = |tool: &str| gateway.invoke(&key, &json!({ "tool": tool, "args": {} })).json();
-    let fine = |tool: &str| {
-        let until = Instant::now() + Duration::from_secs(60);
-        let mut failures = Vec::new();
-        loop {
-            let answer = call(tool);
-            if answer["ok"] == true {
-                return failures;
-            }
-            assert!(Instant::now() < until, "{tool}: {answer}");
-            failures.push(answer.to_string());
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    };
-    assert_eq!(fine("mcp_far_ok"), [] as [String; 0]);
-    // The session is gone with the answer: the next call begins another one.
-    assert_eq!(fine("mcp_far_drop"), [] as [String; 0]);
-    for told in fine("mcp_far_ok") {
-        assert!(told.contains("MCP server `far`"), "{told}");
-    }
-    assert_eq!(fine("mcp_near_ok"), [] as [String; 0]);
-    let late = call("mcp_far_late").to_string();
-    assert!(late.contains("did not answer within 2 seconds"), "{late}");
-    assert_eq!(fine("mcp_far_ok"), [] as [String; 0]);
-    // A tool that the server renamed without a word is refused by it, and is gone once the server is listed again.
-    fine("mcp_far_rename");
-    let gone = call("mcp_far_ok").to_string();
-    assert!(gone.contains("MCP server `far` refused the request: no tool ok"), "{gone}");
-    good(&home.run(&["mcp", "test", "far"]));
-    let until = Instant::now() + Duration::from_secs(30);
-    while !call("mcp_far_ok").to_string().contains("no tool called") {
-        assert!(Instant::now() < until, "{}", call("mcp_far_ok"));
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    fine("mcp_near_ok");
 }
 
 #[test]
@@ -472,6 +390,28 @@ fn an_administrator_defines_no_programs_over_the_network() {
     gateway.get("/v1/mcp/servers", &admin).check(200, "[]");
 }
 
+#[test]
+fn an_administrator_defines_programs_where_configuration_says_so() {
+    let home = Home::with_config("[mcp]\ntenant_admins = true\n");
+    good(&home.run(&["tenants", "add", "other"]));
+    let gateway = Gateway::start(&home, ECHO);
+    let admin = gateway.key("root", &["--role", "admin", "--scope", "admin"]);
+    let town = gateway.key("town", &["--tenant", "other", "--role", "admin", "--scope", "admin"]);
+    let program = json!({ "name": "x", "transport": "stdio", "command": "/no/such/program" });
+    for key in [&admin, &town] {
+        // The program is tried.
+        gateway.post("/v1/mcp/servers", key, &program).check(503, "was not added");
+        let private =
+            json!({ "name": "x", "transport": "http", "url": "http://127.0.0.1:1/mcp", "private": true });
+        gateway.post("/v1/mcp/servers", key, &private).check(403, "owner");
+        let data =
+            json!({ "name": "x", "transport": "stdio", "command": "/bin/true", "read": [home.data()] });
+        gateway.post("/v1/mcp/servers", key, &data).check(400, "data directory");
+    }
+    let user = gateway.key("ann", &[]);
+    gateway.post("/v1/mcp/servers", &user, &program).check(403, "");
+}
+
 /// Runs an official client, which must print `ok`.
 #[track_caller]
 fn run_client(command: &mut Command) {
@@ -551,7 +491,7 @@ fn the_session_of_a_client_is_of_its_key_alone() {
 
 #[test]
 fn a_client_is_told_when_its_tools_change() {
-    let home = Home::new();
+    let home = Home::with_config("[tools]\n");
     let gateway = Gateway::start(&home, ECHO);
     let (ann, root) =
         (gateway.key("ann", &[]), gateway.key("root", &["--role", "admin", "--scope", "admin"]));
@@ -581,6 +521,14 @@ fn a_client_is_told_when_its_tools_change() {
     gateway.send("PUT /v1/tenant/rules", &root, &[], &deny).check(200, "list_files");
     assert!(lines.any(|line| line.contains("notifications/tools/list_changed")), "the client was not told");
     assert!(!tools().contains("\"list_files\""));
+    // The configuration of the deployment changes while it runs.
+    assert!(tools().contains("\"datetime\""));
+    home.configure("[tools]\ndeny = [\"datetime\"]\n");
+    assert!(
+        lines.any(|line| line.contains("notifications/tools/list_changed")),
+        "it was not told of a reload"
+    );
+    assert!(!tools().contains("\"datetime\""));
 }
 
 #[test]

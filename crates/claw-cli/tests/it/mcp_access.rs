@@ -244,7 +244,12 @@ fn tools_that_would_have_one_name_are_refused_when_they_are_added() {
     let refused = |ran: Ran, why: &str| assert!(ran.code != 0 && ran.stderr.contains(why), "{}", ran.shown());
     good(&add("one", "x_", "y_ok"));
     refused(add("two", "x_", "ok"), "the tools of MCP server `one` begin with `x_` too");
-    refused(add("two", "x_y_", "ok"), "would be called `x_y_ok`, like a tool of MCP server `one`");
+    // Tools that either lists later would have one name.
+    for prefix in ["x_y_", "x"] {
+        refused(add("two", prefix, "other"), "the tools of MCP server `one` begin with `x_`, which overlaps");
+    }
+    good(&peers.add_faulty(&home, "plain", &named(&["ok"]), &[]));
+    refused(add("two", "mcp_plain", "other"), "MCP server `plain` begin with `mcp_plain_`, which overlaps");
     refused(custom("x_make"), "the names of tools of MCP server `one` begin with `x_`");
     good(&custom("z_make"));
     refused(add("two", "z_", "ok"), "`z_` begins the name of the custom tool `z_make`");
@@ -292,6 +297,84 @@ fn the_gateway_shows_the_states_of_its_connections() {
     std::fs::write(&tools, named(&["ok", "die"]).to_string()).unwrap();
     until("connected");
     assert!(call("mcp_bad_ok").contains("fine"));
+}
+
+#[test]
+fn a_program_reaches_the_paths_and_the_network_that_it_was_granted() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("outside")).unwrap();
+    let file = home.write("outside/f", "the data").display().to_string();
+    let directory = home.path().join("outside").display().to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let schema = json!({ "type": "object" });
+    let tools: Value = ["reads", "connects"]
+        .map(|name| json!({ "name": name, "description": "d", "inputSchema": schema }))
+        .into_iter()
+        .collect();
+    let call = |tool: &str, args: Value| {
+        let ran = home.run(&["tools", "call", &format!("mcp_near_{tool}"), &args.to_string()]);
+        good(&ran).stdout.clone()
+    };
+    good(&peers.add_faulty(&home, "near", &tools, &[]));
+    assert!(call("reads", json!({ "path": file })).contains("not read"));
+    assert!(call("connects", json!({ "port": port })).contains("not connected"));
+    good(&peers.add_faulty(&home, "near", &tools, &["--read", &directory, "--network"]));
+    assert!(call("reads", json!({ "path": file })).contains("the data"));
+    let connected = call("connects", json!({ "port": port }));
+    assert!(connected.contains("connected") && !connected.contains("not connected"), "{connected}");
+}
+
+#[test]
+fn a_tool_of_a_file_takes_no_name_of_a_servers_tools() {
+    let Some(peers) = peers() else { return };
+    let home = Home::with_config("[custom_tools]\ndirectory = \"tools\"\n");
+    std::fs::create_dir(home.path().join("project/tools")).unwrap();
+    let tool = json!({ "name": "z_make", "description": "Does it.", "command": "true" });
+    home.write("project/tools/make.json", tool.to_string());
+    let add = |prefix: &str| peers.add_faulty(&home, "two", &named(&["ok"]), &["--prefix", prefix]);
+    let refused = add("z_");
+    assert!(
+        refused.stderr.contains("`z_` begins the name of the custom tool `z_make`"),
+        "{}",
+        refused.shown()
+    );
+    good(&add("w_"));
+    assert_eq!(home.run(&["tools", "call", "z_make", "{}"]).code, 0);
+    home.write(
+        "project/tools/late.json",
+        json!({ "name": "w_late", "description": "d", "command": "true" }).to_string(),
+    );
+    let ran = home.run(&["tools", "call", "z_make", "{}"]);
+    assert!(
+        ran.code != 0 && ran.stderr.contains("late.json") && ran.stderr.contains("`w_`"),
+        "{}",
+        ran.shown()
+    );
+}
+
+#[test]
+fn a_revoked_agent_gets_a_server_back_by_a_grant_alone() {
+    let Some(peers) = peers() else { return };
+    let home = Home::new();
+    let add = || peers.add_faulty(&home, "work", &named(&["ok"]), &[]);
+    assert!(good(&add()).stdout.contains("granted to agent:default"));
+    good(&home.run(&["mcp", "revoke", "work", "agent:default"]));
+    let again = add();
+    assert!(good(&again).stdout.contains("granted to nobody"), "{}", again.shown());
+    assert_ne!(home.run(&["tools", "call", "mcp_work_ok", "{}"]).code, 0);
+    good(&home.run(&["mcp", "grant", "work", "agent:default"]));
+    good(&home.run(&["tools", "call", "mcp_work_ok", "{}"]));
+    // Over HTTP a server comes without grants.
+    let gateway = Gateway::start(&home, ECHO);
+    let owner = gateway.key("boss", &["--role", "owner", "--scope", "admin"]);
+    let shown = gateway.get("/v1/mcp/servers/work", &owner).json();
+    let mut server = shown["server"].as_object().unwrap().clone();
+    server.retain(|name, _| ["transport", "command", "args", "read", "write"].contains(&name.as_str()));
+    server.insert("name".to_owned(), json!("other"));
+    let added = gateway.post("/v1/mcp/servers", &owner, &Value::Object(server)).check(200, "other").json();
+    assert_eq!(added["added"]["grants"], json!([]), "{added}");
 }
 
 /// A program often takes its address from one variable and its key from another.

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::gateway::{ECHO, Gateway, request};
+use crate::gateway::{ECHO, Gateway, client, log_of, request};
 use crate::harness::Home;
 
 /// The longest wait for what another process does.
@@ -34,7 +33,7 @@ impl Site {
     fn gateway(&self, script: &str) -> Gateway<'_> {
         let script = self.home.write("script.toml", script);
         let mut command = self.home.process(&["serve", "--json", "--listen", "127.0.0.1:0", "--script"]);
-        command.arg(script).env("CLAWSMITH_GATEWAY__DRAIN_SECS", "1").stderr(Stdio::null());
+        command.arg(script).env("CLAWSMITH_GATEWAY__DRAIN_SECS", "1").stderr(log_of(&self.home));
         if let Some(database) = &self.database {
             command.env("CLAWSMITH_STORE__URL", database.url());
         }
@@ -303,6 +302,29 @@ fn two_gateways_on_one_store_are_one_deployment() {
         left.chat(&key, "three", Some(&session)).check(200, "You said: three");
         assert!(follower.join().unwrap().seen.len() > count);
     });
+    // A WebSocket client goes on at the other one from the number that it saw last.
+    let (ben, kept) = (site.key("ben", &[]), site.home.path().join("kept.json"));
+    client(&left, "websocket_resume.py", &ben, &[kept.to_str().unwrap(), "begin"]);
+    client(&right, "websocket_resume.py", &ben, &[kept.to_str().unwrap(), "resume"]);
+}
+
+#[test]
+fn a_gateway_without_its_database_is_not_ready() {
+    let Some(database) = Database::new() else { return };
+    let home = Home::new();
+    let script = home.write("script.toml", ECHO);
+    let mut command = home.process(&["serve", "--json", "--listen", "127.0.0.1:0", "--script"]);
+    command.arg(script).env("CLAWSMITH_STORE__URL", database.url()).stderr(log_of(&home));
+    let gateway = Gateway::spawn(&home, &mut command);
+    gateway.get("/ready", "").check(200, "\"ready\"");
+    drop(database);
+    let deadline = Instant::now() + PATIENCE;
+    while gateway.get("/ready", "").status != 503 {
+        assert!(Instant::now() < deadline, "it is still ready");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    gateway.get("/ready", "").check(503, "not ready");
+    gateway.get("/health", "").check(200, "ok");
 }
 
 #[test]

@@ -434,6 +434,15 @@ when.said = "again"
 do = [{ say = "the first run is over" }]
 
 [[turn]]
+when.said = "who"
+when.system = "They live by the sea."
+do = [{ say = "the user is shown" }]
+
+[[turn]]
+when.said = "who"
+do = [{ say = "the user is unknown" }]
+
+[[turn]]
 when.system = "They like crabs"
 when.result_of = "exec"
 do = [{ say = "seen: {{result}}" }]
@@ -445,6 +454,7 @@ do = [{ call = "exec", args = { command = "echo other > MEMORY.md" } }]
 [[turn]]
 do = [
     { call = "write_file", args = { path = "MEMORY.md", content = "They like crabs." } },
+    { call = "write_file", args = { path = "USER.md", content = "They live by the sea." } },
     { call = "write_file", args = { path = "BOOTSTRAP.md", content = "" } },
 ]
 "#;
@@ -460,12 +470,18 @@ fn in_a_project_the_prompt_shows_what_the_file_tools_write() {
     let chat = |words: &str| home.run(&["chat", "-m", words, "--script", script.to_str().unwrap()]);
     let ran = chat("again");
     assert!(ran.stdout.contains("the first run goes on"), "{}", ran.shown());
+    assert!(chat("who").stdout.contains("the user is unknown"));
     let ran = chat("go");
     assert!(!ran.shown().contains("has not read it"), "the shown file needs no reading: {}", ran.shown());
     assert!(ran.stdout.contains("file tools use your document"), "the model is told: {}", ran.shown());
     assert_eq!(fs::read_to_string(home.path().join("project/MEMORY.md")).unwrap(), "other\n");
     let ran = chat("go");
     assert!(ran.stdout.contains("seen: "), "it remembers what it wrote: {}", ran.shown());
+    let ran = chat("who");
+    assert!(ran.stdout.contains("the user is shown"), "{}", ran.shown());
+    for name in ["USER.md", "BOOTSTRAP.md"] {
+        assert!(!home.path().join("project").join(name).exists(), "{name} is a document");
+    }
     let ran = chat("again");
     assert!(ran.stdout.contains("the first run is over"), "{}", ran.shown());
 }

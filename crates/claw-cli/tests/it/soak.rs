@@ -24,14 +24,14 @@ struct Held {
 }
 
 impl Held {
-    /// Looks a while after the last request: the least of some looks, since connections take their time to close.
+    /// Looks for half a minute after the last request: the least of all looks, since connections take their time to close.
     fn look(gateway: &Gateway<'_>, key: &str) -> Self {
         let read = |text: &str, name: &str| -> u64 {
             let line = text.lines().find_map(|line| line.strip_prefix(&format!("clawsmith_{name} ")));
             line.unwrap_or_else(|| panic!("{name}: {text}")).trim().parse().unwrap()
         };
         let mut least = Self { memory: u64::MAX, files: u64::MAX, tasks: u64::MAX };
-        for _ in 0..20 {
+        for _ in 0..120 {
             let text = gateway.get("/metrics", key).check(200, "clawsmith_tasks").body;
             least.memory = least.memory.min(read(&text, "resident_memory_bytes"));
             least.files = least.files.min(read(&text, "open_files"));

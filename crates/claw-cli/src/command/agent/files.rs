@@ -31,7 +31,7 @@ pub(crate) enum Files {
 pub(crate) struct Whose {
     #[command(flatten)]
     which: Which,
-    /// The user who owns the files [default: the agent's own, for all users].
+    /// The user who owns the files [default: the agent's files, which all users share].
     #[arg(long, value_name = "ID")]
     user: Option<UserId>,
 }

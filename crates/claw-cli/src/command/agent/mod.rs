@@ -140,7 +140,7 @@ impl Which {
         let from = match agent.from {
             AgentSource::Store => "the store",
             AgentSource::Configuration => "the configuration file",
-            AgentSource::Both => "the store, over the configuration file",
+            AgentSource::Both => "the store and the configuration file; the store takes precedence",
         };
         session.shown(&value, |out| {
             Ok(out.fields([
@@ -186,7 +186,7 @@ fn list(session: &mut Session) -> Outcome {
     let cards: Vec<AgentCard> = views.iter().map(AgentCard::from).collect();
     session.list(
         &cards,
-        "no agent is set up; `default` stands for all of them",
+        "no agent is set up; the agent `default` stands for every agent",
         &[
             ("id", &|agent| Cell::strong(&agent.id)),
             ("name", &|agent| Cell::new(&agent.name)),

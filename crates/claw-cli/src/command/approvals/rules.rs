@@ -19,8 +19,8 @@ use crate::opened::with_existing_app;
 
 /// The callers that a rule covers.
 const SCOPES: Choices<RuleFor> = &[
-    ("session", "The asking agent, in this session", RuleFor::Session),
-    ("agent", "The asking agent, in all its sessions", RuleFor::Agent),
+    ("session", "The agent that made the call, in this session", RuleFor::Session),
+    ("agent", "The agent that made the call, in all its sessions", RuleFor::Agent),
     ("tenant", "Every agent of the tenant", RuleFor::Tenant),
 ];
 
@@ -35,10 +35,10 @@ const WIDTHS: Choices<RuleWidth> = &[
 /// The extent of an approval: this call, or a rule for such calls.
 #[derive(Debug, Args)]
 pub(crate) struct Kind {
-    /// Do not ask about such a call again: remember a rule that `approvals show` shows.
+    /// Also remember a rule, so that similar calls need no approval; `approvals show` lists the possible rules.
     #[arg(long)]
     always: bool,
-    /// How much the rule covers, of the widths that `approvals show` lists [default: the narrowest].
+    /// How much the rule covers: one of the widths that `approvals show` lists [default: the narrowest].
     #[arg(long, value_parser = one_of(WIDTHS), requires = "always")]
     width: Option<RuleWidth>,
     /// The callers that the rule covers.
@@ -79,7 +79,7 @@ impl List {
         }
         session.shown(&scrubber.json(&shown), |out| {
             if rules.is_empty() {
-                return Ok(out.line("no rule is remembered")?);
+                return Ok(out.line("no remembered rules")?);
             }
             Ok(out.table(&Table::of(
                 &rules,
@@ -101,7 +101,7 @@ impl List {
 /// A rule to revoke.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// The rule's id, or an unambiguous beginning of it.
+    /// The rule's id; its first characters are enough if no other id begins with them.
     id: String,
 }
 

@@ -6,55 +6,24 @@ use std::process::ExitCode;
 
 use claw_core::counted::counted;
 use claw_core::message::Part;
-use claw_core::nearest::nearest;
-use claw_core::store::{Role, Usage};
+use claw_core::store::Role;
 use claw_core::tool::Caller;
-use claw_policy::explain::explain;
-use claw_policy::pipeline::Subject;
 use claw_registry::Asking;
 use claw_terminal::style::QUIET;
-use claw_terminal::{Cell, Entry, Heard, Names, Table, complain, tell, tell_styled, visible};
+use claw_terminal::{Entry, Heard, Names, complain, tell, tell_styled, visible};
 use clawsmith::app::mode::{self, Mode};
 use clawsmith::app::session_list::{short_id, shortened};
-use clawsmith::app::words::cost;
 use clawsmith::app::{App, ChosenSession, ModelChoice, SessionChoice, SessionView};
 
+use super::slash_commands::{HELP, SlashCommand, told, unknown_command};
 use super::{Chat, MOST_BYTES, Talk, attached, kept_mode, line_editor, unread};
 use crate::cli::Session;
-use crate::command::{sessions, undo};
+use crate::command::sessions;
 use crate::exit_code::{Failure, Outcome};
-
-const HELP: &[(&str, &str)] = &[
-    ("/tools", "what the agent may call now"),
-    ("/policy [TOOL]", "why a tool is allowed or not"),
-    ("/mode [MODE]", "how much is done without asking: plan, ask, edits, configured"),
-    ("/undo", "take back what the last call of this session changed in files"),
-    ("/model [PROVIDER[/MODEL]]", "who answers, or let another one answer from now on"),
-    ("/new", "begin a new session"),
-    ("/sessions", "sessions of this directory"),
-    ("/resume SESSION", "go on with another session"),
-    ("/rename TITLE", "give this session a title"),
-    ("/cost", "what this session cost so far"),
-    ("/image PATH", "show a picture with what you say next"),
-    ("/help", "this"),
-    ("/quit", "go (or Ctrl-D); the session is kept"),
-];
-
-/// Keys, for `/help`.
-const KEYS: &str = "@path attaches a file · Tab completes · Alt-Enter or \\ at the end of a line: a new line · Ctrl-C stops the answer";
 
 /// The number of last messages shown when a session resumes, and the characters of each.
 const RECAP: usize = 2;
 const RECAP_CHARACTERS: usize = 160;
-
-/// A command of a chat, such as `/resume last`.
-#[derive(Clone, Copy)]
-pub(super) struct SlashCommand<'a> {
-    /// The first word, without its slash.
-    pub(super) word: &'a str,
-    /// The rest of the line; may be empty.
-    pub(super) rest: &'a str,
-}
 
 /// Chats until the person leaves.
 pub(super) async fn run(
@@ -109,13 +78,13 @@ impl Chatting<'_> {
     /// Sends a message and shows the answer. Ctrl-C ends the answer, and not the program.
     async fn say(&mut self, session: &mut Session, text: &str) -> Result<(), Failure> {
         if text.len() > MOST_BYTES {
-            complain("not said", format_args!("{} bytes are more than {MOST_BYTES}", text.len()));
+            complain("not sent", format_args!("the message has {} bytes; at most {MOST_BYTES} are allowed", text.len()));
             return Ok(());
         }
         let said = match self.talk.said(text).await {
             Ok(said) => said,
             Err(error) => {
-                complain("not said", error);
+                complain("not sent", error);
                 return Ok(());
             }
         };
@@ -134,7 +103,7 @@ impl Chatting<'_> {
         match (command.word, command.rest) {
             ("image", path) => {
                 let picture = chat.picture(Path::new(path)).await?;
-                tell_styled(QUIET, format_args!("attached {}; it goes with what you say next", picture.told));
+                tell_styled(QUIET, format_args!("attached {}; it is sent with your next message", picture.told));
                 self.pictures.push(picture.part);
             }
             ("new", _) => {
@@ -157,7 +126,7 @@ impl Chatting<'_> {
             ("rename", title) => {
                 let renamed = app.rename_session(chat.caller(), &chat.caller().session, title).await;
                 renamed
-                    .map_err(|error| error.hint("say something first; a session begins with a message"))?;
+                    .map_err(|error| error.hint("send a message first: it creates the session"))?;
                 session.out.line("renamed")?;
             }
             ("sessions", _) => {
@@ -180,11 +149,11 @@ impl Chatting<'_> {
                 let ended = chat.use_model(ModelChoice::parse(wanted)).await?;
                 let answerer = chat.answerer().await?;
                 self.talk.refresh(ended).await?;
-                session.out.line(format_args!("{answerer} answers from now on"))?;
+                session.out.line(format_args!("the model is now {answerer}"))?;
             }
             _ => match told(command, session, app, &self.talk).await {
                 Some(done) => done?,
-                None => return Err(no_word(command.word)),
+                None => return Err(unknown_command(command.word)),
             },
         }
         Ok(())
@@ -196,16 +165,6 @@ impl Chatting<'_> {
         let ended = self.talk.chat.move_to(&found).await?;
         self.chosen = Some(found);
         self.talk.refresh(ended).await
-    }
-}
-
-/// Returns the error for an unknown command.
-fn no_word(word: &str) -> Failure {
-    let words: Vec<&str> = HELP.iter().filter_map(|(known, _)| known.split(' ').next()).collect();
-    let failure = Failure::usage(format!("there is no `/{word}`"));
-    match nearest(&format!("/{word}"), words.iter().copied()) {
-        Some(near) => failure.hint(format!("did you mean `{near}`? /help lists all")),
-        None => failure.hint("/help"),
     }
 }
 
@@ -242,51 +201,6 @@ pub(super) async fn choose(
     }
 }
 
-/// Runs a command that needs no terminal; `None` if it is not such a command.
-async fn told(
-    SlashCommand { word, rest }: SlashCommand<'_>,
-    session: &mut Session,
-    app: &App,
-    talk: &Talk,
-) -> Option<Result<(), Failure>> {
-    Some(match word {
-        "help" | "?" => help_of(session, HELP),
-        "tools" => tools(session, talk).await,
-        "policy" => policy(session, talk, rest).await,
-        "undo" => undo::last_of(session, app, &talk.chat.caller().session).await,
-        "cost" => match talk.view.usage().await {
-            Ok(usage) => cost_of(session, &usage),
-            Err(error) => Err(error),
-        },
-        _ => return None,
-    })
-}
-
-/// Returns the command that a message is, if it is one about the session.
-pub(super) fn command_in(message: &str) -> Option<SlashCommand<'_>> {
-    let line = message.trim().strip_prefix('/').filter(|line| !line.contains('\n'))?;
-    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let is_known = |(known, _): &(&str, &str)| known.split(' ').next() == Some(format!("/{word}").as_str());
-    (HELP.iter().any(is_known) || word == "exit").then(|| SlashCommand { word, rest: rest.trim() })
-}
-
-/// Runs a command outside an interactive chat.
-pub(super) async fn by_itself(
-    command: SlashCommand<'_>,
-    session: &mut Session,
-    app: &App,
-    talk: &Talk,
-) -> Result<(), Failure> {
-    let word = command.word;
-    let only_there =
-        || Failure::usage(format!("`/{word}` works in a session at a terminal only")).hint("clawsmith chat");
-    // Programs are told of changes; the rest is for people.
-    if session.out.json && word != "undo" {
-        return Err(only_there());
-    }
-    told(command, session, app, talk).await.unwrap_or_else(|| Err(only_there()))
-}
-
 async fn welcome(
     session: &mut Session,
     app: &App,
@@ -320,53 +234,4 @@ async fn recap(
         }
     }
     Ok(session.out.flush()?)
-}
-
-/// Shows the words of a chat, and its keys.
-pub(super) fn help_of(session: &mut Session, words: &[(&str, &str)]) -> Result<(), Failure> {
-    let mut table = Table::new(["", ""]);
-    words.iter().for_each(|(word, about)| table.row([Cell::strong(word), Cell::new(about)]));
-    session.out.table(&table)?;
-    Ok(session.out.prose(KEYS)?)
-}
-
-async fn tools(session: &mut Session, talk: &Talk) -> Result<(), Failure> {
-    let sessions = talk.chat.sessions();
-    let offer = sessions.deployment().executor.offer(sessions.answered(talk.chat.caller()).await?).await;
-    let mut table = Table::new(["tool", "effects", "what it does"]);
-    for meta in offer.metas() {
-        let about = meta.about.split(['.', '\n']).next().unwrap_or_default();
-        table.row([Cell::strong(&meta.name), Cell::new(meta.effects), Cell::new(about)]);
-    }
-    Ok(session.out.table(&table)?)
-}
-
-async fn policy(session: &mut Session, talk: &Talk, tool: &str) -> Result<(), Failure> {
-    let (sessions, caller) = (talk.chat.sessions(), talk.chat.caller());
-    let executor = &sessions.deployment().executor;
-    let (policy, tools) = (executor.policy(), executor.registry_for(caller).await.tool_set());
-    let caller = sessions.answered(caller).await?;
-    let subject = Subject::from(&caller);
-    if !tool.is_empty() {
-        return Ok(session.out.foreign(&explain(&policy, &tools, &subject, tool).to_string())?);
-    }
-    let decision = policy.decide(&tools, &subject);
-    let mut table = Table::new(["tool", "allowed", "why"]);
-    for (meta, verdict) in decision.iter() {
-        table.row([Cell::strong(&meta.name), Cell::yes(verdict.allowed), Cell::new(&verdict.trace)]);
-    }
-    Ok(session.out.table(&table)?)
-}
-
-/// Tells what a session cost.
-pub(super) fn cost_of(session: &mut Session, usage: &Usage) -> Result<(), Failure> {
-    let tokens = usage.tokens;
-    Ok(session.out.line(format_args!(
-        "{} for {}: {} read, {} from the cache, {} written",
-        cost(usage.cost),
-        counted(usage.answers, "answer"),
-        counted(tokens.input + tokens.cache_write, "token"),
-        tokens.cache_read,
-        tokens.output
-    ))?)
 }

@@ -16,9 +16,9 @@ use clawsmith::app::shown_session::Answerer;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 
-use super::interactive::SlashCommand;
+use super::slash_commands::{self, SlashCommand};
 use super::view::View;
-use super::{Chat, MOST_BYTES, STOPPING, interactive, line_editor, unread};
+use super::{Chat, MOST_BYTES, STOPPING, line_editor, unread};
 use crate::cli::Session;
 use crate::exit_code::{Failure, Outcome};
 use crate::opened::runtime;
@@ -32,11 +32,11 @@ const RECAP_CHARACTERS: usize = 160;
 
 const HELP: &[(&str, &str)] = &[
     ("/new", "begin a new session"),
-    ("/resume KEY", "go on with another session of yours, by its key"),
+    ("/resume KEY", "resume another session of yours, by its key"),
     ("/session", "the key of this session"),
     ("/cost", "what this session cost so far"),
     ("/help", "this"),
-    ("/quit", "go (or Ctrl-D); the session is kept"),
+    ("/quit", "quit (or Ctrl-D); the session is kept"),
 ];
 
 /// Talks with a gateway.
@@ -119,7 +119,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
         match lines.entry(&agent).await.map_err(unread)? {
             Entry::End => break,
             Entry::Message(text) if text.len() > MOST_BYTES / 2 => {
-                complain("not said", format_args!("{} bytes are more than {}", text.len(), MOST_BYTES / 2));
+                complain("not sent", format_args!("the message has {} bytes; at most {} are allowed", text.len(), MOST_BYTES / 2));
             }
             Entry::Message(text) => {
                 let sent = remote.lock().await.send(&text, chat.remote_approvals()).await;
@@ -128,7 +128,7 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
                         tell("Stopped. The partial answer is saved.");
                     }
                     Ok(_) => {}
-                    Err(error) => complain("not said", error),
+                    Err(error) => complain("not sent", error),
                 }
             }
             Entry::Command { word, rest } => {
@@ -151,10 +151,10 @@ async fn obey(
     SlashCommand { word, rest }: SlashCommand<'_>,
 ) -> Result<(), Failure> {
     match (word, rest) {
-        ("help" | "?", _) => interactive::help_of(session, HELP),
+        ("help" | "?", _) => slash_commands::help_of(session, HELP),
         ("session", _) => Ok(session.out.line(view.key())?),
-        ("cost", _) => interactive::cost_of(session, &view.usage().await?),
-        ("resume", "") => Err(Failure::usage("which session?").hint("/session shows the key of one")),
+        ("cost", _) => slash_commands::cost_of(session, &view.usage().await?),
+        ("resume", "") => Err(Failure::usage("which session?").hint("/session shows the key of the current one")),
         ("new" | "resume", _) => {
             let named = Some(rest).filter(|_| word == "resume");
             remote.lock().await.move_to(named).await?;
@@ -162,7 +162,7 @@ async fn obey(
             session.out.line(format_args!("session {}", view.key()))?;
             recap(session, client, view.key()).await
         }
-        _ => Err(Failure::usage(format!("there is no `/{word}` at a gateway")).hint("/help")),
+        _ => Err(Failure::usage(format!("there is no command `/{word}` in a chat with a gateway")).hint("/help")),
     }
 }
 

@@ -74,7 +74,7 @@ impl View {
             )?);
         }
         if *demo && provider == "demo" {
-            tell("no model is set up: this is a demo that plays a script. The tools it calls are real.");
+            tell("no model is set up: a demo plays a script instead. The tools that it calls are real.");
         }
         Ok(())
     }
@@ -191,10 +191,10 @@ impl View {
             }
             SessionEventBody::Tool { call, tool, state } => self.tool(*call, tool, state),
             SessionEventBody::Run { state: RunEvent::Resumed { .. }, .. } => {
-                tell("going on with a run that was not finished");
+                tell("resuming an unfinished run");
             }
             SessionEventBody::Run { state: RunEvent::Failed { why, .. }, .. } => {
-                complain("failed", format_args!("{why}; it is tried again"));
+                complain("failed", format_args!("{why}; the run is retried"));
             }
             SessionEventBody::Run { .. } | SessionEventBody::Approval { .. } => {}
         }

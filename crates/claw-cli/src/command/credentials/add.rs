@@ -40,7 +40,7 @@ pub(crate) struct Add {
     /// A pattern of forbidden arguments; may be repeated.
     #[arg(long, value_name = "PATTERN")]
     deny_args: Vec<String>,
-    /// Arguments that would make it tell its credentials; more than once for more.
+    /// A pattern of arguments that would reveal the credentials; may be repeated.
     #[arg(long, value_name = "PATTERN")]
     deny_verbose: Vec<String>,
     /// A program that it may run, by name or path, or a directory of them; may be repeated.
@@ -61,7 +61,7 @@ pub(crate) struct Add {
 }
 
 /// The hint if no value was given.
-const EMPTY: &str = "give it on standard input, or with `--from-env NAME` from a variable that has it";
+const EMPTY: &str = "give the value on standard input, or name a variable that holds it with `--from-env NAME`";
 
 /// Variables by their names.
 type Values = BTreeMap<String, SecretString>;
@@ -95,7 +95,7 @@ impl Add {
                     None => return Ok(ExitCode::from(130)),
                 }
             }
-            (None, None) => return Err(Failure::usage("neither a program nor a file is named")),
+            (None, None) => return Err(Failure::usage("name a program, or a file with `--file`")),
         };
         let mut programs =
             rows.into_iter().map(|row| setup.new_program(row, bare)).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +106,7 @@ impl Add {
         session.shown(&json!({ "added": places }), |out| {
             for NewProgram { place, settings, env } in &programs {
                 let (name, binary, names) = (program_name(place), &settings.binary, env.names().join(", "));
-                out.line(format_args!("{name}: `{binary}` is given {names}"))?;
+                out.line(format_args!("{name}: `{binary}` runs with {names}"))?;
             }
             Ok(())
         })
@@ -119,7 +119,7 @@ impl Add {
         }
         match preset(name).filter(|_| !self.bare) {
             Some(known) => Ok(known.variables.first().map(ToString::to_string).into_iter().collect()),
-            None => Err(Failure::usage("no variable is named").hint("`--env NAME`, once for each")),
+            None => Err(Failure::usage("no variable is named").hint("name each with `--env NAME`")),
         }
     }
 

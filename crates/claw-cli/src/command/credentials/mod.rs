@@ -24,7 +24,7 @@ pub(crate) enum Credentials {
     List,
     /// Check a program as a call would: its file, its credentials, its sandbox, and whether arguments are refused.
     Test(Test),
-    /// Take a program's file as it is now, after it was updated. Its credentials stay.
+    /// Accept a program's file as it is now, after an update. Its credentials stay.
     Accept(Named),
     /// Remove a program and its credentials.
     Remove(Named),
@@ -56,7 +56,7 @@ impl Credentials {
             Self::Accept(named) => {
                 let place = named.place(session)?;
                 let binary = session.app(async |app| app.accept_program(&place).await)?;
-                let words = format!("{}: `{binary}` is taken as it is now", program_name(&place));
+                let words = format!("{}: `{binary}` is accepted as it is now", program_name(&place));
                 session.told(&json!({ "accepted": place }), words)
             }
             Self::Remove(named) => {

@@ -24,9 +24,9 @@ pub(super) fn run(session: &mut Session) -> Outcome {
         match &status {
             Some(status) => print(out, &place, status)?,
             None if place == StoreLocation::Memory => {
-                out.line("the store is in memory and ends with the program")?;
+                out.line("the store is in memory; it is lost when the program ends")?;
             }
-            None => out.line(format_args!("no store at {place} yet; the first call makes it"))?,
+            None => out.line(format_args!("no store at {place} yet; the first call creates it"))?,
         }
         Ok(())
     })
@@ -41,7 +41,7 @@ fn print(out: &mut Out, place: &StoreLocation, status: &Status) -> io::Result<()
         None => String::new(),
     };
     let name = if status.backend == "sqlite" { "SQLite" } else { "PostgreSQL" };
-    let installation = status.installation.map_or_else(|| "not said".to_owned(), |id| id.to_string());
+    let installation = status.installation.map_or_else(|| "unknown".to_owned(), |id| id.to_string());
     let lines = [
         ("store", place.to_string()),
         ("backend", format!("{name} {}{journal}", status.version)),
@@ -53,7 +53,7 @@ fn print(out: &mut Out, place: &StoreLocation, status: &Status) -> io::Result<()
         out.line(format_args!("{name:<14}{value}"))?;
     }
     if let Some(from) = &status.copying_from {
-        let advice = "it is not opened before; repeat the `clawsmith db copy` that began it";
+        let advice = "the store cannot be opened yet; repeat the `clawsmith db copy` command to resume";
         out.line(format_args!("{:<14}from {from}, not finished: {advice}", "copy"))?;
     }
     out.line("")?;
@@ -67,7 +67,7 @@ fn schema(schema: &Schema) -> String {
     let applied = schema.applied.map_or_else(|| "none".to_owned(), |version| version.to_string());
     if !schema.newer.is_empty() {
         return format!(
-            "{applied}, of a newer Clawsmith: the newest known here is {}, and this one does not open it",
+            "{applied}, created by a newer Clawsmith: this version knows only up to {}, and cannot open the store",
             schema.known
         );
     }

@@ -21,10 +21,10 @@ pub(crate) struct Add {
     /// The address of a server that is reached over HTTP.
     #[arg(conflicts_with = "command", required_unless_present = "command")]
     url: Option<String>,
-    /// Speak the older transport of an event stream.
+    /// Use the older HTTP+SSE transport.
     #[arg(long, requires = "url")]
     sse: bool,
-    /// Log in by OAuth: `clawsmith mcp login NAME` does so once the server is added.
+    /// The server needs an OAuth login; log in with `clawsmith mcp login NAME` once it is added.
     #[arg(long, requires = "url")]
     oauth: bool,
     /// Each user logs in for themselves, instead of one login for all.
@@ -54,7 +54,7 @@ pub(crate) struct Add {
     /// The timeout of one call, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u32,
-    /// The start of the names of its tools [default: `mcp_NAME_`].
+    /// The prefix of its tools' names [default: `mcp_NAME_`].
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
     /// Tools that the server lists later wait until a person accepts them.
@@ -76,15 +76,16 @@ impl Add {
     pub(super) fn run(self, session: &mut Session) -> Outcome {
         let new = self.server(session)?;
         let name = new.server.name.clone();
-        let (view, report) = session.app(async |app| app.add_mcp_server(new).await)?;
+        let (view, report) = session.app(async |app| app.add_and_grant_mcp_server(new).await)?;
         let tools = counted(view.accepted(), "tool");
         let with = report.as_ref().map(|it| format!(": {tools}, protocol {}", it.protocol));
-        let words = format!("{name} is added{}, granted to {}", with.unwrap_or_default(), view.grantees());
+        let granted = if view.grants.is_empty() { "nobody".to_owned() } else { view.grantees() };
+        let words = format!("{name} is added{}, granted to {granted}", with.unwrap_or_default());
         let told = session.told(&view, words)?;
         if !session.out.json && report.is_none() {
             tell(format_args!("log in with `clawsmith mcp login {name}`"));
         } else if !session.out.json && !view.waiting(None)?.is_empty() {
-            tell(format_args!("some definitions wait: `clawsmith mcp pin {name}` shows them"));
+            tell(format_args!("some definitions must be accepted first: `clawsmith mcp pin {name}` shows them"));
         }
         Ok(told)
     }

@@ -43,7 +43,7 @@ impl Login {
         let name = self.name;
         let secret = self.client_secret.as_deref().map(|variable| {
             let value = session.variable(variable).map(|value| value.to_owned().into());
-            value.ok_or_else(|| Failure::usage(format!("the environment has no variable `{variable}`")))
+            value.ok_or_else(|| Failure::usage(format!("the environment variable `{variable}` is not set")))
         });
         let (secret, me) = (secret.transpose()?, session.user(None)?);
         let report = session.app(async |app| {
@@ -58,7 +58,7 @@ impl Login {
                 pasted = pasted() => pasted,
             };
             let Some(callback) = ended else {
-                return Err(Failure::failed("nobody logged in within ten minutes").hint("begin again"));
+                return Err(Failure::failed("nobody logged in within ten minutes").hint(format!("start again with `clawsmith mcp login {name}`")));
             };
             // The command line acts as the owner.
             Ok(app.finish_mcp_login(&name, user.as_ref(), &callback, ListedTools::Stored).await?)
@@ -75,7 +75,7 @@ impl Logout {
             Ok::<_, Failure>(app.end_mcp_login(&name, user.as_ref()).await?)
         })?;
         let words = match ended {
-            true => format!("the login at {name} is forgotten"),
+            true => format!("logged out of {name}"),
             false => format!("nobody was logged in to {name}"),
         };
         session.told(&json!({ "ended": ended }), words)

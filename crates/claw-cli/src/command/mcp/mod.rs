@@ -24,7 +24,7 @@ use crate::exit_code::{Failure, Outcome};
 pub(crate) enum Mcp {
     /// Add a server: connect to it, accept the tools that it lists, and grant it to the default agent.
     Add(add::Add),
-    /// Add the servers of an `mcpServers` file, the format of other MCP clients.
+    /// Add the MCP servers listed in a file in the `mcpServers` format, which other MCP clients use.
     Import(add::Import),
     /// List the servers, with their tools and grants.
     List,
@@ -56,7 +56,7 @@ pub(crate) enum Mcp {
     Disable(Named),
     /// Remove a server with its grants, tools, requests and secrets.
     Remove(Named),
-    /// Offer our tools to an MCP client on standard input and output.
+    /// Offer Clawsmith's tools to an MCP client on standard input and output.
     Serve(serve::Serve),
 }
 
@@ -171,7 +171,7 @@ impl Mcp {
                     session.app(async |app| app.review_mcp_request(id, approve, by, note).await)?;
                 let how = if approve { "approved" } else { "rejected" };
                 session
-                    .told(&reviewed, format_args!("request {id} is {how}; the user who asked is told of it"))
+                    .told(&reviewed, format_args!("request {id} is {how}; the user who made it is notified"))
             }
             Self::Enable(Named { name }) => switch(session, &name, true),
             Self::Disable(Named { name }) => switch(session, &name, false),
@@ -248,7 +248,7 @@ fn show(session: &mut Session, name: &ServerName) -> Outcome {
     }
     out.fields([
         ("enabled", yes(server.enabled)),
-        ("time for a call", Some(format!("{} s", server.timeout_secs))),
+        ("call timeout", Some(format!("{} s", server.timeout_secs))),
     ])?;
     out.fields(view.grants.iter().map(|grant| ("grant", Some(grant_words(grant)))))?;
     print_tools(session, &view)
@@ -257,7 +257,7 @@ fn show(session: &mut Session, name: &ServerName) -> Outcome {
 fn print_tools(session: &mut Session, view: &ServerView) -> Outcome {
     session.list(
         &view.tools,
-        "it lists no tools",
+        "the server lists no tools",
         &[
             ("tool", &|tool| Cell::strong(&tool.name)),
             ("called as", &|tool| {
@@ -280,7 +280,7 @@ fn test(session: &mut Session, name: &ServerName) -> Outcome {
     let report = session.app(async |app| app.probe_mcp_server(name, Some(&me)).await)?;
     session.shown(&report, |out| {
         Ok(out.fields([
-            ("server", Some(report.server.clone().unwrap_or_else(|| "it does not say".to_owned()))),
+            ("server", Some(report.server.clone().unwrap_or_else(|| "unknown".to_owned()))),
             ("protocol", Some(report.protocol.clone())),
             ("tools", Some(report.tools.len().to_string())),
             ("instructions", report.instructions.clone()),
@@ -295,7 +295,7 @@ impl Pin {
         let waiting = view.waiting(self.tool.as_deref())?;
         session.shown(&waiting, |out| {
             if waiting.is_empty() {
-                out.line("every definition is the accepted one")?;
+                out.line("no definition differs from the accepted one")?;
             }
             for tool in &waiting {
                 out.heading(&visible(&tool.name))?;
@@ -305,7 +305,7 @@ impl Pin {
         })?;
         if !self.accept {
             if !waiting.is_empty() {
-                tell(format_args!("`clawsmith mcp pin {name} --accept` accepts what is shown"));
+                tell(format_args!("to accept these definitions: `clawsmith mcp pin {name} --accept`"));
             }
             return Ok(ExitCode::SUCCESS);
         }
@@ -315,8 +315,8 @@ impl Pin {
             return Ok(ExitCode::SUCCESS);
         }
         let names = other.join(", ");
-        Err(Failure::failed(format!("these changed while they were shown, and are not accepted: {names}"))
-            .hint("look at them again"))
+        Err(Failure::failed(format!("these definitions changed while they were shown, so they were not accepted: {names}"))
+            .hint(format!("look at them again with `clawsmith mcp pin {name}`")))
     }
 }
 
@@ -348,7 +348,7 @@ impl Ask {
         session.told(
             &request,
             format_args!(
-                "request {} is pending; the administrators are told of it, and you of their answer",
+                "request {} is pending; the administrators are notified, and you are notified of their answer",
                 request.id
             ),
         )

@@ -39,7 +39,7 @@ impl Serve {
             setup.config().sandbox.sandboxing().apply(&mut caller);
         }
         with_app(&setup, async |app| {
-            let toolbox = app.toolbox(Hooks::default()).await?;
+            let (toolbox, _following) = app.followed_toolbox(Hooks::default()).await?;
             let by = caller.user.as_ref().map_or_else(|| "mcp".to_owned(), ToString::to_string);
             let mut client = OneClient::new(toolbox.executor().clone(), caller, app);
             if self.ask_client {

@@ -198,6 +198,6 @@ fn wrong(flag: &str, message: &str) -> Stop {
 }
 
 fn missing(flag: &str) -> Stop {
-    let failure = Failure::usage(format!("nobody is here to be asked, and `{flag}` is missing"));
+    let failure = Failure::usage(format!("`{flag}` is missing, and there is no terminal to ask at"));
     failure.hint("clawsmith onboard --help").into()
 }

@@ -87,7 +87,7 @@ pub(crate) struct GrantSkill {
     /// Grant only this version [default: the pinned one, or the newest].
     #[arg(long, value_name = "N")]
     version: Option<u64>,
-    /// Take the grant back.
+    /// Revoke the grant.
     #[arg(long, conflicts_with = "version")]
     revoke: bool,
     /// The visibility of the skill.

@@ -20,7 +20,7 @@ use crate::opened::with_app;
 subcommands! {
     /// The operations on skills.
     pub(crate) enum Skills {
-        /// List the skills of this workspace, user, deployment, store and program, and which can be used.
+        /// List all skills (the workspace's, your own, the deployment's, the store's and the built-in ones), and show which can be used.
         List(Where),
         /// Show a skill: its instructions, files, versions, grants, and lines that look like an attack.
         Show(show::Show),
@@ -28,13 +28,13 @@ subcommands! {
         Search(show::Search),
         /// Accept a skill of this workspace as it is now, after you have read it.
         Accept(show::Accept),
-        /// Add a directory of this machine to the store, for everyone of the tenant.
+        /// Add a skill to the store, from a directory on this machine, for everyone in the tenant.
         Add(change::Add),
         /// Publish a skill of this workspace to the store, for yourself or the tenant.
         Publish(change::Publish),
         /// Set who may use a published skill, and which version.
         Grant(change::GrantSkill),
-        /// Remove a published skill with its versions, and forget that skills of this name were accepted.
+        /// Remove a published skill with its versions, and withdraw the acceptance of all skills with this name.
         Remove(change::Remove),
     }
 }

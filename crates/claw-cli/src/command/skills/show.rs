@@ -110,7 +110,7 @@ impl Accept {
             out.line(format_args!("skill {name} is accepted as it is now ({})", accepted.digest))?;
             to_look_at(out, &view.findings)?;
             if !view.findings.is_empty() {
-                out.line(format_args!("take it back with `clawsmith skills remove {name}`"))?;
+                out.line(format_args!("to withdraw the acceptance: `clawsmith skills remove {name}`"))?;
             }
             Ok(())
         })

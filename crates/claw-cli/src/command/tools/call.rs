@@ -1,4 +1,4 @@
-//! `clawsmith tools call`: one call, by the road that every call takes.
+//! `clawsmith tools call`: one call as an agent makes it, through every check.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -30,7 +30,7 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// The tool to call, and its caller.
 #[derive(Debug, Args)]
 pub(crate) struct CallTool {
-    /// The tool, or another name it answers to.
+    /// The tool's name, or an alias.
     pub(super) name: String,
     /// The arguments: JSON, `@FILE` to read a file, or `-` to read standard input [default: `{}`].
     #[arg(value_name = "JSON", conflicts_with = "args")]

@@ -61,7 +61,7 @@ pub(crate) struct Fields {
     /// JSON Schema of the arguments.
     #[arg(long, value_name = "JSON")]
     parameters: Option<String>,
-    /// The directory that it starts in, relative to the workspace.
+    /// The directory that the command starts in, relative to the workspace.
     #[arg(long, value_name = "DIR")]
     working_dir: Option<String>,
     /// Time limit of one call, in seconds.
@@ -73,13 +73,13 @@ pub(crate) struct Fields {
     /// A variable to set, with the value it has here; may be repeated.
     #[arg(long, value_name = "NAME")]
     from_env: Vec<String>,
-    /// Let it reach other machines.
+    /// Let the tool reach other machines.
     #[arg(long)]
     network: bool,
-    /// A path outside of the workspace that it may read; more than once for more.
+    /// A path outside the workspace that the tool may read; may be repeated.
     #[arg(long, value_name = "PATH")]
     path: Vec<String>,
-    /// A path outside of the workspace that it may change; more than once for more.
+    /// A path outside the workspace that the tool may change; may be repeated.
     #[arg(long, value_name = "PATH")]
     write_path: Vec<String>,
 }
@@ -132,7 +132,7 @@ impl Edit {
             }
             self.fields.apply(session, &mut change)?;
             if change.is_empty() {
-                return Err(Failure::usage("nothing is to be changed").hint("clawsmith tools edit --help"));
+                return Err(Failure::usage("no change is given").hint("clawsmith tools edit --help"));
             }
             Ok(app.edit_custom_tool(name, agent, Value::Object(change), Some(now.version)).await?)
         })?;
@@ -214,7 +214,7 @@ impl Fields {
             values.insert(name.clone(), json!(session.variable(name).ok_or_else(unset)?));
         }
         if let Some(name) = &self.env {
-            let hint = "give it on standard input, or with `--from-env NAME` from a variable that has it";
+            let hint = "give the value on standard input, or name a variable that holds it with `--from-env NAME`";
             let told = prompt::value(&runtime()?, &format!("the value of `{name}`"), hint)?;
             let told = told.ok_or_else(|| Failure::usage("no value was given"))?;
             values.insert(name.clone(), json!(secrecy::ExposeSecret::expose_secret(&told)));

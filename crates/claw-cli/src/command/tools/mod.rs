@@ -20,7 +20,7 @@ pub(crate) enum Tools {
     List(list::List),
     /// Show everything about one tool.
     Show(show::Show),
-    /// Call a tool, by the road that every call takes.
+    /// Call a tool as an agent does, through every check.
     Call(call::CallTool),
     /// Print tool definitions in the form of a model provider's API.
     Schema(schema::SchemaOf),

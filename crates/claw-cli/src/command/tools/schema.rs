@@ -17,7 +17,7 @@ use crate::opened::runtime;
 /// The tools to export, and their caller.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaOf {
-    /// The tools; where none is named, all of this build, custom tools and tools of MCP servers.
+    /// The tools [default: all of this build, custom tools and tools of MCP servers].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The provider whose form to print.
