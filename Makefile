@@ -44,8 +44,8 @@ fmt-check:
 clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-small: ## Check the library with its default features (no SQL, no models, no agent), and the program without traces
-	$(CARGO) check --package clawsmith --lib
+small: ## Test the library with its default features (no sandbox, no SQL, no models, no agent), and check the program without traces
+	$(CARGO) test --package clawsmith
 	$(CARGO) clippy --package claw-cli --no-default-features -- -D warnings
 	$(CARGO) test --package clawsmith --features app --lib -- says_that_traces_are_not_built_in
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0 schemathesis==4.32.5)
+packages=(openai==3.49.0 websockets==17.4 mcp==2.3.0 schemathesis==4.32.5 jsonschema==4.26.0)
 node_packages=(
     @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2 openai@7.53.0
     # The conformance suite and the inspector need a newer Node than Debian's.

@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod map;
+mod reexports;
 mod registered;
 mod road;
 mod schemas;
@@ -20,6 +21,7 @@ use crate::{builtin, generate};
 pub(crate) fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = dependencies::check(tree)?;
     findings.extend(map::check(tree));
+    findings.extend(reexports::check(tree));
     findings.extend(road::check(tree));
     findings.extend(registered::check(tree));
     findings.extend(schemas::check(&builtin::all()));

@@ -10,6 +10,9 @@ use crate::tree::{File, Tree};
 
 /// Longest file; a longer one holds a second concept.
 const MAX_LINES: usize = 800;
+/// The most lines of the sources of the command line: arguments and rendering; the rest belongs to `clawsmith::app`.
+const COMMAND_LINE_LINES: usize = 9_000;
+const COMMAND_LINE: &str = "claw-cli";
 /// The top directories of machines that are not the reader's.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
 
@@ -67,6 +70,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for file in tree.files() {
         check_paths(file, &mut findings);
     }
+    check_command_line(tree, &mut findings);
     findings
 }
 
@@ -85,6 +89,20 @@ fn check_length(file: &File, findings: &mut Vec<Finding>) {
         let says =
             format!("{lines} lines; at most {MAX_LINES}: find the second concept in it and give it a file");
         findings.push(Finding::new(&file.path, MAX_LINES + 1, says));
+    }
+}
+
+/// A front end holds little: a second one would have to copy it.
+fn check_command_line(tree: &Tree, findings: &mut Vec<Finding>) {
+    let files: Vec<&File> = tree.rust().filter(|file| file.in_crate(COMMAND_LINE)).collect();
+    let lines: usize = files.iter().map(|file| file.text.lines().count()).sum();
+    let longest = files.iter().max_by_key(|file| file.text.lines().count());
+    if let Some(longest) = longest.filter(|_| lines > COMMAND_LINE_LINES) {
+        let says = format!(
+            "the sources of {COMMAND_LINE} have {lines} lines; at most {COMMAND_LINE_LINES}: move what another front end needs to \
+             `clawsmith::app`, and drawing to claw-terminal"
+        );
+        findings.push(Finding::new(&longest.path, 1, says));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The real tree, under every check.
 
-use super::{Finding, Tree, dependencies, generate, registered, road, schemas, style};
+use super::{Finding, Tree, dependencies, generate, map, reexports, registered, road, schemas, style};
 use crate::{builtin, tree};
 
 #[track_caller]
@@ -14,6 +14,16 @@ fn check_tree(check: impl Fn(&Tree) -> Vec<Finding>) {
 #[test]
 fn dependencies_point_down() {
     check_tree(|tree| dependencies::check(tree).unwrap());
+}
+
+#[test]
+fn the_map_is_true() {
+    check_tree(map::check);
+}
+
+#[test]
+fn embedders_can_name_what_public_types_hold() {
+    check_tree(reexports::check);
 }
 
 #[test]

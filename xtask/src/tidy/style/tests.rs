@@ -98,3 +98,24 @@ fn machine_paths_are_found_in_every_kind_of_file() {
     check_file("crates/claw-core/src/id/tests.rs", &path("work"), &[]);
     check_file("docs/guide.md", "crates/work/x, https://example.org/home/x, ~/work/x\n", &[]);
 }
+
+#[test]
+fn the_command_line_stays_small() {
+    let path = |at: usize| format!("crates/claw-cli/src/command/c{at}.rs");
+    let check_lines = |last: usize, expected: usize| {
+        let full = format!("//! C.\n{}", "\n".repeat(749));
+        let texts: Vec<(String, String)> = (0..12)
+            .map(|at| {
+                (path(at), if at < 11 { full.clone() } else { format!("//! C.\n{}", "\n".repeat(last - 1)) })
+            })
+            .collect();
+        let files: Vec<(&str, &str)> =
+            texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let findings: Vec<String> = check(&Tree::of(&files)).iter().map(ToString::to_string).collect();
+        assert_eq!(findings.len(), expected, "{findings:#?}");
+        findings
+    };
+    check_lines(750, 0);
+    let findings = check_lines(751, 1);
+    assert!(findings[0].contains("have 9001 lines; at most 9000"), "{findings:#?}");
+}
