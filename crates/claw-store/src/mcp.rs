@@ -12,13 +12,13 @@ pub(crate) const READ: &str = "could not read the MCP servers";
 
 /// Returns the error for an unknown server.
 pub(crate) fn no_server(name: &ServerName) -> StoreError {
-    let why = format!("there is no MCP server `{name}`; `clawsmith mcp list` lists them");
+    let why = format!("there is no MCP server `{name}`; `clawsmith mcp list` lists all servers");
     StoreError::Refused { what: "unknown MCP server", why }
 }
 
 /// Returns the error for an unknown request.
 pub(crate) fn no_request(id: AccessRequestId) -> StoreError {
-    let why = format!("there is no request `{id}`; `clawsmith mcp requests` lists them");
+    let why = format!("there is no request `{id}`; `clawsmith mcp requests` lists all requests");
     StoreError::Refused { what: "unknown request", why }
 }
 

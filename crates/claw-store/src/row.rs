@@ -210,7 +210,7 @@ pub(crate) fn ended(
         ("exited", _) => ProcessEnd::Exited { code, signal },
         ("killed", _) => ProcessEnd::Killed,
         ("lost", _) => ProcessEnd::Lost,
-        _ => return Err(damaged("a process's state", format!("`{state}` is none"))),
+        _ => return Err(damaged("a process's state", format!("`{state}` is not a state"))),
     };
     let at = at.ok_or_else(|| damaged("a process's state", "it has no end time"))?;
     Ok(Some((end, UnixMillis(at))))
@@ -240,7 +240,7 @@ pub(crate) fn tally(counts: &[(String, Option<String>, i64)]) -> Result<Tally, S
 
 /// Parses the scopes of a key; an unknown scope is damage, and the key is rejected.
 pub(crate) fn scopes(words: &str) -> Result<KeyScopes, StoreError> {
-    words.parse().map_err(|error| damaged("what a key is for", error))
+    words.parse().map_err(|error| damaged("a key's scope list", error))
 }
 
 /// Reads the user and role of a key.
@@ -278,7 +278,7 @@ pub(crate) fn no_holder(what: &'static str, new: &NewKey) -> StoreError {
 
 /// Returns the error for a key whose id or hash is taken.
 pub(crate) fn taken_key(what: &'static str) -> StoreError {
-    StoreError::Refused { what, why: "its id or its hash is taken; make another key".to_owned() }
+    StoreError::Refused { what, why: "its id or hash exists already; create another key".to_owned() }
 }
 
 /// An agent is not as the writer saw it.
@@ -319,7 +319,7 @@ pub(crate) fn settings(
 ) -> Result<StoredSettings, StoreError> {
     Ok(StoredSettings {
         tool: word("a tool's name", tool)?,
-        settings: json("what is set for a tool", settings)?,
+        settings: json("a tool's settings row", settings)?,
         updated: UnixMillis(*updated),
     })
 }

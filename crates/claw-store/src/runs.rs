@@ -63,7 +63,7 @@ pub(crate) fn cancel_request(
 ) -> Result<Option<CancelRequest>, StoreError> {
     match (at, by) {
         (None, _) => Ok(None),
-        (Some(_), None) => Err(row::damaged("a cancel request", "it names nobody")),
+        (Some(_), None) => Err(row::damaged("a cancel request", "it does not name who made it")),
         (Some(at), Some(by)) => Ok(Some(CancelRequest { at: UnixMillis(at), by })),
     }
 }
@@ -142,7 +142,9 @@ pub(crate) fn check_tenant(child: &str, announce: &Announce) -> Result<(), Store
     if message.tenant.as_str() == child && job.tenant.as_str() == child {
         return Ok(());
     }
-    let why = format!("the message or its job is not of the run's tenant `{child}`; announce within it");
+    let why = format!(
+        "the message or its job belongs to another tenant than the run (`{child}`); announce within the tenant"
+    );
     Err(StoreError::Refused { what: ANNOUNCE, why })
 }
 
@@ -152,6 +154,7 @@ pub(crate) fn check_session(parent: Option<&str>, announce: &Announce) -> Result
     if parent == Some(message.session.as_str()) {
         return Ok(());
     }
-    let why = format!("run `{id}` is not of session `{}`; announce in the run's own", message.session);
+    let why =
+        format!("run `{id}` does not belong to session `{}`; announce in its own session", message.session);
     Err(StoreError::Refused { what: ANNOUNCE, why })
 }

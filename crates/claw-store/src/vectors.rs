@@ -36,8 +36,8 @@ pub(crate) fn same_length(
         Some((_, other)) => Err(StoreError::Refused {
             what,
             why: format!(
-                "the model `{model}` gave a vector of {} numbers, but those it gave before have {expected}; serve the \
-                 former model, or set `memory.embeddings.dimensions` to {}, which makes it another model",
+                "the model `{model}` gave a vector of {} numbers, but its earlier vectors have {expected}; serve the \
+                 earlier model, or set `memory.embeddings.dimensions` to {}, which indexes the memory anew",
                 other.len(),
                 other.len()
             ),

@@ -131,7 +131,7 @@ impl PostgresSide {
         let kept = columns.iter().filter(|(_, kind, generated)| !computed(kind, *generated));
         let kind = |(column, declared, _): &(String, String, bool)| match kind(declared) {
             Some(kind) => Ok(Column { name: column.clone(), kind }),
-            None => Err(refused(format!("`{column}` in `{name}` is of the unknown kind `{declared}`"))),
+            None => Err(refused(format!("`{column}` in `{name}` is of the unknown type `{declared}`"))),
         };
         let kinds = kept.map(kind).collect::<Result<Vec<_>, _>>()?;
         let keys: Vec<(Vec<String>,)> = query_as(

@@ -100,7 +100,7 @@ impl SqliteSide {
         let kept: Vec<&Info> = columns.iter().filter(|(.., hidden)| *hidden == 0).collect();
         let kind = |(column, declared, ..): &&Info| match kind(declared) {
             Some(kind) => Ok(Column { name: column.clone(), kind }),
-            None => Err(refused(format!("`{column}` in `{name}` is of the unknown kind `{declared}`"))),
+            None => Err(refused(format!("`{column}` in `{name}` is of the unknown type `{declared}`"))),
         };
         let kinds = kept.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
 

@@ -57,7 +57,8 @@ impl Ring {
         );
         let tag = tag.map_err(|_| refused("the value is too long; a secret has at most 64 GiB"))?;
         sealed.extend_from_slice(&tag);
-        Sealed::from_bytes(std::mem::take(&mut *sealed)).map_err(|_| refused("it came out damaged"))
+        Sealed::from_bytes(std::mem::take(&mut *sealed))
+            .map_err(|_| refused("the encrypted value is invalid"))
     }
 
     /// Opens a value sealed for this place.
@@ -88,7 +89,7 @@ impl Ring {
         for key in entries.map(Key::parse) {
             let key = key?;
             if keys.iter().any(|known: &Key| known.id() == key.id()) {
-                return Err("a key is there twice");
+                return Err("it contains the same key twice");
             }
             keys.push(key);
         }
@@ -135,5 +136,5 @@ const HEADER: &str = "\
 ";
 
 fn refused(why: &str) -> StoreError {
-    StoreError::Database { what: "could not seal", why: why.to_owned(), transient: false }
+    StoreError::Database { what: "could not encrypt the value", why: why.to_owned(), transient: false }
 }

@@ -79,7 +79,7 @@ impl fmt::Debug for Key {
 /// The system gave no random bytes; nothing is encrypted without them.
 pub(super) fn no_randomness(error: &impl fmt::Display) -> StoreError {
     StoreError::Database {
-        what: "could not seal",
+        what: "could not encrypt the value",
         why: format!("the system provided no random bytes ({error}); try again"),
         transient: true,
     }

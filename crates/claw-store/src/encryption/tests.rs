@@ -158,7 +158,7 @@ fn keys_that_do_not_read_are_refused_without_a_word_of_them() {
         ("é".repeat(32), "a key is not 64 hexadecimal digits"),
         (format!("{good}0"), "a key is not 64 hexadecimal digits"),
         (format!("0000000000000000:{good}"), "a key does not fit the id before it"),
-        (format!("{good} {good}"), "a key is there twice"),
+        (format!("{good} {good}"), "it contains the same key twice"),
     ] {
         assert_eq!(Ring::parse(&text).unwrap_err(), why);
     }

@@ -1,19 +1,22 @@
 //! Connections to the server, with a bound on each wait for its answer.
 //!
 //! A server that is frozen, or behind a network that drops packets, keeps its connections open and answers nothing:
-//! the driver would wait for ever. Here each answer must come in time, row by row.
+//! the driver would wait for ever. Here each answer must come in time, row by row. A connection that got none is
+//! closed, so that the pool makes another one in its place.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
-    PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransaction, PgTypeInfo, Postgres,
+    PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransactionManager, PgTypeInfo, Postgres,
 };
-use sqlx::{Connection as _, Either, Error, Execute, Executor, SqlStr};
+use sqlx::{Connection as _, Either, Error, Execute, Executor, SqlSafeStr as _, SqlStr};
+use sqlx_core::transaction::TransactionManager as _;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::options::StoreOptions;
@@ -22,6 +25,8 @@ use crate::options::StoreOptions;
 const GRACE: Duration = Duration::from_secs(2);
 /// The longest that closing waits for connections whose callers gave up.
 const CLOSING: Duration = Duration::from_secs(2);
+/// The longest that a pool waits for a connection that owes an answer.
+const RETURNING: Duration = Duration::from_secs(2);
 
 /// A pool of connections. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -38,20 +43,19 @@ impl Connections {
 
     /// Lends a connection. The pool bounds the wait for it.
     pub(super) async fn acquire(&self) -> Result<Link<'static>, Error> {
-        let kind = Kind::Pooled(self.pool.acquire().await?);
-        Ok(Link { kind, patience: self.patience })
+        let connection = self.pool.acquire().await?;
+        let pooled = Pooled { connection, patience: self.patience, is_unanswered: false };
+        Ok(Link { kind: Kind::Pooled(pooled), patience: self.patience })
     }
 
     /// Begins a transaction.
     pub(super) async fn begin(&self) -> Result<Transaction, Error> {
-        let begun = in_time(self.patience, self.pool.begin()).await?;
-        Ok(Transaction(Link { kind: Kind::Begun(begun), patience: self.patience }))
+        Transaction::begin(self.acquire().await?, None).await
     }
 
     /// Begins a transaction with a statement of its own.
     pub(super) async fn begin_with(&self, statement: &'static str) -> Result<Transaction, Error> {
-        let begun = in_time(self.patience, self.pool.begin_with(statement)).await?;
-        Ok(Transaction(Link { kind: Kind::Begun(begun), patience: self.patience }))
+        Transaction::begin(self.acquire().await?, Some(statement.into_sql_str())).await
     }
 
     /// Closes every connection.
@@ -81,23 +85,61 @@ pub(crate) struct Link<'a> {
 
 #[derive(Debug)]
 enum Kind<'a> {
-    Pooled(PoolConnection<Postgres>),
-    Begun(PgTransaction<'static>),
-    Owned(PgConnection),
-    Lent(&'a mut PgConnection),
+    Pooled(Pooled),
+    Owned(PgConnection, bool),
+    Lent(&'a mut PgConnection, &'a mut bool),
+}
+
+/// A connection of a pool, which has it back once this is dropped.
+///
+/// The pool tests a connection that comes back, and waits for the answer for ever; until then it counts as one of the
+/// pool's. A network that forgot a few connections would leave the pool none.
+#[derive(Debug)]
+struct Pooled {
+    connection: PoolConnection<Postgres>,
+    /// The longest that the test may take.
+    patience: Duration,
+    /// True if the server owes an answer: none came in time, or the caller gave up.
+    is_unanswered: bool,
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        let patience = if self.is_unanswered { RETURNING } else { self.patience };
+        let returned = self.connection.return_to_pool();
+        // Without a runtime there is no pool to go back to.
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if timeout(patience, returned).await.is_err() {
+                tracing::warn!("a connection to the store is closed: the server does not answer on it");
+            }
+        });
+    }
+}
+
+/// The parts of a [`Link`] that a wait for an answer needs.
+struct Parts<'a> {
+    connection: &'a mut PgConnection,
+    wait: Wait<'a>,
+}
+
+/// A wait for an answer.
+struct Wait<'a> {
+    patience: Duration,
+    is_unanswered: &'a mut bool,
 }
 
 impl Link<'static> {
     /// Bounds the waits on a connection that is no pool's.
     pub(crate) const fn new(connection: PgConnection, patience: Duration) -> Self {
-        Self { kind: Kind::Owned(connection), patience }
+        Self { kind: Kind::Owned(connection, false), patience }
     }
 
     /// Closes a connection that is no pool's; a pool has its own back.
     pub(crate) async fn close(self) -> Result<(), Error> {
         match self.kind {
-            Kind::Owned(connection) => in_time(self.patience, connection.close()).await,
-            Kind::Pooled(_) | Kind::Begun(_) | Kind::Lent(_) => Ok(()),
+            Kind::Owned(connection, _) => in_time(self.patience, connection.close()).await,
+            Kind::Pooled(_) | Kind::Lent(..) => Ok(()),
         }
     }
 }
@@ -105,38 +147,60 @@ impl Link<'static> {
 impl Link<'_> {
     /// Lends the connection with other patience.
     pub(super) fn with_patience(&mut self, patience: Duration) -> Link<'_> {
-        Link { kind: Kind::Lent(self.parts().0), patience }
+        let Parts { connection, wait } = self.parts();
+        Link { kind: Kind::Lent(connection, wait.is_unanswered), patience }
     }
 
-    pub(super) fn parts(&mut self) -> (&mut PgConnection, Duration) {
-        let connection = match &mut self.kind {
-            Kind::Pooled(connection) => &mut **connection,
-            Kind::Begun(transaction) => &mut **transaction,
-            Kind::Owned(connection) => connection,
-            Kind::Lent(connection) => connection,
+    /// The connection itself, for a wait that its caller bounds.
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        self.parts().connection
+    }
+
+    fn parts(&mut self) -> Parts<'_> {
+        let (connection, is_unanswered) = match &mut self.kind {
+            Kind::Pooled(Pooled { connection, is_unanswered, .. }) => (&mut **connection, is_unanswered),
+            Kind::Owned(connection, is_unanswered) => (connection, is_unanswered),
+            Kind::Lent(connection, is_unanswered) => (&mut **connection, &mut **is_unanswered),
         };
-        (connection, self.patience)
+        Parts { connection, wait: Wait { patience: self.patience, is_unanswered } }
     }
 }
 
 /// A transaction; without [`commit`](Self::commit) it is rolled back.
 #[derive(Debug)]
-pub(super) struct Transaction(Link<'static>);
+pub(super) struct Transaction {
+    link: Link<'static>,
+    is_open: bool,
+}
 
 impl Transaction {
-    pub(super) async fn commit(self) -> Result<(), Error> {
-        let Link { kind, patience } = self.0;
-        match kind {
-            Kind::Begun(transaction) => in_time(patience, transaction.commit()).await,
-            Kind::Pooled(_) | Kind::Owned(_) | Kind::Lent(_) => Ok(()),
-        }
+    async fn begin(link: Link<'static>, statement: Option<SqlStr>) -> Result<Self, Error> {
+        let mut transaction = Self { link, is_open: true };
+        let Parts { connection, wait } = transaction.link.parts();
+        wait.hear(PgTransactionManager::begin(connection, statement)).await?;
+        Ok(transaction)
     }
 
-    pub(super) async fn rollback(self) -> Result<(), Error> {
-        let Link { kind, patience } = self.0;
-        match kind {
-            Kind::Begun(transaction) => in_time(patience, transaction.rollback()).await,
-            Kind::Pooled(_) | Kind::Owned(_) | Kind::Lent(_) => Ok(()),
+    pub(super) async fn commit(mut self) -> Result<(), Error> {
+        let Parts { connection, wait } = self.link.parts();
+        wait.hear(PgTransactionManager::commit(connection)).await?;
+        self.is_open = false;
+        Ok(())
+    }
+
+    pub(super) async fn rollback(mut self) -> Result<(), Error> {
+        let Parts { connection, wait } = self.link.parts();
+        wait.hear(PgTransactionManager::rollback(connection)).await?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.is_open {
+            // Sent once the connection is given back.
+            PgTransactionManager::start_rollback(self.link.connection());
         }
     }
 }
@@ -145,13 +209,13 @@ impl Deref for Transaction {
     type Target = Link<'static>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.link
     }
 }
 
 impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
+        &mut self.link
     }
 }
 
@@ -171,16 +235,31 @@ pub(super) async fn in_time<T>(
 
 type Step = Result<Either<PgQueryResult, PgRow>, Error>;
 
-/// Ends a stream with an error if the next row does not come in time.
-fn each_in_time(patience: Duration, rows: BoxStream<'_, Step>) -> BoxStream<'_, Step> {
-    stream::unfold(Some(rows), move |rows| async move {
-        let mut rows = rows?;
-        match timeout(patience, rows.next()).await {
-            Ok(row) => row.map(|row| (row, Some(rows))),
-            Err(_) => Some((Err(silent(patience)), None)),
-        }
-    })
-    .boxed()
+impl<'a> Wait<'a> {
+    /// Waits for an answer. If it does not come in time, or this future is dropped, the server still owes it.
+    async fn hear<T>(self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        *self.is_unanswered = true;
+        let heard = timeout(self.patience, answer).await.map_err(|_| silent(self.patience))?;
+        *self.is_unanswered = false;
+        heard
+    }
+
+    /// Ends a stream with an error if the next row does not come in time.
+    fn hear_each(self, rows: BoxStream<'a, Step>) -> BoxStream<'a, Step> {
+        *self.is_unanswered = true;
+        stream::unfold(Some((self, rows)), |state| async move {
+            let (wait, mut rows) = state?;
+            match timeout(wait.patience, rows.next()).await {
+                Ok(Some(row)) => Some((row, Some((wait, rows)))),
+                Ok(None) => {
+                    *wait.is_unanswered = false;
+                    None
+                }
+                Err(_) => Some((Err(silent(wait.patience)), None)),
+            }
+        })
+        .boxed()
+    }
 }
 
 impl<'c> Executor<'c> for &'c mut Link<'_> {
@@ -191,8 +270,8 @@ impl<'c> Executor<'c> for &'c mut Link<'_> {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let (connection, patience) = self.parts();
-        each_in_time(patience, connection.fetch_many(query))
+        let Parts { connection, wait } = self.parts();
+        wait.hear_each(connection.fetch_many(query))
     }
 
     fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
@@ -200,8 +279,8 @@ impl<'c> Executor<'c> for &'c mut Link<'_> {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let (connection, patience) = self.parts();
-        Box::pin(in_time(patience, connection.fetch_optional(query)))
+        let Parts { connection, wait } = self.parts();
+        Box::pin(wait.hear(connection.fetch_optional(query)))
     }
 
     fn prepare_with<'e>(
@@ -212,8 +291,8 @@ impl<'c> Executor<'c> for &'c mut Link<'_> {
     where
         'c: 'e,
     {
-        let (connection, patience) = self.parts();
-        Box::pin(in_time(patience, connection.prepare_with(sql, parameters)))
+        let Parts { connection, wait } = self.parts();
+        Box::pin(wait.hear(connection.prepare_with(sql, parameters)))
     }
 }
 
@@ -221,12 +300,17 @@ impl<'c> Executor<'c> for &'c mut Link<'_> {
 impl<'c> Executor<'c> for &'c Connections {
     type Database = Postgres;
 
+    /// Gathers the rows, so that the connection is given back before the first is handled.
     fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Step>
     where
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        each_in_time(self.patience, (&self.pool).fetch_many(query))
+        let rows = async move {
+            let mut link = self.acquire().await?;
+            link.fetch_many(query).try_collect::<Vec<_>>().await
+        };
+        stream::once(rows).map_ok(|rows| stream::iter(rows).map(Ok)).try_flatten().boxed()
     }
 
     fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
@@ -234,7 +318,7 @@ impl<'c> Executor<'c> for &'c Connections {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        Box::pin(in_time(self.patience, (&self.pool).fetch_optional(query)))
+        Box::pin(async move { self.acquire().await?.fetch_optional(query).await })
     }
 
     fn prepare_with<'e>(
@@ -245,6 +329,6 @@ impl<'c> Executor<'c> for &'c Connections {
     where
         'c: 'e,
     {
-        Box::pin(in_time(self.patience, (&self.pool).prepare_with(sql, parameters)))
+        Box::pin(async move { self.acquire().await?.prepare_with(sql, parameters).await })
     }
 }

@@ -21,15 +21,16 @@ pub(crate) fn failed(what: &'static str) -> impl Fn(Error) -> StoreError {
                 ("the connection was lost".to_owned(), true)
             }
             Error::PoolTimedOut => (
-                "no connection in time; check that the server is running and not overloaded".to_owned(),
+                "no connection became free in time; check that the server is running and not overloaded"
+                    .to_owned(),
                 true,
             ),
-            Error::Tls(error) => (format!("no encrypted connection: {error}"), false),
+            Error::Tls(error) => (format!("no encrypted connection could be established: {error}"), false),
             Error::ColumnDecode { index, .. } => {
                 return row::damaged("a row", format!("{index} cannot be read"));
             }
             Error::ColumnNotFound(column) => return row::damaged("a row", format!("it has no {column}")),
-            _ => ("the driver refused it".to_owned(), false),
+            _ => ("the database driver rejected the request".to_owned(), false),
         };
         StoreError::Database { what, why, transient }
     }

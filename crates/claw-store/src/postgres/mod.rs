@@ -188,7 +188,7 @@ async fn open_within(connect: &PgConnectOptions, patience: Duration) -> Result<P
 pub(crate) fn read(url: &str) -> Result<PgConnectOptions, StoreError> {
     // The parser's own words could quote a password.
     let connect = PgConnectOptions::from_str(url)
-        .map_err(|_| refused(OPEN, "its URL does not read; write `postgres://user@host/name`"))?;
+        .map_err(|_| refused(OPEN, "its URL is not valid; write `postgres://user@host/name`"))?;
     Ok(connect.application_name("clawsmith").disable_statement_logging())
 }
 

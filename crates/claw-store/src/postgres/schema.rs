@@ -61,8 +61,9 @@ async fn lock(link: &mut Link<'_>) -> Result<(), StoreError> {
         }
         if since.elapsed() > CHANGING {
             let waited = CHANGING.as_secs();
-            let why =
-                format!("another node has been changing its schema for {waited} s; wait for it, or end it");
+            let why = format!(
+                "another node has been migrating the schema for {waited} s; wait for that node, or stop it"
+            );
             return Err(refused(OPEN, &why));
         }
         tokio::time::sleep(POLL).await;
@@ -84,10 +85,10 @@ pub(crate) async fn bring_up_to_date(link: &mut Link<'_>) -> Result<(), StoreErr
             return Ok(());
         }
     }
-    let migrating = migrations.run_direct(None, link.parts().0, false);
+    let migrating = migrations.run_direct(None, link.connection(), false);
     let unchanged = || {
         let why = format!(
-            "its schema did not change within {} s; look at what the database does",
+            "the schema was not migrated within {} s; check what else the database is doing",
             CHANGING.as_secs()
         );
         refused(OPEN, &why)
@@ -190,7 +191,7 @@ async fn check_encoding(link: &mut Link<'_>) -> Result<(), StoreError> {
     Err(refused(
         OPEN,
         &format!(
-            "the database keeps text as {encoding}, not as UTF8, and cannot hold every character; make one with \
+            "the database's encoding is {encoding}, not UTF8, so it cannot store every character; create one with \
          `createdb --encoding UTF8 --template template0 NAME`",
         ),
     ))

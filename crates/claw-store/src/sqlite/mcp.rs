@@ -83,7 +83,7 @@ impl SqliteStore {
         let replaced = self.grants.mark.replace();
         self.bells.ring(Topic::Mcp);
         replaced.map_err(|source| {
-            let what = "the change is stored, but other processes learn of it a moment later".to_owned();
+            let what = "the change is stored, but other processes notice it later".to_owned();
             StoreError::Io { what, source }
         })
     }

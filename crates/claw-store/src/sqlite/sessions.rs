@@ -432,7 +432,8 @@ pub(super) async fn tell(
     .fetch_all(executor)
     .await
     .map_err(failed(WRITE))?;
-    place
-        .first()
-        .map_or_else(|| Err(row::damaged("the log of events", "it gives no place")), |seq| row::count(*seq))
+    place.first().map_or_else(
+        || Err(row::damaged("the log of events", "it has no sequence number")),
+        |seq| row::count(*seq),
+    )
 }

@@ -101,8 +101,9 @@ impl CustomToolValues {
         let env = self.env().map(|(name, value)| (name, value.expose_secret())).collect();
         let headers = self.headers().map(|(name, value)| (name, value.expose_secret())).collect();
         let written = Written { sealed_for: sealed_for(definition), env, headers };
-        serde_json::to_writer(&mut *plain, &written)
-            .map_err(|_| refused("could not seal", "the values cannot be written as JSON".to_owned()))?;
+        serde_json::to_writer(&mut *plain, &written).map_err(|_| {
+            refused("could not encrypt the value", "the values cannot be written as JSON".to_owned())
+        })?;
         Ok(plain)
     }
 
@@ -110,7 +111,7 @@ impl CustomToolValues {
     pub(super) fn read(plain: &[u8], definition: &CustomToolDefinition) -> Result<Self, &'static str> {
         let read: Read = serde_json::from_slice(plain).map_err(|_| "it cannot be read")?;
         if read.sealed_for != sealed_for(definition) {
-            return Err("it was encrypted for another command or other grants than those that are set now");
+            return Err("it was encrypted for another command or other grants than the current ones");
         }
         Ok(Self { env: read.env, headers: read.headers })
     }

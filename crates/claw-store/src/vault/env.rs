@@ -83,8 +83,9 @@ impl ProgramEnv {
         let room: usize = env.iter().map(|(name, value)| 6 * (name.len() + value.len()) + 6).sum();
         let named: usize = helpers.iter().map(|helper| 6 * helper.len() + 6).sum();
         let mut plain = Zeroizing::new(Vec::with_capacity(room + named + 6 * binary.len() + 160));
-        serde_json::to_writer(&mut *plain, &Written { binary, digest: *digest, helpers, env })
-            .map_err(|_| refused("could not seal", "the variables cannot be written as JSON".to_owned()))?;
+        serde_json::to_writer(&mut *plain, &Written { binary, digest: *digest, helpers, env }).map_err(
+            |_| refused("could not encrypt the value", "the variables cannot be written as JSON".to_owned()),
+        )?;
         Ok(plain)
     }
 
@@ -93,10 +94,10 @@ impl ProgramEnv {
     pub(super) fn read(plain: &[u8], settings: &ProgramSettings) -> Result<Self, &'static str> {
         let read: Read = serde_json::from_slice(plain).map_err(|_| "it cannot be read")?;
         if read.binary != settings.binary || read.digest != settings.digest {
-            return Err("it was encrypted for another binary than the one that is set now");
+            return Err("it was encrypted for another binary than the current one");
         }
         if read.helpers != settings.helpers {
-            return Err("it was encrypted for other helpers than those that are set now");
+            return Err("it was encrypted for other helpers than the current ones");
         }
         Ok(Self(read.env))
     }

@@ -375,7 +375,7 @@ async fn refuses_a_table_that_it_does_not_know_how_to_carry() {
     check_says(one_sided, "the table `notes` exists in only one of the two databases");
     database.run("CREATE TABLE notes (id JSONB NOT NULL PRIMARY KEY)").await;
     let unknown = try_copy(&files.url("a.db"), &database.url(), false).await;
-    check_says(unknown, "`id` in `notes` is of the unknown kind `jsonb`");
+    check_says(unknown, "`id` in `notes` is of the unknown type `jsonb`");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! The PostgreSQL backend: the shared suites, and features of several nodes and a server.
 
 pub(crate) mod database;
+mod frozen;
 mod proxy;
 
 use std::collections::HashSet;
@@ -659,7 +660,7 @@ fn impatient() -> StoreOptions {
 fn check_silent(error: &StoreError) {
     let says = error.to_string();
     assert!(matches!(error, StoreError::Database { transient: true, .. }), "{says}");
-    assert!(says.contains("no answer") || says.contains("no connection in time"), "{says}");
+    assert!(says.contains("no answer") || says.contains("no connection became free in time"), "{says}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

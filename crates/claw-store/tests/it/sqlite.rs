@@ -276,9 +276,9 @@ async fn what_does_not_read_lets_nobody_in() {
     sqlx::query("UPDATE api_keys SET scopes = 'tools:call everything'").execute(&mut beside).await.unwrap();
     sqlx::query("UPDATE tool_settings SET settings = '3'").execute(&mut beside).await.unwrap();
     let error = store.authenticate(&key.hash(), NOW).await.unwrap_err().to_string();
-    assert!(error.contains("what a key is for is damaged: `everything` is not a scope"), "{error}");
+    assert!(error.contains("a key's scope list is damaged: `everything` is not a scope"), "{error}");
     let error = store.tool_settings(&TenantId::main()).await.unwrap_err().to_string();
-    assert!(error.contains("what is set for a tool is damaged"), "{error}");
+    assert!(error.contains("a tool's settings row is damaged"), "{error}");
 }
 
 #[tokio::test]

@@ -256,7 +256,7 @@ async fn does_not_give_credentials_to_another_binary() {
     check_damaged(
         &vault.program(&gh()).await.unwrap_err(),
         "the env of program `gh` (tenant `main`) is damaged: it was encrypted for another binary than the \
-         one that is set now; set it again, or remove it",
+         current one; set it again, or remove it",
     );
 }
 
@@ -271,8 +271,8 @@ async fn does_not_give_credentials_to_a_helper_that_was_added_in_the_database() 
     home.tamper(r#"UPDATE programs SET settings = replace(settings, '"git"', '"git","sh"')"#).await;
     check_damaged(
         &vault.program(&gh()).await.unwrap_err(),
-        "the env of program `gh` (tenant `main`) is damaged: it was encrypted for other helpers than those \
-         that are set now; set it again, or remove it",
+        "the env of program `gh` (tenant `main`) is damaged: it was encrypted for other helpers than the \
+         current ones; set it again, or remove it",
     );
 }
 

@@ -74,6 +74,11 @@ impl Database {
         sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&mut connection).await.unwrap()
     }
 
+    pub(crate) async fn numbers(&self, sql: &str) -> Vec<i32> {
+        let mut connection = PgConnection::connect_with(&self.options()).await.unwrap();
+        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap()
+    }
+
     /// Takes a lock with this statement and keeps it until dropped.
     pub(crate) async fn lock(&self, sql: &'static str) -> Transaction<'static, Postgres> {
         let pool = sqlx::PgPool::connect_lazy_with(self.options());
