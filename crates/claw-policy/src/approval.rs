@@ -157,7 +157,7 @@ pub fn judge(config: &ApprovalConfig, circumstances: &Circumstances<'_>) -> Judg
                 asked.get_or_insert_with(|| format!("{by} says ask"));
             }
             EffectRule::Deny if by.starts_with("the mode") => {
-                let advice = "say what you would do; only the person can change the mode";
+                let advice = "describe what you would do; only the person can change the mode";
                 let denied = Judgement::deny(format!("{by} says deny")).try_instead(advice);
                 return denied.allowed_by("`/mode configured`, or `--mode configured`, leaves the mode");
             }

@@ -71,10 +71,11 @@ pub struct ToolsPolicy {
     /// Only these tools are kept. Left out: all of them; an empty list: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// These tools are removed. `effect:write` removes every tool that may write, except those that can do
-    /// without, which stay and lose the effect.
+    /// These tools are removed. `effect:write` removes every tool that may write. A tool that works without writing
+    /// stays, but can no longer write.
     pub deny: Vec<String>,
-    /// These tools are added whatever profile, `allow` and, unless `deny_wins` is set, `deny` say.
+    /// These tools are added, even if the profile, `allow` or `deny` leaves them out. With `deny_wins`, `deny` still
+    /// removes them.
     pub also_allow: Vec<String>,
     /// `also_allow` cannot bring back tools that a `deny` list names.
     pub deny_wins: bool,
@@ -113,7 +114,7 @@ pub struct GroupTools {
 pub struct SubagentTools {
     /// Removed from every subagent.
     pub deny: Vec<String>,
-    /// Also removed from a subagent that may not start further ones.
+    /// Also removed from a subagent that may not start other subagents.
     pub leaf_deny: Vec<String>,
 }
 

@@ -38,7 +38,7 @@ impl SandboxMode {
     }
 }
 
-/// Commands that share a sandbox, if it outlives a command. Tenants never do.
+/// Commands that share a sandbox that outlives a command. Commands of different tenants never share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxScope {

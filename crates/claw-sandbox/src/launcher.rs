@@ -179,7 +179,7 @@ impl Launcher {
     /// Starts a command with these standard descriptors, and returns once it runs.
     pub async fn start(&self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<Running, SandboxError> {
         let frame = wire::frame_bytes(&self.spec(launch).await?);
-        let frame = frame.map_err(|error| unusable("describe the command", &error))?;
+        let frame = frame.map_err(|error| unusable("encode the command", &error))?;
         let confined = launch.confinement.is_some();
         let mut control = match self.idle.take(confined) {
             Some(idle) => UnixStream::from_std(idle).map_err(SandboxError::Helper)?,
@@ -305,8 +305,12 @@ fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, 
     }
     match reach.network {
         // Without a network of its own the filter alone keeps it off; without either nothing does.
-        Network::None if found.seccomp.is_err() => refuse(LayerName::Network, "nothing else isolates it")?,
-        Network::Loopback => refuse(LayerName::Network, "loopback would be that of this machine")?,
+        Network::None if found.seccomp.is_err() => {
+            refuse(LayerName::Network, "no other layer isolates the network")?
+        }
+        Network::Loopback => {
+            refuse(LayerName::Network, "without it the command would share this machine's loopback")?
+        }
         _ => {}
     }
     Ok(wire::Confined {

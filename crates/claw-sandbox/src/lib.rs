@@ -18,6 +18,7 @@ mod helper;
 mod kernel;
 mod launcher;
 mod layers;
+mod limits;
 mod reach;
 pub mod shell;
 
@@ -25,7 +26,8 @@ pub use error::SandboxError;
 pub use helper::enter_if_asked;
 pub use launcher::{Confinement, Ended, Launch, Launcher, REQUIRED, Running, Stopped};
 pub use layers::{Layer, LayerName, Layers, Standing};
-pub use reach::{Discarded, Execute, Grant, HOME, Limits, Network, Reach, WorkspaceLayer};
+pub use limits::Limits;
+pub use reach::{Discarded, Execute, Grant, HOME, Network, Reach, WorkspaceLayer};
 
 /// Returns whether this kernel can close TCP ports to commands that have the machine's network. Where it cannot, such
 /// commands of a program that listens are refused.

@@ -20,8 +20,7 @@ use crate::shell::{Argument, Decision, Finding, Invocation, RULES, Rules, Simple
 pub enum Security {
     /// None.
     Deny,
-    /// Those whose every part is covered by a rule that somebody gave with an approval; others are asked
-    /// about.
+    /// Commands whose every part is covered by a remembered rule; others need approval.
     Allowlist,
     /// All that the rules of `shell` neither deny nor ask about.
     #[default]
@@ -396,7 +395,7 @@ pub(super) fn judge(
         return Judgement::deny(reason.clone()).try_instead(advice);
     }
     if login && !circumstances.left.has(Effect::Network) {
-        let reason = "the policy takes `network` away, which a program with credentials needs";
+        let reason = "the policy removes the effect `network`, which a program with credentials needs";
         return Judgement::deny(reason.to_owned());
     }
     match verdict.decision {
@@ -408,7 +407,7 @@ pub(super) fn judge(
         Decision::Allow
             if circumstances.is_loose() && circumstances.analysis.access() != WorkspaceAccess::ReadOnly =>
         {
-            let reason = "no mounts hold commands here (`sandbox.allow_missing`): this one can change modes and times of \
+            let reason = "the sandbox has no mounts here (`sandbox.allow_missing`): the command can change modes and times of \
                           files outside the workspace, and its changes cannot be undone";
             Judgement::Ask { reason: reason.to_owned() }
         }

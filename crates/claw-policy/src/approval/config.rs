@@ -14,8 +14,7 @@ use super::{EffectRule, Narrowing, Security, WebApprovals};
 pub struct ApprovalConfig {
     /// When approval is requested. With `off`, calls that would need approval are refused.
     pub ask: AskMode,
-    /// Commands that run if no rule of `shell` denies them: none, those that somebody allowed for good, or
-    /// all.
+    /// Commands that run if no rule of `shell` denies them: none, those that remembered rules cover, or all.
     pub security: Security,
     /// Rules for calls with an effect: `allow`, `ask` or `deny`. Effects not named are allowed.
     pub effects: BTreeMap<Effect, EffectRule>,
@@ -23,7 +22,8 @@ pub struct ApprovalConfig {
     pub web: WebApprovals,
     /// Rule for agents that publish a skill: `allow`, `ask` or `deny`.
     pub publish: EffectRule,
-    /// Handling of a path outside the workspace that no setting grants: `ask` the person at the terminal, or `deny`.
+    /// Handling of a call that needs an ungranted path outside the workspace: `ask` the person at the terminal, or
+    /// `deny`.
     pub outside: OutsideRule,
     /// Time to wait for an answer, in seconds.
     pub wait_secs: u32,

@@ -58,7 +58,7 @@ impl std::fmt::Display for RuleContent {
                 let path = path.display();
                 write!(
                     f,
-                    "{what} `{path}` and everything below it, except files whose names say that they hold \
+                    "{what} `{path}` and everything below it, except files whose names suggest that they hold \
                      secrets"
                 )
             }

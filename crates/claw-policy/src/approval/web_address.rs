@@ -14,10 +14,10 @@ use super::{EffectRule, Judgement};
 pub struct WebApprovals {
     /// A request to a new host: `allow`, `ask` or `deny`.
     pub new_host: EffectRule,
-    /// An address whose path and query are long, or contain a word that looks like a secret; of a known host too, which
-    /// may be the one that asked for the data.
+    /// An address whose path and query are long, or contain a word that looks like a secret. It applies to known hosts
+    /// too: such a host may be the one that asked for the data.
     pub telling_query: EffectRule,
-    /// Number of characters from which a path with its query counts as long.
+    /// Length in characters from which a path with its query counts as long.
     #[schemars(range(min = 16, max = 8192))]
     pub long_query: u32,
 }

@@ -14,8 +14,9 @@ pub struct Preset {
     /// Environment variables that hold its credentials; the first is the usual one.
     pub variables: &'static [&'static str],
     /// The programs that it may run, as [`ProgramSettings::helpers`] writes them. None is a shell or another
-    /// program that runs what a file of the workspace says, except for the Python of `gcloud`, which is written in it:
-    /// `gcloud` starts it with its own files only, and the sandbox keeps it from importing others.
+    /// program that runs what a file of the workspace says, except for the Python of `gcloud`, which is written in it.
+    /// Two things keep that Python from a planted file: `deny_args` refuses the commands of `gcloud` that run a file
+    /// which they are told, and the sandbox keeps Python from importing what is not its own.
     pub helpers: &'static [&'static str],
     /// Patterns of forbidden arguments.
     pub deny_args: &'static [&'static str],
@@ -122,10 +123,19 @@ pub const PRESETS: &[Preset] = &[
             r"(?:alpha\s+|beta\s+)?compute\s+(?:ssh|scp|start-iap-tunnel)",
             r"(?:alpha\s+|beta\s+)?sql\s+generate-login-token",
             r"projects\s+delete",
+            // These run a script or a module of the workspace: `setup.py`, what `--module-name` says, a pickled model.
+            r"(?:ai-platform|ml-engine)\s+(?:local|jobs\s+submit)(?:\s|$)",
+            r"meta(?:\s|$)",
+            r"interactive(?:\s|$)",
+            r"scc\s+(?:iac-remediation|remediation-intents)(?:\s|$)",
+            r"--staging-command",
             // Options may be shortened.
             r"--acc\S*",
             r"--imp\S*",
             r"--flags-\S*",
+            // Another login, which a file of the workspace would hold.
+            r"--authori(?:ty-selector|zation-token-file)",
+            r"--credential-file-override",
         ],
         deny_verbose: &["--log-\\S*", "--verb\\S*(?:=|\\s+)debug"],
         tips: "Google Cloud CLI. Ask with --format=json; logins and configuration cannot be changed.",

@@ -58,7 +58,7 @@ impl Route {
         let beside = match verdict.commands.as_slice() {
             [_] if !is_single(text) => Some("more than one plain command"),
             [_] if !env.is_empty() => Some("its own environment variables"),
-            [_] if input.is_some() => Some("something to read"),
+            [_] if input.is_some() => Some("standard input"),
             [_] if *terminal => Some("a terminal"),
             [_] if *dry_run => Some("`dry_run`, which it does not support"),
             [_] => None,
@@ -66,7 +66,7 @@ impl Route {
         };
         if let Some(beside) = beside {
             let reason = format!(
-                "`{name}` runs with credentials, alone and without a shell; this call also has {beside}"
+                "`{name}` runs with credentials, so it must be called alone and without a shell; this call also has {beside}"
             );
             return Self::refused(reason, alone);
         }
@@ -115,10 +115,7 @@ impl Route {
             return Self::refused(reason, "leave them out");
         }
         if arguments.iter().any(|argument| argument.contains('\0')) {
-            return Self::refused(
-                "an argument contains a NUL character, which is not possible",
-                "take it out",
-            );
+            return Self::refused("an argument contains a NUL character", "take it out");
         }
         let rules = match ArgumentRules::compile(&settings.deny_args, &settings.deny_verbose) {
             Ok(rules) => rules,
@@ -135,7 +132,10 @@ impl Route {
                 "`{name}` may not be called like this: `{}` in `{list}` matches from argument {} on",
                 denied.pattern, denied.at
             );
-            return Self::refused(reason, "do it another way; what shows or changes logins is never allowed");
+            return Self::refused(
+                reason,
+                "do it another way; arguments that show or change logins are never allowed",
+            );
         }
         Self::Program(ProgramRun {
             program: Arc::clone(program),

@@ -194,6 +194,43 @@ fn no_preset_names_a_helper_that_runs_what_it_is_told_to() {
     assert_eq!(exceptions, of_gcloud.map(|python| ("gcloud", python)));
 }
 
+/// Besides the sandbox, these rules keep the Python of `gcloud` from a planted file. Found by reading gcloud 528.
+#[test]
+fn refuses_the_commands_of_gcloud_that_run_a_file_of_the_workspace() {
+    let gcloud = preset("gcloud").unwrap();
+    let rules = rules(gcloud.deny_args, gcloud.deny_verbose);
+    let denied = |line: &str| rules.check(&line.split(' ').collect::<Vec<_>>()).is_some();
+    for line in [
+        "ai-platform jobs submit training j --package-path=trainer --module-name=trainer.task",
+        "ai-platform --quiet jobs --project x submit training j --package-path trainer",
+        "ml-engine jobs submit training j --package-path trainer",
+        "ai-platform local train --package-path trainer --module-name trainer.task",
+        "beta ai-platform local predict --model-dir . --framework scikit-learn",
+        "meta test --exec-file=evil.sh",
+        "alpha meta test --prompt-completer evil:Completer",
+        "meta cache completers run evil:Completer instance",
+        "meta debug",
+        "alpha interactive",
+        "scc remediation-intents semi-autonomous-execute",
+        "alpha scc iac-remediation apply",
+        "app deploy app.yaml --staging-command python3",
+        "app deploy app.yaml --staging-command=/usr/bin/python3",
+    ] {
+        assert!(denied(line), "{line}");
+    }
+    for line in [
+        "ai-platform jobs list",
+        "ai-platform models describe m",
+        "ai models list",
+        "scc findings list organizations/1",
+        "app services list",
+        "compute instances add-metadata vm --metadata a=b",
+        "sql instances patch db --authorized-networks=10.0.0.0/8",
+    ] {
+        assert!(!denied(line), "{line}");
+    }
+}
+
 #[test]
 fn presets_refuse_what_is_dodged_by_options() {
     for (name, line) in [
@@ -208,6 +245,7 @@ fn presets_refuse_what_is_dodged_by_options() {
         ("gcloud", "iam --project=x service-accounts keys create k"),
         ("gcloud", "projects list --log-ht"),
         ("gcloud", "projects list --flags-fil=x"),
+        ("gcloud", "projects list --credential-file-override=planted.json"),
         ("gh", "repo --yes delete o/r"),
         ("gh", "cs -R o/r ssh"),
         ("gh", "api repos/o/r/actions/%73ecrets"),

@@ -102,14 +102,18 @@ pub(super) async fn order(
     };
     let (output, mut input) = match docker.start_exec(&exec.id, None).await {
         Ok(StartExecResults::Attached { output, input }) => (output, input),
-        Ok(StartExecResults::Detached) => return Err(DockerError::Lost("nobody was attached".to_owned())),
+        Ok(StartExecResults::Detached) => {
+            return Err(DockerError::Lost("the engine did not attach to the command".to_owned()));
+        }
         Err(error) if is_paused(&error) => return Err(DockerError::Paused(container.to_owned())),
         Err(error) if is_gone(&error) => return Ok(None),
         Err(error) => return Err(engine.failed("start a command", error)),
     };
     let frame = frame_bytes(order);
-    let frame = frame
-        .map_err(|error| DockerError::Start { step: "encode the order".into(), reason: error.to_string() })?;
+    let frame = frame.map_err(|error| DockerError::Start {
+        step: "encode the request".into(),
+        reason: error.to_string(),
+    })?;
     let mut mouth = Mouth { said: output, pieces: Pieces::default(), beside: String::new() };
     let heard = answer(engine, container, async {
         // Where nobody reads it, the other side says why or says nothing.
@@ -118,7 +122,7 @@ pub(super) async fn order(
     });
     match heard.await? {
         Ok(Some(Heard::Told(Told::Taken))) => Ok(Some((input, mouth))),
-        Ok(Some(other)) => Err(DockerError::Lost(format!("its first answer was {other:?}"))),
+        Ok(Some(other)) => Err(DockerError::Lost(format!("its first answer was unexpected: {other:?}"))),
         Ok(None) if mouth.beside.is_empty() => Ok(None),
         Ok(None) if mouth.beside.contains("not running") => Ok(None),
         Ok(None) => Err(DockerError::Start {
@@ -156,14 +160,14 @@ impl Mouth {
     pub(super) async fn hear(&mut self) -> Result<Option<Heard>, DockerError> {
         let lost = |reason: &str| DockerError::Lost(reason.to_owned());
         loop {
-            match self.pieces.next().map_err(|_| lost("a piece is too long"))? {
+            match self.pieces.next().map_err(|_| lost("a message from the container is too long"))? {
                 Some((wire::OUTPUT, bytes)) => return Ok(Some(Heard::Output(bytes))),
                 Some((wire::ERRORS, bytes)) => return Ok(Some(Heard::Errors(bytes))),
                 Some((wire::TOLD, bytes)) => {
                     let told = serde_json::from_slice(&bytes).map_err(|error| lost(&error.to_string()))?;
                     return Ok(Some(Heard::Told(told)));
                 }
-                Some(_) => return Err(lost("its answer cannot be understood")),
+                Some(_) => return Err(lost("a message from the container has an unknown type")),
                 None => {}
             }
             match self.said.next().await {

@@ -127,7 +127,7 @@ impl DockerFiles {
                     done.fetched.push((path, readable.then(Vec::new)));
                 }
                 Some(Heard::Told(Told::Filed(filed))) => return Ok(Done { filed, ..done }),
-                Some(other) => return Err(lost(&format!("it said {other:?}"))),
+                Some(other) => return Err(lost(&format!("it sent an unexpected message: {other:?}"))),
                 None => return Err(lost("it ended without an answer")),
             }
         }

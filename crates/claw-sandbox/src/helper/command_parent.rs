@@ -35,12 +35,12 @@ impl CommandParent<'_> {
     /// Runs the command to its end. Reports its start over `channel`, and kills it on request or when the
     /// other side of `channel` goes away.
     pub(super) fn see_through(&self, mut channel: &UnixStream, stdio: Stdio) -> Step<Ending> {
-        let signals = sys::child_signals().during("hear of children")?;
+        let signals = sys::child_signals().during("receive signals of child processes")?;
         let (command, listener) = self.start(stdio)?;
         let held = self.init.spec.confined.as_ref();
         let renames =
             listener.zip(held).map(|(listener, held)| Renames::new(listener, &held.reach.workspace));
-        let mut renames = renames.transpose().during("look after renames")?;
+        let mut renames = renames.transpose().during("prepare the handling of renames")?;
         if self.alone {
             // Nothing of this process is to be looked at from inside.
             set_dumpable_behavior(DumpableBehavior::NotDumpable).during("close the first process")?;
@@ -127,7 +127,7 @@ impl CommandParent<'_> {
         failure.read_to_end(&mut said).during("wait for the start")?;
         if said.is_empty() {
             let listener = match hands_over {
-                true => wire::receive_fds(&ours).during("take renames over")?,
+                true => wire::receive_fds(&ours).during("receive the listener for renames")?,
                 false => None,
             };
             return Ok((command, listener.and_then(|(_, fds)| fds.into_iter().next())));

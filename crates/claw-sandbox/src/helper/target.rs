@@ -75,7 +75,7 @@ fn try_become(init: &Init<'_>, rules: Option<Rules>, stdio: Stdio, parent: &Unix
     command.stdin(Stream::from(input)).stdout(Stream::from(output)).stderr(Stream::from(error));
     sys::close_on_exec_from(3).during("close descriptors")?;
     if let Some(listener) = rules.put_on()? {
-        wire::send_fds(parent, b'L', &[listener.as_fd()]).during("hand renames over")?;
+        wire::send_fds(parent, b'L', &[listener.as_fd()]).during("send the listener for renames")?;
     }
     Err((format!("run `{program}`"), command.exec()))
 }

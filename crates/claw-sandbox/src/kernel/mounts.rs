@@ -29,7 +29,7 @@ const NO_EXECUTE: u64 = 8;
 const TEMPORARY: &str = "/tmp";
 
 /// The step that fails if the file system or the kernel does not support layers.
-pub(crate) const LAYER: &str = "lay a layer over the workspace";
+pub(crate) const LAYER: &str = "mount a layer over the workspace";
 
 /// A result whose error names the failed step.
 pub(crate) type Step<T> = Result<T, (String, io::Error)>;
@@ -48,7 +48,7 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
 /// Builds the tree and makes it the root of this process.
 pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .during("keep mounts apart")?;
+        .during("make mounts private")?;
     let mut parts = Parts::take(reach)?;
     let lasting = reach.temporary.as_deref().map(|path| Parts::temporary(path, reach)).transpose()?;
     let home = reach.home.as_ref().map(|home| Parts::home(home, reach)).transpose()?;
@@ -100,7 +100,7 @@ pub(crate) fn enter(reach: &Reach, temporary: u64, own_proc: bool) -> Step<()> {
     for path in hidden {
         hide(path).during(format!("hide `{}`", path.display()))?;
     }
-    rustix::process::pivot_root(".", ".").during("turn the root")?;
+    rustix::process::pivot_root(".", ".").during("switch the root")?;
     unmount(".", UnmountFlags::DETACH).during("leave the old root")?;
     std::env::set_current_dir("/").during("enter the new root")?;
     // This one mount, and not those that lie on it.

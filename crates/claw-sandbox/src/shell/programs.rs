@@ -9,6 +9,7 @@
 mod executables;
 mod file;
 mod git;
+mod python;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,9 +37,8 @@ pub use self::git::Harmless;
 const HOME: &str = "/tmp";
 /// The home of a program outside a sandbox: `/tmp` is shared with everybody there.
 const NO_HOME: &str = "/nonexistent";
-/// Variables of a program with Python among its helpers: modules come from its own directories, never from the one that
-/// it starts in or from a home.
-const PYTHON: &[(&str, &str)] = &[("PYTHONNOUSERSITE", "1"), ("PYTHONSAFEPATH", "1")];
+/// The variable that names directories of Python's modules.
+const MODULES: &str = "PYTHONPATH";
 /// A file of credentials is not longer than this.
 const MOST: u64 = 256 * 1024;
 /// A line of a value that has several counts as secret too, from this length on.
@@ -171,10 +171,8 @@ impl CredentialedPrograms {
         let home = if context.sandboxed { HOME } else { NO_HOME };
         let mut env = vec![("HOME".to_owned(), home.to_owned())];
         env.extend(opened.login.variables.iter().cloned());
-        if run.program.settings.helpers.iter().any(|helper| is_python(helper)) {
-            env.retain(|(name, _)| PYTHON.iter().all(|(own, _)| name != own));
-            env.extend(PYTHON.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        }
+        // Those added last win.
+        env.extend(opened.python());
         let mut command = self.shell.command(context, argv, &run.directory, &env).await;
         if run.apart {
             command.streams = Streams::Apart;
@@ -260,6 +258,8 @@ struct Opened {
     files: Vec<PathBuf>,
     executables: Vec<PathBuf>,
     login: Login,
+    /// True if Python runs the program's file.
+    is_python_script: bool,
 }
 
 impl Opened {
@@ -280,7 +280,26 @@ impl Opened {
         files.extend(login.common.iter().map(|common| common.path.clone()));
         files.sort();
         files.dedup();
-        Ok(Self { binary, files, executables, login })
+        let is_python_script = executables::is_python_script(Path::new(&binary));
+        Ok(Self { binary, files, executables, login, is_python_script })
+    }
+
+    /// The variables by which Python, where the program may execute it, imports nothing that an agent wrote. A script
+    /// still finds the modules beside it.
+    fn python(&self) -> Vec<(String, String)> {
+        if !self.executables.iter().any(|path| python::is_python(path)) {
+            return Vec::new();
+        }
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut variables: Vec<_> = python::VARIABLES.iter().map(owned).collect();
+        let beside = Path::new(&self.binary).parent().and_then(Path::to_str);
+        // A colon would end the entry.
+        if let Some(beside) = beside.filter(|beside| self.is_python_script && !beside.contains(':')) {
+            let given = self.login.variables.iter().find(|(name, _)| name == MODULES);
+            let more = given.map(|(_, given)| format!(":{given}")).unwrap_or_default();
+            variables.push((MODULES.to_owned(), format!("{beside}{more}")));
+        }
+        variables
     }
 }
 
@@ -291,11 +310,6 @@ fn files_of(binary: &str, variables: &[(String, String)]) -> Vec<PathBuf> {
     let there = |path: &&str| path.starts_with('/') && Path::new(path).is_file();
     let files = files.filter(there).filter_map(|path| Path::new(path).canonicalize().ok());
     files.filter(|path| !is_of_system(path)).collect()
-}
-
-/// Returns whether a helper is Python, by its name.
-fn is_python(helper: &str) -> bool {
-    helper.rsplit('/').next().is_some_and(|name| name.starts_with("python"))
 }
 
 /// Returns whether every sandbox shows the file.

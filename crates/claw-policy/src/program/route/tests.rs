@@ -117,7 +117,7 @@ fn refuses_a_registered_program_beside_anything_else() {
     };
     let env = vec![("GH_HOST".to_owned(), "evil.example".to_owned())];
     assert!(with(Script { env, ..script.clone() }).contains("its own environment variables"));
-    assert!(with(Script { input: Some("x".into()), ..script }).contains("something to read"));
+    assert!(with(Script { input: Some("x".into()), ..script }).contains("also has standard input"));
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Parser<'_> {
         match self.ahead() {
             Some((text, _)) if until.contains(&text.as_str()) => Ok(true),
             Some((text, _)) if CLOSING.contains(&text.as_str()) => {
-                self.error("something is closed here that was not opened")
+                self.error("this closes something that was not opened")
             }
             _ => Ok(false),
         }
@@ -88,7 +88,7 @@ impl Parser<'_> {
                     break;
                 }
                 if matches!(self.peek(), None | Some('\n' | ';' | '&' | '|' | ')')) {
-                    return self.error("`time` times nothing");
+                    return self.error("`time` has no command");
                 }
             } else if !self.take(&["!"]) {
                 break;
@@ -176,7 +176,7 @@ impl Parser<'_> {
             "[[" => Kind::Test(self.test()?),
             "coproc" => self.coprocess()?,
             text if CLOSING.contains(&text) || matches!(text, "in" | "]]") => {
-                return self.error("something is closed here that was not opened");
+                return self.error("this closes something that was not opened");
             }
             name if !name.contains('=') && (self.looking_at("(") || self.blank_then_parentheses()) => {
                 self.blanks();
@@ -324,7 +324,7 @@ impl Parser<'_> {
         self.blanks();
         let name = match self.word()?.as_ref().and_then(Word::plain) {
             Some(name) => name.to_owned(),
-            None => return self.error("a function has no plain name"),
+            None => return self.error("the name of a function is not plain text"),
         };
         self.blanks();
         if self.eat("(") {
@@ -389,12 +389,12 @@ impl Parser<'_> {
             // keyword.
             let is_first = words.is_empty() && !redirects.is_empty();
             if is_first && word.plain().is_some_and(|word| KEYWORDS.contains(&word)) {
-                return self.error("a word of the grammar after a redirection");
+                return self.error("a keyword after a redirection");
             }
             words.push(word);
         }
         if self.looking_at("(") {
-            return self.error("a `(` does not belong here");
+            return self.error("an unexpected `(`");
         }
         if assignments.is_empty() && words.is_empty() && redirects.is_empty() {
             return self.error("a command is missing");
@@ -435,7 +435,7 @@ impl Parser<'_> {
                 }
             }
             if !matches!(self.peek(), None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | ')' | '<' | '>')) {
-                return self.error("something follows an array");
+                return self.error("text directly after an array");
             }
             let value = AssignedValue::Array(elements);
             return Ok(Some(Assignment { name, value, append, indexed: false }));
@@ -455,7 +455,7 @@ impl Parser<'_> {
             // `{a[i]}>f` runs the commands in the subscript.
             let joined = inner.chars().take(256).collect::<String>().replace("\\\n", "");
             if joined.split_once('[').is_some_and(|(name, _)| is_name(name)) {
-                return self.error("a descriptor in an element of an array is not understood");
+                return self.error("a descriptor in an array element is not supported");
             }
             let end = name.len() + 2;
             if is_name(&name)
@@ -492,10 +492,10 @@ impl Parser<'_> {
         };
         self.at += text.len();
         self.blanks();
-        let Some(target) = self.word()? else { return self.error("a redirection leads nowhere") };
+        let Some(target) = self.word()? else { return self.error("a redirection has no target") };
         let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if target.plain().is_some_and(number) && matches!(self.peek(), Some('<' | '>')) {
-            return self.error("a redirection leads to another one");
+            return self.error("a redirection is followed by another one");
         }
         let body = Rc::new(OnceCell::new());
         if *operator == Operator::HereDocument {
@@ -521,15 +521,15 @@ impl Parser<'_> {
                     for part in parts {
                         match part {
                             Part::Quoted(text) => delimiter.push_str(text),
-                            _ => return self.error("a here-document has a strange delimiter"),
+                            _ => return self.error("the delimiter of a here-document is not supported"),
                         }
                     }
                 }
-                _ => return self.error("a here-document has a strange delimiter"),
+                _ => return self.error("the delimiter of a here-document is not supported"),
             }
         }
         match delimiter.contains('\n') || delimiter.is_empty() {
-            true => self.error("a here-document has a strange delimiter"),
+            true => self.error("the delimiter of a here-document is not supported"),
             false => Ok((delimiter, quoted)),
         }
     }

@@ -32,11 +32,11 @@ pub(super) fn parse(text: &str, depth: usize) -> Parsed<List> {
     let mut parser = Parser { text, at: 0, depth, fuel: &fuel, pending: Vec::new(), shift: None };
     if let Some(at) = broken_operator(text) {
         parser.at = at;
-        return parser.error("an operator is continued on the next line");
+        return parser.error("an operator is split over two lines");
     }
     let list = parser.list(&[])?;
     if parser.at < text.len() {
-        return parser.error("something is closed here that was not opened");
+        return parser.error("this closes something that was not opened");
     }
     match parser.pending.is_empty() {
         true => Ok(list),
@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
             }
             if !pending.quoted && line.ends_with('\\') {
                 // bash joins such lines before it looks for the delimiter.
-                return self.error("a line of a here-document is continued");
+                return self.error("a line of a here-document is continued with a backslash");
             }
             body.push_str(line);
             body.push('\n');

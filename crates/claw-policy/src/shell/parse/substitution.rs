@@ -34,13 +34,13 @@ impl Parser<'_> {
                 self.parameter(quoted).map(Some)
             }
             Some('[') => self.error("`$[` is not supported; write `$((`"),
-            Some('\\') if self.looking_at("\\\n") => self.error("an expansion is continued on the next line"),
+            Some('\\') if self.looking_at("\\\n") => self.error("an expansion is split over two lines"),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let rest = self.rest();
                 let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
                 self.at += end;
                 if self.looking_at("\\\n") {
-                    return self.error("an expansion is continued on the next line");
+                    return self.error("an expansion is split over two lines");
                 }
                 Ok(Some(named(&rest[..end])))
             }
@@ -67,7 +67,8 @@ impl Parser<'_> {
             }
             let lines = parser.text.get(start..parser.at).is_some_and(|text| text.contains('\n'));
             if lines && !outer.is_empty() {
-                return parser.error("a here-document begins before lines that are not its own");
+                return parser
+                    .error("a here-document before a substitution of several lines is not supported");
             }
             parser.pending = outer;
             match parser.eat(")") {
@@ -124,16 +125,16 @@ impl Parser<'_> {
         if name == 0
             || !(name == 1 || is_name(&parameter.name) || parameter.name.bytes().all(|b| b.is_ascii_digit()))
         {
-            return self.error("an expansion has a strange name");
+            return self.error("the name in an expansion is not valid");
         }
         self.at += name;
         if self.eat("[") {
             let mut parts = Parts::default();
             loop {
                 match self.peek() {
-                    None | Some('[') => return self.error("an index is not understood"),
+                    None | Some('[') => return self.error("the index in an expansion is not supported"),
                     Some(']') => break,
-                    Some('\'') if quoted => return self.error("an index is not understood"),
+                    Some('\'') if quoted => return self.error("the index in an expansion is not supported"),
                     Some(c) => self.unquoted(c, &mut parts)?,
                 }
             }
@@ -148,7 +149,7 @@ impl Parser<'_> {
             ",", "@", ":", "*",
         ];
         let Some(operator) = operators.iter().find(|operator| self.looking_at(operator)) else {
-            return self.error("an expansion is not understood");
+            return self.error("the operator of an expansion is not supported");
         };
         if !parameter.operator.is_empty() && *operator != "@" && *operator != "*" {
             // `${!x:-y}` and the like: the expansion is not followed, but its parts are.

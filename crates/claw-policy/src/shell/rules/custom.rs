@@ -61,7 +61,7 @@ pub struct CustomRule {
     /// Names of programs, without directories. Left out: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<String>,
-    /// Regular expressions, each of which some argument must match as a whole.
+    /// Regular expressions; each must match some argument of the command as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// Paths: an argument or redirection must be one of them or below one.

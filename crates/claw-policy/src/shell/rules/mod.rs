@@ -129,7 +129,7 @@ pub(super) fn judge_dynamic(walker: &mut Walker<'_>, text: &str) {
 /// Judges a shell that reads its script from a pipe.
 pub(super) fn judge_piped(walker: &mut Walker<'_>, name: &str, input: &Input) {
     // Asked about even if the rule against it is off: nobody has seen the script.
-    walker.hit("unknown.script", Some(&format!("`{name}` reads its commands from elsewhere")));
+    walker.hit("unknown.script", Some(&format!("`{name}` reads its commands from another source")));
     match input {
         Input::Unknown { fetched: true, .. } => walker.hit("remote-code.piped", None),
         Input::Unknown { decoded: true, .. } => walker.hit("eval.decoded", None),

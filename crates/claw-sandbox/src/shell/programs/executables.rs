@@ -1,14 +1,15 @@
 //! The files that a registered program may execute: its own, its helpers, and those by which the kernel
 //! starts them (a script's interpreter, the loader of dynamically linked programs).
 //!
-//! None of them may be in a place that an agent can write to.
+//! None of them may be in a place that an agent can write to. A helper that is Python must be one that imports nothing
+//! from the directory it starts in.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::identify_files;
-use super::file;
+use super::{file, python};
 
 /// Longest first line of a script that the kernel reads.
 const FIRST_LINE: usize = 256;
@@ -16,11 +17,12 @@ const FIRST_LINE: usize = 256;
 const LOADER_PATH: usize = 4096;
 
 /// Returns the files and directories that a program may execute, each as it really is. `writable` are the directories
-/// that an agent can write to. Helpers that do not exist are left out. Asks the file system.
+/// that an agent can write to. Helpers that do not exist are left out, and so is a Python that would import from a
+/// workspace, if there is another one. Asks the file system.
 pub(super) fn of(binary: &Path, helpers: &[String], writable: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut waiting = vec![binary.to_owned()];
-    waiting.extend(helpers.iter().filter_map(|helper| place(helper, binary)));
+    waiting.extend(safe_helpers(helpers, binary)?);
     while let Some(path) = waiting.pop() {
         let Ok(path) = path.canonicalize() else { continue };
         if found.contains(&path) {
@@ -40,6 +42,28 @@ pub(super) fn of(binary: &Path, helpers: &[String], writable: &[PathBuf]) -> Res
     }
     found.sort();
     Ok(found)
+}
+
+/// Returns the real paths of the helpers that exist.
+fn safe_helpers(helpers: &[String], binary: &Path) -> Result<Vec<PathBuf>, String> {
+    let places = helpers.iter().filter_map(|helper| place(helper, binary));
+    let there = places.filter_map(|path| Some((python::is_python(&path), path.canonicalize().ok()?)));
+    let (safe, unsafe_ones): (Vec<_>, Vec<_>) =
+        there.partition(|(is_python, path)| !is_python || python::is_safe(path));
+    match unsafe_ones.first() {
+        Some((_, path)) if !safe.iter().any(|(is_python, _)| *is_python) => Err(format!(
+            "`{}` is older than Python 3.11 or of an unknown version, and would import modules from the workspace; \
+             install Python 3.11 or newer",
+            path.display()
+        )),
+        _ => Ok(safe.into_iter().map(|(_, path)| path).collect()),
+    }
+}
+
+/// Returns whether a program is a script that Python runs.
+pub(super) fn is_python_script(binary: &Path) -> bool {
+    let interpreters = starters(binary).into_iter();
+    interpreters.filter_map(|path| path.canonicalize().ok()).any(|path| python::is_python(&path))
 }
 
 /// The path that a helper's name means for a program.

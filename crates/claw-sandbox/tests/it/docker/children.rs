@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use claw_core::port::{Child, Program, ShellHost as _, Start};
 use claw_core::tool::{Effect, ErrorKind, Target};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::files::namespace;
 use super::kit::DockerKit;
-use super::left_behind::{STOPPER, until_nothing_is_left};
+use super::left_behind::{STOP_KEEPERS, STOPPER, until_nothing_is_left};
 use crate::kit::processes_with;
 use crate::sandboxes::{self, Sandbox as _, argv, on_a_terminal, rest, start, until, without};
 
@@ -269,6 +271,101 @@ async fn one_that_stops_its_keeper_is_ended_and_its_container_removed() {
         assert_eq!(kit.script("echo fine").await.output, "fine\n");
         assert!(!kit.containers().await.contains(&id));
     }
+}
+
+/// Waits for a file that a command makes once it has done something that it can no longer print.
+async fn made(path: &Path) {
+    let made = async {
+        while !path.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), made).await.expect("the command got there");
+}
+
+/// The first process of a container, which ends it; stopped from the machine until this is dropped. No signal from inside
+/// reaches it.
+struct FirstProcess(Pid);
+
+impl FirstProcess {
+    /// Stops the first process of the container in which a process with this word runs.
+    fn stop(word: &str) -> Self {
+        let inside = namespace(processes_with(word)[0]);
+        let is_first = |process: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+            let mut ids =
+                status.lines().find(|line| line.starts_with("NSpid:")).unwrap_or_default().split('\t');
+            ids.next_back() == Some("1") && namespace(*process) == inside
+        };
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let first = processes.find(is_first).unwrap();
+        let first = Pid::from_raw(first.try_into().unwrap()).unwrap();
+        kill_process(first, Signal::STOP).unwrap();
+        Self(first)
+    }
+}
+
+impl Drop for FirstProcess {
+    fn drop(&mut self) {
+        // It is gone where its container was removed.
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+#[tokio::test]
+async fn refuses_to_outlive_a_kill_by_stopping_its_keepers() {
+    let Some(kit) = DockerKit::new() else { return };
+    // Each keeper of the container, and every process that it may signal.
+    for (at, stop) in [STOP_KEEPERS, "kill -STOP -1"].into_iter().enumerate() {
+        for begin in [start, on_a_terminal] {
+            kit.script("true").await;
+            let [id] = kit.containers().await.try_into().unwrap();
+            let word = format!("docker-child-frozen-{at}-{}", std::process::id());
+            let stopped = kit.workspace.path().join("stopped");
+            // It cannot be told from outside when: what it prints goes through its keeper.
+            let text = format!(
+                "MARK={word} sh -c 'echo ready; read go; {stop}; touch stopped; while :; do sleep 1; done'"
+            );
+            let mut child = kit.begin(begin(&text)).await;
+            until(&mut child, "ready").await;
+            // Nobody in the container ends it: it has to be removed.
+            let first = FirstProcess::stop(&word);
+            child.input.write_all(b"go\n").await.unwrap();
+            made(&stopped).await;
+            child.control.kill().await;
+            let ended = tokio::time::timeout(Duration::from_secs(30), child.control.ended()).await;
+            assert_eq!(ended.expect("it is killed").unwrap().signal, Some(9), "{stop}");
+            until_nothing_is_left(&word).await;
+            assert!(!kit.containers().await.contains(&id), "{stop}");
+            drop(first);
+            std::fs::remove_file(stopped).unwrap();
+            assert_eq!(kit.script("echo fine").await.output, "fine\n");
+        }
+    }
+}
+
+#[tokio::test]
+async fn refuses_to_outlive_a_kill_by_stopping_its_supervisor() {
+    let Some(kit) = DockerKit::new() else { return };
+    let word = format!("docker-child-supervisor-{}", std::process::id());
+    let bystander = format!("docker-child-spared-{}", std::process::id());
+    let mut beside = kit.begin(start(&format!("MARK={bystander} sh -c 'echo ready; cat'"))).await;
+    until(&mut beside, "ready").await;
+    for begin in [start, on_a_terminal] {
+        let text =
+            format!(": {word}; kill -STOP $PPID; trap '' HUP TERM; echo stopped; while :; do sleep 1; done");
+        let mut child = kit.begin(begin(&text)).await;
+        until(&mut child, "stopped").await;
+        child.control.kill().await;
+        let ended = tokio::time::timeout(Duration::from_secs(30), child.control.ended()).await;
+        assert_eq!(ended.expect("its keeper ends it").unwrap().signal, Some(9));
+        until_nothing_is_left(&word).await;
+    }
+    // Another command of the same container did not notice.
+    beside.input.write_all(b"undisturbed\n").await.unwrap();
+    until(&mut beside, "undisturbed").await;
+    assert_eq!(kit.containers().await.len(), 1);
 }
 
 #[tokio::test]

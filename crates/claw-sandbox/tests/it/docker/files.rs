@@ -62,7 +62,7 @@ async fn refuses_what_is_not_the_workspace_inside() {
 }
 
 /// The container that a process is in, seen from the machine.
-fn namespace(process: u32) -> PathBuf {
+pub(crate) fn namespace(process: u32) -> PathBuf {
     std::fs::read_link(format!("/proc/{process}/ns/pid")).unwrap_or_default()
 }
 

@@ -155,6 +155,11 @@ async fn a_container_that_ends_while_it_is_looked_at_is_replaced() {
     }
 }
 
+/// A script that stops every keeper, once.
+pub(crate) const STOP_KEEPERS: &str = "for p in /proc/[0-9]*; do p=${p#/proc/}; \
+    case $(tr \"\\0\" \" \" < /proc/$p/cmdline 2>/dev/null) in \
+    /.clawsmith/*take-an-order*) kill -STOP $p;; esac; done";
+
 /// A script that stops every keeper, later ones too, and stays.
 pub(crate) const STOPPER: &str = "while true; do for p in /proc/[0-9]*; do p=${p#/proc/}; \
     case \"$(tr '\\0' ' ' < /proc/$p/cmdline 2>/dev/null)\" in \

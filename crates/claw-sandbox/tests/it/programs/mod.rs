@@ -47,6 +47,8 @@ struct Registered {
     variables: Vec<(String, String)>,
     /// Directories that other agents can change.
     changeable: Vec<PathBuf>,
+    /// The registered time limit.
+    seconds: u32,
 }
 
 impl Registered {
@@ -65,7 +67,7 @@ impl Registered {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let names = variables.iter().map(|(name, _)| name.clone()).collect();
         let card = ProgramCard { place, settings, variables: names, at: UnixMillis(1) };
-        Self { kit: Kit::new(), card, variables, changeable: Vec::new() }
+        Self { kit: Kit::new(), card, variables, changeable: Vec::new(), seconds: 20 }
     }
 
     fn workspace(&self) -> &Path {
@@ -92,7 +94,7 @@ impl Registered {
             arguments: arguments.iter().map(ToString::to_string).collect(),
             directory: directory.to_owned(),
             apart: false,
-            timeout_secs: 20,
+            timeout_secs: self.seconds,
         };
         let mut context = self.kit.context.clone();
         context.sights = programs.look(&context, &run).await?;

@@ -74,6 +74,62 @@ fn gcloud_in(sdk: &Path, launcher: &str, module: &str) -> PathBuf {
     binary
 }
 
+/// Plants what a Python could take for its own: programs of its name, modules that it imports first, its settings.
+fn plant_for_python(program: &Registered) {
+    let evil = "open('ran', 'w')\n";
+    let modules = [
+        "encodings/__init__",
+        "gcloud",
+        "google/__init__",
+        "googlecloudsdk/__init__",
+        "json",
+        "lib/gcloud",
+        "multiprocessing/__init__",
+        "multiprocessing/spawn",
+        "os",
+        "platform",
+        "site",
+        "sitecustomize",
+        "usercustomize",
+    ];
+    for module in modules {
+        program.plant(&format!("{module}.py"), evil);
+        program.plant(&format!(".local/lib/python3.11/site-packages/{module}.py"), evil);
+    }
+    for name in ["python", "python3", "python3.12", "dirname", "readlink", "uname", "which"] {
+        for directory in ["", "bin/", "platform/bundledpythonunix/bin/"] {
+            program.plant(&format!("{directory}{name}"), PLANTED);
+        }
+    }
+    program.plant("pyvenv.cfg", "home = .\ninclude-system-site-packages = true\n");
+    program.plant("planted.pth", "import os; open('ran', 'w')\n");
+    program.plant(".config/gcloud/virtenv/bin/activate", "echo x > ran\n");
+    program.plant(".config/gcloud/virtenv/enabled", "");
+}
+
+/// A launcher that looks for an interpreter, and for itself, as the one of `gcloud` does.
+const LAUNCHER: &str = r#"
+path=$(readlink "$0") || path=$0
+root=$(dirname "$(dirname "$path")")
+[ "$(uname -m)" ] || exit 8
+if [ -f "$HOME/.config/gcloud/virtenv/enabled" ]; then . "$HOME/.config/gcloud/virtenv/bin/activate"; fi
+for candidate in python3.14 python3 python; do
+  if "$candidate" -c 'import json, platform, sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then
+    exec "$candidate" -S "$root/lib/gcloud.py" "$@"
+  fi
+done
+echo no interpreter
+"#;
+
+/// Starts another Python, as `gcloud storage` does for each of its processes.
+const MODULE: &str = r#"
+import json, os, subprocess, sys
+import beside
+spawn = "from multiprocessing.spawn import spawn_main; print('spawned')"
+subprocess.run([sys.executable, "-c", spawn], check=True)
+print(beside.NAME, os.environ["TOKEN"][:7], "" in sys.path, os.getcwd() in sys.path)
+"#;
+
 #[tokio::test]
 async fn refuses_to_import_what_an_agent_planted_into_the_python_of_gcloud() {
     if !Path::new("/usr/bin/python3").exists() {
@@ -82,30 +138,81 @@ async fn refuses_to_import_what_an_agent_planted_into_the_python_of_gcloud() {
     }
     let outside = crate::kit::outside_tmp();
     let sdk = outside.path().canonicalize().unwrap();
-    // As `gcloud` does: a probe with `-c`, then its own file.
-    let launcher = format!(
-        "/usr/bin/python3 -c 'import json, platform' && exec /usr/bin/python3 -S {}/lib/gcloud.py\n",
-        sdk.display()
-    );
-    let module = "import json, os, sys\nprint('own files only', os.environ['TOKEN'][:7], '' in sys.path)\n";
-    let binary = gcloud_in(&sdk, &launcher, module);
+    // As `gcloud.py` does.
+    let own = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\n";
+    let binary = gcloud_in(&sdk, LAUNCHER, &format!("{own}{MODULE}"));
+    fs::write(sdk.join("lib/beside.py"), "NAME = 'own files only'\n").unwrap();
     let preset = claw_policy::program::preset("gcloud").unwrap();
-    let mut helpers = preset.helpers.to_vec();
-    helpers.push("/usr/bin/python3");
-    let mut program = Registered::new("gcloud", &binary, &helpers, &[("TOKEN", TOKEN)]);
+    let mut program = Registered::new("gcloud", &binary, preset.helpers, &[("TOKEN", TOKEN)]);
     program.kit.options.grants.push(Grant { path: sdk, write: false });
-    let evil = "open('ran', 'w')\n";
-    let modules = ["json", "platform", "os", "encodings", "sitecustomize", "usercustomize", "site", "google"];
-    for module in modules {
-        program.plant(&format!("{module}.py"), evil);
-        program.plant(&format!(".local/lib/python3.11/site-packages/{module}.py"), evil);
-    }
-    program.plant("pyvenv.cfg", "home = .\ninclude-system-site-packages = true\n");
-    program.plant(".config/gcloud/virtenv/bin/activate", "echo x > ran\n");
-    program.plant(".config/gcloud/virtenv/enabled", "");
+    plant_for_python(&program);
     let ran = program.run(".", &[]).await;
-    assert_eq!(ran.output, "own files only hunter2 False\n", "{ran:?}");
+    assert_eq!(ran.output, "spawned\nown files only hunter2 False False\n", "{ran:?}");
     assert!(!program.workspace().join(RAN).exists(), "{ran:?}");
+}
+
+/// Where `gcloud` itself is installed.
+#[tokio::test]
+async fn the_real_gcloud_runs_nothing_that_an_agent_planted() {
+    let Some(binary) = Path::new("/usr/bin/gcloud").canonicalize().ok() else {
+        eprintln!("skipped: no gcloud");
+        return;
+    };
+    let preset = claw_policy::program::preset("gcloud").unwrap();
+    let mut program =
+        Registered::new("gcloud", &binary, preset.helpers, &[("CLOUDSDK_AUTH_ACCESS_TOKEN", TOKEN)]);
+    plant_for_python(&program);
+    program.seconds = 120;
+    let ran = program.run(".", &["version", "--format=json"]).await;
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    assert!(ran.output.contains("Google Cloud SDK"), "{ran:?}");
+    assert!(!program.workspace().join(RAN).exists(), "{ran:?}");
+}
+
+/// A program whose own file Python runs, with a module beside it.
+#[tokio::test]
+async fn refuses_to_import_what_an_agent_planted_into_a_script_in_python() {
+    if !Path::new("/usr/bin/python3").exists() {
+        eprintln!("skipped: no python3");
+        return;
+    }
+    let outside = crate::kit::outside_tmp();
+    let directory = outside.path().canonicalize().unwrap();
+    let binary = directory.join("tool");
+    fs::write(&binary, format!("#!/usr/bin/python3\n{MODULE}")).unwrap();
+    fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
+    fs::write(directory.join("beside.py"), "NAME = 'own files only'\n").unwrap();
+    let mut program = Registered::new("tool", &binary, &[], &[("TOKEN", TOKEN)]);
+    program.kit.options.grants.push(Grant { path: directory, write: false });
+    plant_for_python(&program);
+    let ran = program.run(".", &[]).await;
+    assert_eq!(ran.output, "spawned\nown files only hunter2 False False\n", "{ran:?}");
+    assert!(!program.workspace().join(RAN).exists(), "{ran:?}");
+}
+
+/// It does not know the setting that keeps others from importing what is planted.
+#[tokio::test]
+async fn refuses_an_old_python_as_a_helper() {
+    let outside = crate::kit::outside_tmp();
+    let directory = outside.path().canonicalize().unwrap();
+    let place = |name: &str| {
+        let path = directory.join(name);
+        fs::copy("/bin/true", &path).unwrap();
+        path.display().to_string()
+    };
+    let (old, new) = (place("python3.10"), place("python3.11"));
+    let this = std::env::current_exe().unwrap();
+    let run = async |helpers: &[&str], what: &str| {
+        let mut program = Registered::new("stand-in", &this, helpers, &[("STAND_IN_TOKEN", TOKEN)]);
+        program.kit.options.grants.push(Grant { path: directory.clone(), write: false });
+        program.try_run(".", &["attack", "execute", what]).await
+    };
+    let error = run(&[&old], &old).await.unwrap_err();
+    assert!(error.message.contains("python3.10` is older than Python 3.11"), "{error:?}");
+    // Beside a newer one it is left out.
+    assert_eq!(run(&[&old, &new], &new).await.unwrap().output, "escaped\n");
+    let refused = run(&[&old, &new], &old).await.unwrap();
+    assert!(refused.output.contains("refused"), "{refused:?}");
 }
 
 /// The loader of this test binary.
