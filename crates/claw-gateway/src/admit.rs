@@ -115,10 +115,10 @@ pub(crate) fn enter(gateway: &Gateway, visitor: &Visitor, kind: PlaceKind) -> Re
             PlaceKind::Request => ("too_many_requests_open", "requests"),
             PlaceKind::WebSocket => ("too_many_websockets", "WebSocket connections"),
         };
-        let what = format!("this key has {most} {open} open, and no more may be at a time");
+        let what = format!("this key has {most} {open} open, which is the limit");
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, what)
             .retry_after(Duration::from_secs(1))
-            .hint(format!("wait until one has ended, or use another key; `{setting}` is the limit"))
+            .hint(format!("wait until one has ended, or use another key; `{setting}` sets the limit"))
             .setting(setting)
     })
 }

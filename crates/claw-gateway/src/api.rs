@@ -5,7 +5,9 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body as HttpBody, Bytes};
@@ -103,7 +105,7 @@ impl Api {
         handler: H,
     ) -> &mut Self
     where
-        H: Handler<T, Gateway> + Described<T>,
+        H: Handler<T, Gateway, Future = Answering> + Described<T>,
         T: 'static,
     {
         let (method, path) = what.split_once(' ').unwrap_or(("GET", what));
@@ -114,6 +116,8 @@ impl Api {
             [name, module, ..] => format!("{}.{name}", self.ids.unwrap_or(module)),
             _ => path.to_owned(),
         };
+        let answer = move |request, gateway| handler.clone().call(request, gateway);
+        let handler = ErasedHandler { answer: Arc::new(answer) };
         self.services.push(ServedPath { path, access, service: on(filter, handler) });
         self.routes.push(Route { method, path, tag: self.tag, summary, access, id, describe: H::describe });
         self
@@ -147,6 +151,24 @@ impl Api {
             self.routes.push(Route { method, path, tag, summary, access, id, describe });
         }
         self
+    }
+}
+
+/// The answer of a handler, while it is made.
+type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// A handler of any signature. All routes have this one type, so that axum's services around a handler are compiled once and
+/// not once per route.
+#[derive(Clone)]
+struct ErasedHandler {
+    answer: Arc<dyn Fn(Request, Gateway) -> Answering + Send + Sync>,
+}
+
+impl Handler<(), Gateway> for ErasedHandler {
+    type Future = Answering;
+
+    fn call(self, request: Request, gateway: Gateway) -> Answering {
+        (self.answer)(request, gateway)
     }
 }
 

@@ -60,7 +60,7 @@ impl FromStr for GatewayAddress {
         }
         if !is_tls && !is_loopback(host) {
             return Err(wrong("without TLS others on the network could read the key")
-                .hint("use `https://`, or an address of this machine that leads there"));
+                .hint("use `https://`, or a tunnel with an address of this machine"));
         }
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         Ok(Self { host: host.to_owned(), port, is_tls })
@@ -316,7 +316,7 @@ impl RemoteSession {
             }
             tokio::time::sleep(WAIT).await;
         }
-        Err(last.unwrap_or_else(|| Error::failed("the gateway is gone")))
+        Err(last.unwrap_or_else(|| Error::failed("the connection to the gateway was lost")))
     }
 }
 

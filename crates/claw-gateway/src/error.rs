@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::body::{TooSlow, is_too_slow};
+use crate::request_body::{TooSlow, is_too_slow};
 
 /// A request that failed, as `application/problem+json`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -135,7 +135,7 @@ impl ApiError {
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
                 "`/docs` shows the fields of each request"
             }
-            StatusCode::NOT_FOUND => "list what there is with `GET` on the path above it",
+            StatusCode::NOT_FOUND => "to list what exists, use `GET` on the path above it",
             StatusCode::FORBIDDEN if self.code == "forbidden" => {
                 "use a key that may do this, or ask an administrator"
             }

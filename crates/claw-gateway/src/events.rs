@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// The advice to a client that missed pieces.
 const LAGGED: &str =
-    "pieces were left out because they were not read in time; the stored message has the whole text";
+    "pieces were skipped because the client read too slowly; the stored message has the whole text";
 
 /// The event to start from.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -30,8 +30,12 @@ pub(crate) struct Readiness;
 
 impl Output for Readiness {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        operation.reply(StatusCode::OK, "It can work.", Some(schemas.shown::<Health>()));
-        operation.reply(StatusCode::SERVICE_UNAVAILABLE, "It cannot work.", Some(schemas.shown::<Health>()));
+        operation.reply(StatusCode::OK, "The gateway is ready.", Some(schemas.shown::<Health>()));
+        operation.reply(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The gateway is not ready.",
+            Some(schemas.shown::<Health>()),
+        );
     }
 }
 

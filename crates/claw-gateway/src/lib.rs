@@ -13,7 +13,6 @@ mod agents;
 mod answering;
 mod api;
 mod approvals;
-mod body;
 mod calls_under_way;
 pub mod client;
 mod client_address;
@@ -38,6 +37,7 @@ mod programs;
 mod question;
 mod records;
 mod reload;
+mod request_body;
 mod request_layer;
 mod responses;
 mod routes;
@@ -167,8 +167,9 @@ pub async fn serve(
         owner_answers: false,
     };
     let sessions = app.sessions(sessions).await?;
-    let address =
-        listener.local_addr().map_err(|error| Error::failed("there is no address").because(error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Error::failed("the listener's address cannot be read").because(error))?;
     // No agent of this gateway reaches it: it would act with whatever key it found.
     let _closed = OwnListener::close_to_agents(address.port(), &options.hosts);
     let (door, hosts, ending) = (app.door(), names(address, options.hosts), CancellationToken::new());

@@ -134,7 +134,7 @@ struct NetworkClients {
 #[async_trait]
 impl Clients for NetworkClients {
     async fn served(&self, parts: Option<&Parts>) -> Result<Served, String> {
-        let gateway = self.gateway.upgrade().map(Gateway).ok_or("the gateway ends")?;
+        let gateway = self.gateway.upgrade().map(Gateway).ok_or("the gateway is shutting down")?;
         let parts = parts.ok_or("the request has no head")?;
         let who = parts.extensions.get::<Who>().ok_or("the request has no key")?;
         let told = |error: clawsmith::app::Error| error.message().to_owned();

@@ -174,7 +174,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         "info": {
             "title": "Clawsmith",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Agents and tools over HTTP. Every call takes the same road: decided by policy, rate limited, \
+            "description": "Agents and tools over HTTP. Every call passes the same steps: decided by policy, rate limited, \
                             validated, approved, recorded, run in a sandbox, scrubbed.",
         },
         "tags": tags,
@@ -227,7 +227,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
                 Some(fault) => fault["content"].clone(),
                 None => json!({ "application/problem+json": { "schema": schemas.shown::<Problem>() } }),
             };
-            replies.insert("401".to_owned(), json!({ "description": "No good key.", "content": fault }));
+            replies.insert("401".to_owned(), json!({ "description": "No valid API key.", "content": fault }));
         }
     }
     if !parameters.is_empty() {

@@ -86,7 +86,7 @@ fn results(messages: &[Said]) -> Result<Option<ClientResults>, ApiError> {
         let (run, call) = client_tools::read_id(id).ok_or_else(|| {
             let shown: String = id.chars().take(100).collect();
             ApiError::invalid(format!("no call has the id `{shown}`"))
-                .hint("a `tool` message answers a call of the last answer, by its `tool_call_id`")
+                .hint("a `tool` message must name a call of the last answer in its `tool_call_id`")
         })?;
         if !said.images()?.is_empty() {
             return Err(ApiError::invalid("a result must be text"));
@@ -212,7 +212,7 @@ fn parts(messages: &[Said], goes_on: bool, has_results: bool) -> Result<Vec<Part
     if asked.trim().is_empty() {
         return match has_results && images.is_empty() {
             true => Ok(Vec::new()),
-            false => Err(ApiError::invalid("the last message must have the role `user`, with text")),
+            false => Err(ApiError::invalid("the last message must have the role `user` and text")),
         };
     }
     let mut text = String::new();

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use clawsmith::app::access::Place;
@@ -14,10 +14,7 @@ use clawsmith::app::access::Place;
 use crate::api::Access;
 use crate::error::ApiError;
 use crate::metrics::method_name;
-use crate::{Gateway, admit, body, error};
-
-/// The longest body of a request, in bytes.
-const LONGEST_BODY: usize = 8 * 1024 * 1024;
+use crate::{Gateway, admit, error, request_body};
 
 /// A route as its requests come to it.
 #[derive(Clone)]
@@ -63,8 +60,7 @@ pub(crate) async fn pass(State(front): State<Front>, request: Request, next: Nex
         (None, None) => Cow::Borrowed("none"),
     };
     let is_openai = error::is_openai(request.uri().path());
-    let mut request = body::limit_time(request);
-    DefaultBodyLimit::max(LONGEST_BODY).apply(&mut request);
+    let mut request = request_body::limit(request);
     let response = match front.check(&mut request).await {
         Ok(place) => admit::held(next.run(request).await, place),
         Err(error) => error.into_response(),

@@ -128,7 +128,7 @@ async fn session_after(visit: &Visit, id: &str) -> Result<String, ApiError> {
     let latest = JobFilter { session: Some(session.clone()), limit: 1, ..JobFilter::default() };
     let latest = visit.app().runs(&latest).await?;
     if latest.first().is_some_and(|latest| latest.new.id != run) {
-        let what = format!("the session has continued since `{shown}`, and a session has no branches");
+        let what = format!("the session has continued since `{shown}`, and a session cannot branch");
         return Err(ApiError::new(StatusCode::CONFLICT, "session_went_on", what)
             .hint("continue from its last response, or start a new session with all messages"));
     }

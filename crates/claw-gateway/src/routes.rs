@@ -310,7 +310,7 @@ pub(crate) fn table(served: MethodRouter<Gateway>) -> Api {
             policy::explain,
         )
         .on("GET /v1/configuration", Needs(May::ReadPolicy), "Show the configuration in force", reload::show)
-        .on("POST /v1/policy/lint", Needs(May::ReadPolicy), "Name doubtful rules", policy::lint)
+        .on("POST /v1/policy/lint", Needs(May::ReadPolicy), "Find doubtful rules in the policy", policy::lint)
         .on("POST /v1/policy/diff", Needs(May::ReadPolicy), "Compare a configuration", policy::diff)
         .on(
             "POST /v1/policy/replay",

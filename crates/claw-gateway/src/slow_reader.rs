@@ -31,7 +31,7 @@ impl<S> SlowReader<S> {
         }
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(LONGEST_WRITE)));
         ready!(waiting.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading")))
     }
 }
 

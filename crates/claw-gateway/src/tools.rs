@@ -226,7 +226,7 @@ pub(crate) async fn invoke(
 
 /// The error for a request that is sent again while its call runs.
 fn in_progress(call: CallId) -> ApiError {
-    let what = format!("the call `{call}` is in progress, and runs once");
+    let what = format!("the call `{call}` is still running; it is not started a second time");
     ApiError::new(StatusCode::CONFLICT, "call_in_progress", what)
         .retry_after(Duration::from_secs(1))
         .hint("send the same request again to get its outcome")

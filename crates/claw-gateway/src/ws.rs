@@ -115,7 +115,7 @@ impl End {
         match self {
             Self::ClientGone => None,
             Self::SlowReader => Some((close_code::AGAIN, "the client reads too slowly; connect again")),
-            Self::GatewayEnds => Some((close_code::AWAY, "the gateway ends; connect again")),
+            Self::GatewayEnds => Some((close_code::AWAY, "the gateway is shutting down; connect again")),
             Self::KeyInvalid => Some((close_code::POLICY, "the key is no longer valid")),
             Self::RightsChanged => {
                 Some((close_code::POLICY, "the rights of the key have changed; connect again"))
@@ -339,7 +339,7 @@ impl Connection {
         let topic = of.topic();
         if self.subscriptions.len() >= MOST_SUBSCRIPTIONS && !self.subscriptions.contains_key(&topic) {
             return Err(ApiError::invalid(format!(
-                "one connection has at most {MOST_SUBSCRIPTIONS} subscriptions"
+                "a connection can have at most {MOST_SUBSCRIPTIONS} subscriptions"
             )));
         }
         let (following, payload) = subscription::begin(&self.visit, &of, self.events.clone()).await?;

@@ -3,6 +3,7 @@
 mod dial;
 mod failure;
 mod live;
+mod reconnect;
 mod view;
 mod watching;
 
@@ -20,13 +21,14 @@ use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::dial::{DialError, dial};
 pub(crate) use self::live::{CallArguments, TimedCall};
+use self::reconnect::{LOST, keep_up};
 pub use self::view::{ConnectionStatus, ConnectionView};
-use self::watching::{Listed, read, watch_over};
+use self::watching::{Listed, read};
 use crate::error::McpError;
 use crate::handler::Watcher;
 use crate::hub::ConnectionParts;
@@ -34,13 +36,6 @@ use crate::oauth::endpoint_of;
 
 /// The longest a server may take to introduce itself, and to list its tools.
 const DIAL_WITHIN: Duration = Duration::from_secs(60);
-/// The first and the longest pause between two attempts, and the pause after [`QUICK_ATTEMPTS`] of them.
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-const SLOW_PAUSE: Duration = Duration::from_secs(300);
-const QUICK_ATTEMPTS: u32 = 10;
-/// The number of failures in a row when a connection that was up is lost.
-const LOST: u32 = 1;
 /// The longest a call waits for a connection that is being made.
 const CALL_WAITS: Duration = Duration::from_secs(20);
 
@@ -230,47 +225,6 @@ impl Connection {
     }
 }
 
-/// Dials, watches, and dials again, for as long as the connection is needed.
-async fn keep_up(target: Arc<Target>, now: &watch::Sender<Now>, retry: &Notify) {
-    let mut attempts = 0;
-    // A server that failed in the newer lifecycle is spoken to in the older one from then on.
-    let mut legacy = matches!(target.server.transport, McpTransport::Sse(_));
-    loop {
-        now.send_replace(Now { state: ConnectionState::Connecting, live: None });
-        let why = match connect(&target, &mut legacy).await {
-            Ok((live, dialled)) => {
-                let why = watch_over(&target, now, live, dialled).await;
-                attempts = LOST;
-                why
-            }
-            Err(why) => {
-                attempts += 1;
-                why
-            }
-        };
-        tracing::debug!(server = %target.server.name, attempts, "{why}");
-        let next_try = target.place.now().plus(pause(attempts));
-        now.send_replace(Now { state: ConnectionState::Waiting { attempts, why, next_try }, live: None });
-        let wanted = async {
-            sleep(FIRST_PAUSE).await;
-            retry.notified().await;
-        };
-        // A call's wish is taken first: left over, it would shorten the next pause.
-        tokio::select! {
-            biased;
-            () = wanted => {}
-            () = sleep(pause(attempts)) => {}
-        }
-    }
-}
-
-fn pause(attempts: u32) -> Duration {
-    if attempts > QUICK_ATTEMPTS {
-        return SLOW_PAUSE;
-    }
-    FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
-}
-
 /// Connects once and reads the tools.
 async fn connect(target: &Target, legacy: &mut bool) -> Result<(Live, Dialled), String> {
     let hidden = if endpoint_of(&target.server).is_some() { None } else { Some(target.hidden().await) };
@@ -325,15 +279,4 @@ async fn live(
 
 fn late() -> String {
     format!("it did not complete the handshake within {} seconds", DIAL_WITHIN.as_secs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attempts_are_further_apart_up_to_a_bound() {
-        let pauses: Vec<u64> = (1..13).map(|attempts| pause(attempts).as_secs()).collect();
-        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 300, 300]);
-    }
 }

@@ -46,7 +46,7 @@ pub enum McpError {
         server: String,
     },
     /// The server had dropped the session: nothing was done.
-    #[error("MCP server `{server}` had dropped its session; nothing has happened")]
+    #[error("MCP server `{server}` had already ended the session; the request was not executed")]
     SessionEnded {
         /// The server's name.
         server: String,
@@ -119,7 +119,7 @@ impl From<McpError> for ToolError {
             ),
             McpError::Dropped { .. } => (ErrorKind::Unavailable, Some(CHECK_FIRST)),
             McpError::SessionEnded { .. } => (ErrorKind::Unavailable, Some("call it again")),
-            McpError::TimedOut { .. } => (ErrorKind::TimedOut, Some("ask for less at once")),
+            McpError::TimedOut { .. } => (ErrorKind::TimedOut, Some("ask for less in one call")),
             // The server answered, so the call has run in all likelihood.
             McpError::Invalid { .. } => (ErrorKind::Failed, Some(CHECK_FIRST)),
             McpError::Refused { .. } => (ErrorKind::Failed, None),

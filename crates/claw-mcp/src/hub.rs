@@ -238,7 +238,9 @@ impl Hub {
         let limit = overrides.timeout_secs.unwrap_or(server.timeout_secs);
         let user = match endpoint_of(&server) {
             Some((_, oauth)) if oauth.per_user => Some(caller.user.clone().ok_or_else(|| {
-                refused("each user logs in to this server, and the call has no user".to_owned())
+                refused(
+                    "each user has a login of their own at this server, and the call has no user".to_owned(),
+                )
             })?),
             _ => None,
         };
@@ -344,7 +346,7 @@ impl Hub {
         let (endpoint, oauth) = endpoint_of(server)
             .ok_or_else(|| settings("it is not set up for logins; add it with `--oauth`"))?;
         let user = match (oauth.per_user, user) {
-            (true, None) => return Err(settings("each user logs in for themselves, and no user is named")),
+            (true, None) => return Err(settings("each user has a login of their own, and no user is named")),
             (true, user) => user,
             (false, _) => None,
         };

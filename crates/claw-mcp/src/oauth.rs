@@ -260,7 +260,7 @@ impl LoginPlace {
         let record = record.ok_or_else(|| self.missing())?;
         if record.base.url != endpoint.url {
             return Err(format!(
-                "the login is for another address; log in with `clawsmith mcp login {}`",
+                "the stored login is for another address of the server; log in with `clawsmith mcp login {}`",
                 self.server
             ));
         }

@@ -77,14 +77,14 @@ impl GatewayClient {
 
     /// Sends a request and waits for its answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, command: Command) -> Result<T, Error> {
-        let gone = || Error::failed("the connection to the gateway is gone").hint("try again");
+        let gone = || Error::failed("the connection to the gateway was lost").hint("try again");
         let (reply, answer) = oneshot::channel();
         let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         asked.send(Asked { command, reply }).map_err(|_| gone())?;
         let late = |_| Error::failed(format!("the gateway gave no answer within {} s", LONGEST.as_secs()));
         let payload = timeout(LONGEST, answer).await.map_err(late)?.map_err(|_| gone())??;
         serde_json::from_value(payload).map_err(|error| {
-            Error::failed("an answer of the gateway cannot be read")
+            Error::failed("the gateway's answer cannot be read")
                 .because(error)
                 .hint("use the same version of Clawsmith as the gateway")
         })
@@ -124,9 +124,9 @@ async fn secure(
     let name = ServerName::try_from(host).map_err(|error| untrusted().because(error))?;
     let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
     connected.map_err(|error| {
-        untrusted()
-            .because(error)
-            .hint("to trust its certificate, set `SSL_CERT_FILE` to your own authorities")
+        untrusted().because(error).hint(
+            "to trust its certificate, set `SSL_CERT_FILE` to a file with your own certificate authorities",
+        )
     })
 }
 
@@ -141,7 +141,8 @@ async fn upgrade<S: AsyncRead + AsyncWrite + Unpin>(
         url.into_client_request().map_err(|error| unreachable_gateway(address).because(error))?;
     let bearer = format!("Bearer {}", key.expose_secret());
     let mut bearer = HeaderValue::from_str(&bearer).map_err(|_| {
-        Error::invalid("the key is not an API key").hint("create one with `clawsmith api-keys create`")
+        Error::invalid("the API key has invalid characters")
+            .hint("create one with `clawsmith api-keys create`")
     })?;
     bearer.set_sensitive(true);
     request.headers_mut().insert(header::AUTHORIZATION, bearer);

@@ -74,7 +74,8 @@ impl Newcomer {
         match Arc::clone(&gateway.0.without_key).try_acquire_owned() {
             Ok(place) => Ok(Entry::Unknown { newcomer: Self { gateway, known: None, client }, place }),
             Err(_) => {
-                let what = format!("{MOST_WITHOUT_KEY} connections have not shown a key yet");
+                let what =
+                    format!("{MOST_WITHOUT_KEY} connections are open that have not sent their key yet");
                 Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_without_key", what)
                     .retry_after(LONGEST_SILENCE)
                     .hint("send the key in the header `Authorization`, or try again"))
@@ -111,7 +112,7 @@ impl Newcomer {
             },
             Ok(None) => return None,
             Err(_) => {
-                close(socket, close_code::POLICY, "no key was shown in time").await;
+                close(socket, close_code::POLICY, "no API key was sent in time").await;
                 return None;
             }
         };
@@ -122,7 +123,7 @@ impl Newcomer {
             }
             Err(error) => {
                 if send(socket, &answered(id, Err(error))).await.is_ok() {
-                    close(socket, close_code::POLICY, "no good key").await;
+                    close(socket, close_code::POLICY, "invalid API key").await;
                 }
                 None
             }

@@ -5,7 +5,8 @@ use claw_core::{AgentId, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Connection, ConnectionState, QUICK_ATTEMPTS};
+use super::reconnect::QUICK_ATTEMPTS;
+use super::{Connection, ConnectionState};
 
 /// The state of a connection, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

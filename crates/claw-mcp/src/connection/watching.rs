@@ -15,7 +15,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::dial::deepest;
-use super::{ConnectionState, DIAL_WITHIN, Dialled, LONGEST_PAUSE, Live, Now, Target, pause};
+use super::reconnect::{LONGEST_PAUSE, pause};
+use super::{ConnectionState, DIAL_WITHIN, Dialled, Live, Now, Target};
 use crate::accepted_definition::pinned;
 use crate::handler::Watcher;
 

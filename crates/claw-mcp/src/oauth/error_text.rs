@@ -17,7 +17,7 @@ pub(super) fn refusal(callback: &str) -> Option<String> {
 
 pub(super) fn registration(error: &AuthError) -> String {
     format!(
-        "no client could be registered ({}); register one at the server and add it with `--client-id`",
+        "the OAuth client could not be registered ({}); register one at the server, and name it with `--client-id`",
         words(error)
     )
 }

@@ -163,7 +163,7 @@ impl StreamableHttpClient for GuardedHttp {
 fn text(value: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_str(value).map_err(|_| {
         StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed(
-            "an id of the server is not a valid header value",
+            "an id that the server sent is not a valid header value",
         ))
     })
 }

@@ -101,7 +101,9 @@ impl SseWorker {
         if Origin::of(&url) == Origin::of(&self.remote.url) {
             return Ok(url);
         }
-        Err(SseFailure::Protocol("the server names an address of another origin for messages".to_owned()))
+        Err(SseFailure::Protocol(
+            "the address that the server gives for messages has another origin".to_owned(),
+        ))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The time that a client has to send the body of a request: one that sends a byte now and then would hold its place forever.
+//! Limits the body of a request: its size, and the time that a client has to send it. Without a time limit, a client that sends a
+//! byte now and then would hold its place forever.
 
 use std::error::Error;
 use std::fmt;
@@ -7,10 +8,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
+use axum::extract::{DefaultBodyLimit, Request};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// The longest body of a request, in bytes.
+const LONGEST_BODY: usize = 8 * 1024 * 1024;
 /// The longest a client may take to send the body of a request.
 const LONGEST_SENDING: Duration = Duration::from_secs(30);
 
@@ -74,8 +77,9 @@ impl HttpBody for Timed {
     }
 }
 
-/// Gives a request a time for its body.
-pub(crate) fn limit_time(request: Request) -> Request {
+/// Limits the size of a request's body, and the time in which it must be sent.
+pub(crate) fn limit(mut request: Request) -> Request {
+    DefaultBodyLimit::max(LONGEST_BODY).apply(&mut request);
     if request.body().is_end_stream() {
         return request;
     }
