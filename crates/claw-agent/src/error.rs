@@ -7,7 +7,7 @@ use claw_core::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The lease is lost to another worker: nothing more is stored.
-    #[error("the run is someone else's by now")]
+    #[error("another worker has taken the run over")]
     Lost,
     /// The job's order is invalid.
     #[error("the run cannot be read: {0}; send the message again")]

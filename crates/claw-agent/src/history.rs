@@ -326,8 +326,7 @@ fn settle(turns: &mut Vec<Turn>, after: &[Turn]) {
     if open.is_empty() {
         return;
     }
-    let told =
-        |wanted: &Wanted| Part::Result(call_result::not_made(wanted, "nobody knows what became of it"));
+    let told = |wanted: &Wanted| Part::Result(call_result::not_made(wanted, "its outcome is unknown"));
     let at = turns.iter().rposition(|turn| turn.calls().next().is_some()).map_or(turns.len(), |at| at + 1);
     let results: Vec<Part> = open.iter().map(told).collect();
     match turns.get_mut(at) {

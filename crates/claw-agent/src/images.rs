@@ -42,15 +42,12 @@ async fn stored(
     image: &Image,
 ) -> Result<NewBlob, StoreError> {
     let found = blobs.blob(tenant, &image.digest).await?;
-    let found = found.ok_or_else(|| refused(image, "nothing is stored under it; send its bytes"))?;
+    let found = found.ok_or_else(|| refused(image, "no image with this digest is stored; send its bytes"))?;
     NewBlob::new(&image.mime, found.bytes)
 }
 
 fn refused(image: &Image, why: &str) -> StoreError {
-    StoreError::Refused {
-        what: "could not store what was said",
-        why: format!("image {}: {why}", image.digest),
-    }
+    StoreError::Refused { what: "could not store the message", why: format!("image {}: {why}", image.digest) }
 }
 
 /// Loads the images that turns name, newest first. Missing ones, and those beyond [`SENT`], become text.

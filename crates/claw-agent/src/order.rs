@@ -176,8 +176,6 @@ impl Order {
 
 /// Serialises a value for the store.
 pub(crate) fn json(value: impl Serialize) -> Result<Value, StoreError> {
-    serde_json::to_value(value).map_err(|error| StoreError::Refused {
-        what: "could not store what was said",
-        why: error.to_string(),
-    })
+    serde_json::to_value(value)
+        .map_err(|error| StoreError::Refused { what: "could not store the message", why: error.to_string() })
 }

@@ -415,7 +415,7 @@ impl<'a> Run<'a> {
             at: self.deployment.clock.now(),
         };
         if let Err(error) = self.deployment.store.record_usage(usage).await {
-            tracing::error!(run = %self.lease.job, %error, "what an answer cost could not be written");
+            tracing::error!(run = %self.lease.job, %error, "the cost of an answer could not be recorded");
         }
     }
 
@@ -455,8 +455,8 @@ impl<'a> Run<'a> {
             said.push(self.message(id, &turn)?);
         }
         let note = match stop {
-            Stop::Length => Some("the answer became too long and ends here"),
-            Stop::Refused => Some("the model's provider let it say no more"),
+            Stop::Length => Some("the answer reached the length limit and ends here"),
+            Stop::Refused => Some("the model's provider ended the answer (refusal or content filter)"),
             Stop::Done | Stop::Calls if has_words => None,
             Stop::Done | Stop::Calls => Some("the model said nothing"),
         };
@@ -477,7 +477,11 @@ impl<'a> Run<'a> {
     /// Ends a run whose time is up; the partial answer is stored and marked.
     async fn late(&self, id: MessageId, text: String) -> Result<(), RunError> {
         let seconds = self.profile.limits.seconds;
-        let said = self.cut(id, text, &format!("the run ends here: it may take {seconds} seconds"))?;
+        let said = self.cut(
+            id,
+            text,
+            &format!("the run ends here: it reached its time limit of {seconds} seconds"),
+        )?;
         self.finish(id, Finish::done(said), End::Limited).await
     }
 

@@ -95,7 +95,7 @@ impl Worker {
             self.obey_cancels().await;
             match self.take(&mut runs, &mut reclaimed, &stop).await {
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, "the queue could not be asked for work; it will be asked again");
+                    tracing::warn!(%error, "runs could not be claimed from the queue; the claim is retried");
                 }
                 taken => taken?,
             }
@@ -181,7 +181,7 @@ impl Worker {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "cancel requests could not be read; they will be read again");
+                tracing::warn!(%error, "cancel requests could not be read; the read is retried");
             }
         }
     }
@@ -199,7 +199,7 @@ impl Worker {
         let attempts = attempts(&deployment, &job).await;
         if job.tries() > attempts.into() {
             // The run has used all attempts, and its last worker died.
-            let why = format!("the run was begun {attempts} times and never came to its end");
+            let why = format!("the run was started {attempts} times and never finished");
             self.report(&job, &lease, &why).await;
             return deployment.chronicle.written().await;
         }
@@ -242,7 +242,7 @@ impl Worker {
                     tracing::warn!(run = %lease.job, %error, "a run could not be handed over");
                 }
             }
-            Err(RunError::Lost) => tracing::info!(run = %lease.job, "the run is someone else's by now"),
+            Err(RunError::Lost) => tracing::info!(run = %lease.job, "another worker has taken the run over"),
             Err(error) => self.failed(&job, &lease, error).await,
         }
         deployment.chronicle.written().await;
@@ -287,7 +287,7 @@ impl Worker {
             match deployment.store.fail_job(lease, failure).await {
                 Ok(_) => self.tell(job, failed),
                 Err(error) => {
-                    tracing::error!(run = %lease.job, %error, "a failed run could not be given back");
+                    tracing::error!(run = %lease.job, %error, "a failed run could not be put back into the queue");
                 }
             }
             return;
@@ -358,7 +358,7 @@ async fn attempts(deployment: &Deployment, job: &Job) -> u16 {
 
 fn note_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "a run ended by itself; its lease will end and it is taken up again");
+        tracing::error!(%error, "a run panicked; when its lease expires, it is resumed");
     }
 }
 

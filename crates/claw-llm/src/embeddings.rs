@@ -287,7 +287,7 @@ impl RemoteEmbedder {
                 return Err(Trouble::new(Fault::BadRequest, message));
             }
             let unit = unit_vector(&vector);
-            checked.push(unit.ok_or_else(|| Trouble::garbled("it returned a vector without a direction"))?);
+            checked.push(unit.ok_or_else(|| Trouble::garbled("it returned a vector of zeros"))?);
         }
         Ok(checked)
     }

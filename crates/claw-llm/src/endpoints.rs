@@ -209,7 +209,7 @@ impl EndpointHost for ConfiguredEndpoints {
             let end = text.floor_char_boundary(MOST_REFUSAL);
             let told = format!("endpoint `{name}` answered {status}: {}", text[..end].trim());
             return Err(ToolError::failed(told).try_instead(match status {
-                401 | 403 => "its key is refused; a person has to see to it",
+                401 | 403 => "the endpoint refused the key; a person has to correct it",
                 429 => "try again later",
                 500.. => "try again later; if the error persists, a person has to fix it",
                 _ => "change what you send",

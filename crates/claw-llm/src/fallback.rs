@@ -55,7 +55,7 @@ impl Model for WithFallbacks {
             provider: card.provider.clone(),
             model: card.model.clone(),
             fault: Fault::NotSetUp,
-            message: "nobody was asked".to_owned(),
+            message: "no model was tried".to_owned(),
         }))
     }
 }

@@ -123,7 +123,7 @@ impl Remote {
             }
         }
         if !reader.is_whole() {
-            return Err(Trouble::new(Fault::Connection, "the stream ended before the answer did"));
+            return Err(Trouble::new(Fault::Connection, "the stream ended before the answer was complete"));
         }
         let (parts, stop, tokens) = gather.finish();
         Ok(Answer {
@@ -153,7 +153,7 @@ impl Remote {
         if let Some(key) = key {
             let (name, value) = self.wire.key(key.expose_secret().trim());
             let mut value = HeaderValue::try_from(value).map_err(|_| {
-                let advice = "the key has characters that no key has; set it again";
+                let advice = "the API key has invalid characters; set it again";
                 Trouble::new(Fault::Unauthorised, advice)
             })?;
             value.set_sensitive(true);

@@ -69,7 +69,7 @@ pub(crate) fn of_status(status: u16, retry_after: Option<Duration>, body: &[u8])
         _ if (300..400).contains(&status) => "; check `base_url`: redirects are not followed",
         _ => "",
     };
-    let said = if said.is_empty() { "nothing more was said".to_owned() } else { said };
+    let said = if said.is_empty() { "no details".to_owned() } else { said };
     Trouble::new(fault, format!("status {status}: {said}{advice}"))
 }
 

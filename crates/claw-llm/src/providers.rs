@@ -169,7 +169,7 @@ impl Providers {
             return Ok(Arc::new(Scripted::new(provider, model, script.clone())));
         }
         let Some(base) = &found.base else {
-            return Err(refuse("it has no `base_url`".to_owned()));
+            return Err(refuse("the provider has no `base_url`".to_owned()));
         };
         let keys = found.keys(&*self.keys, tenant).await.map_err(&refuse)?;
         if keys.is_empty() && found.needs_key() {
@@ -201,8 +201,8 @@ impl Providers {
         let message = match provider {
             Some(provider) => self.no_provider(provider),
             None => format!(
-                "no provider is set up that could have it; set the key of one, or write it as `provider/model`: \
-                 there are {}",
+                "no provider is set up; set the key of one, or name the model as `provider/model`; the providers \
+                 are {}",
                 self.names()
             ),
         };

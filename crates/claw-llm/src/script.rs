@@ -152,7 +152,7 @@ pub enum Step {
 
 /// No turn of a script matches a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no turn of the script `{script}` fits; the last words were `{said}`: add a turn without `when`")]
+#[error("no turn of the script `{script}` matches the last user message `{said}`; add a turn without `when`")]
 pub struct NoTurn {
     /// The script's name.
     pub script: SmolStr,

@@ -121,7 +121,7 @@ impl Client {
             };
             let refuse = |reason: String| NetError::Redirect { from: origin.clone(), reason };
             left = left.checked_sub(1).ok_or_else(|| {
-                refuse(format!("{} redirects were followed, and no more are allowed", request.redirects))
+                refuse(format!("{} redirects were followed already, which is the limit", request.redirects))
             })?;
             let next = request
                 .url
@@ -139,7 +139,7 @@ impl Client {
             return refuse(format!("`{}` is neither http nor https", url.scheme()));
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse("it holds a user name or a password; use headers".into());
+            return refuse("it contains a user name or a password; send them in a header".into());
         }
         if leads_here(url) {
             return Err(NetError::OwnAddress { host: url.host_str().unwrap_or_default().to_owned() });
@@ -150,7 +150,7 @@ impl Client {
                 Some(from) if *from != origin => Err(NetError::Redirect {
                     from: from.clone(),
                     reason: format!(
-                        "{origin} is named in the configuration and takes no redirected requests"
+                        "{origin} is named in the configuration, and redirects from other servers to it are refused"
                     ),
                 }),
                 _ => Ok(origin),
@@ -248,7 +248,7 @@ fn told(error: &reqwest::Error) -> String {
         }
         source = cause.source();
     }
-    if words.is_empty() { "no cause is known".to_owned() } else { words.join(": ") }
+    if words.is_empty() { "the cause is unknown".to_owned() } else { words.join(": ") }
 }
 
 #[cfg(test)]

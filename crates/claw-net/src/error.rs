@@ -26,7 +26,7 @@ pub enum NetError {
         why: &'static str,
     },
     /// It leads to the address on which this process listens.
-    #[error("`{host}` leads to this gateway itself, which agents never reach")]
+    #[error("`{host}` leads to this gateway itself, which agents cannot reach")]
     OwnAddress {
         /// The host of the URL.
         host: String,
@@ -46,7 +46,7 @@ pub enum NetError {
         reason: String,
     },
     /// The server redirects to a place where this request may not go.
-    #[error("{from} redirects: {reason}")]
+    #[error("the redirect of {from} is not followed: {reason}")]
     Redirect {
         /// The redirecting server.
         from: Origin,

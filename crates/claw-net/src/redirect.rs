@@ -22,7 +22,7 @@ pub(crate) fn redirected(
     let mut request = request;
     let refuse = |reason: String| Err(NetError::Redirect { from: from.clone(), reason });
     if request.url.scheme() == "https" && next.scheme() != "https" {
-        return refuse("it leads from https to a place without".into());
+        return refuse("it leads from https to http".into());
     }
     let becomes_get = match status {
         303 => request.method != Method::HEAD,
@@ -36,7 +36,7 @@ pub(crate) fn redirected(
     }
     if Origin::of(&next).as_ref() != Some(from) {
         if !request.body.is_empty() {
-            return refuse("what was sent would be sent on to another origin".into());
+            return refuse("the request's body would be sent to another origin".into());
         }
         let mut kept = HeaderMap::new();
         for name in HARMLESS {

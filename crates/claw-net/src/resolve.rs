@@ -55,7 +55,11 @@ impl Resolve for Resolver {
         Box::pin(async move {
             let found = match lookup(host.clone()).await {
                 Ok(found) if found.is_empty() => {
-                    return Err(Unresolved::NoAddress { host, reason: "the list is empty".into() }.into());
+                    return Err(Unresolved::NoAddress {
+                        host,
+                        reason: "the name server returned none".into(),
+                    }
+                    .into());
                 }
                 Ok(found) => found,
                 Err(error) => return Err(Unresolved::NoAddress { host, reason: error.to_string() }.into()),

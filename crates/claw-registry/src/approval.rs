@@ -106,11 +106,11 @@ fn answer(row: &Approval, cancel: &CancellationToken) -> Result<ApprovalId, Refu
         ApprovalState::Approved => Ok(row.id),
         ApprovalState::Denied => {
             let because = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            let refusal = Refusal::at(Step::Judge, format!("{by} said no to this call{because}"));
-            Err(refusal.try_instead("do it another way, or find out what would be accepted"))
+            let refusal = Refusal::at(Step::Judge, format!("{by} denied this call{because}"));
+            Err(refusal.try_instead("do it another way, or ask what would be approved"))
         }
         ApprovalState::Expired if row.answered_by.is_some() => {
-            refuse(format!("{by} said yes to this call, and it was not used in time"))
+            refuse(format!("{by} approved this call, but the approval was not used in time"))
         }
         ApprovalState::Expired => {
             let waited = row.request.expires.since(row.request.asked);

@@ -269,8 +269,8 @@ fn unknown(offer: &Offer, name: &str, scrubber: &CallScrubber) -> Refusal {
 }
 
 /// The text in place of a result that cannot be scrubbed.
-const WITHHELD: &str = "what the call gave is withheld: a credential it ran with is too short to be told from \
-                        ordinary text; a person has to give it a longer one";
+const WITHHELD: &str = "the output of this call is withheld: one of its credentials is too short to be told from \
+                        ordinary text; a person has to set a longer one";
 
 /// A call in execution, once its tool is found.
 struct Trip<'a> {
@@ -381,9 +381,9 @@ impl Trip<'_> {
             }
             State::Dormant => {
                 let when = if meta.needs.contains(&Need::Catalogue) {
-                    "it is there when tools were left out to save tokens"
+                    "it can be called once tools were left out to save tokens"
                 } else {
-                    "it is there when a result was too long to be sent whole"
+                    "it can be called once a result was too long to be sent whole"
                 };
                 return Err(refuse(format!("there is nothing for `{name}` to do yet")).try_instead(when));
             }
@@ -397,7 +397,7 @@ impl Trip<'_> {
         }
         let replaced = || {
             let refusal = refuse(format!("`{name}` has been removed or replaced"));
-            refusal.try_instead("look at the tools of the next turn")
+            refusal.try_instead("use the tools that are offered in the next turn")
         };
         let unavailable = |why: String| refuse(format!("`{name}` is unavailable: {why}"));
         let gone = || match registry.source_failure(&self.tool.entry) {
@@ -416,7 +416,8 @@ impl Trip<'_> {
         let verdict = self.executor.policy().judge(&registry.tool_set(), &subject, meta);
         if !verdict.allowed {
             let refusal = refuse(format!("`{name}` is not allowed here: {}", verdict.trace));
-            let setting = format!("the rule that takes `{name}` away: `clawsmith policy explain` names it");
+            let setting =
+                format!("change the rule that removes `{name}`; `clawsmith policy explain` names it");
             return Err(Refusal { setting: Some(setting), ..refusal.try_instead("use another tool") });
         }
         Ok(Authorised { left: verdict.effects, built })
@@ -464,7 +465,7 @@ impl Trip<'_> {
             error @ StoreError::Damaged { .. } => {
                 tracing::error!(%error, "the ledger is damaged");
                 Refusal::at(Step::Record, format!("the call cannot be recorded, so it is not run: {error}"))
-                    .try_instead("somebody has to look at the ledger (`clawsmith ledger verify`)")
+                    .try_instead("a person has to check the ledger with `clawsmith ledger verify`")
             }
             error => {
                 tracing::error!(%error, "an intent could not be written");

@@ -25,14 +25,12 @@ impl BackgroundCommands {
         let mut found = self.of(owner).into_iter().filter(named);
         match (found.next(), found.next()) {
             (Some(command), None) => Ok(command),
-            (Some(_), Some(_)) => {
-                Err(ToolError::invalid(format!("`{process}` is the end of more than one id"))
-                    .try_instead("give more of it"))
+            (Some(_), Some(_)) => Err(ToolError::invalid(format!("several ids end with `{process}`"))
+                .try_instead("give more of the id")),
+            (None, _) => {
+                Err(ToolError::not_found(format!("this session has no background command `{process}`"))
+                    .try_instead("`list` shows the ids"))
             }
-            (None, _) => Err(ToolError::not_found(format!(
-                "no background command of this session is called `{process}`"
-            ))
-            .try_instead("`list` names those that there are")),
         }
     }
 
@@ -59,7 +57,7 @@ impl BackgroundCommands {
         start: BackgroundStart<'_>,
     ) -> Result<Arc<dyn BackgroundCommand>, ToolError> {
         let Some(host) = &self.0 else {
-            let message = "this program ends with the call, and would take the command with it";
+            let message = "this program exits after the call, and a background command would end with it";
             return Err(ToolError::new(ErrorKind::Unavailable, message)
                 .try_instead("run it without `background`, or in a session (`clawsmith chat`)"));
         };

@@ -155,7 +155,7 @@ impl Fetcher {
 /// The error for a server's refusal. The body is left out: it is untrusted text in the place of our own.
 fn refused(status: u16, host: &str) -> ToolError {
     let (kind, advice) = match status {
-        300..=399 => (ErrorKind::Failed, "it redirects without an address; try another address"),
+        300..=399 => (ErrorKind::Failed, "the redirect has no target; try another address"),
         401 | 403 => (ErrorKind::Failed, "it denies access; try another source"),
         404 | 410 => (ErrorKind::NotFound, "check the address, or search for the page"),
         429 => (ErrorKind::Unavailable, "wait, then try again"),

@@ -127,7 +127,7 @@ impl Ear for Listening {
             }
             Piece::Thinking(text) => (Voice::Thinking, state.thoughts.push(text)),
             Piece::Again { reason } => {
-                tracing::debug!(reason, "an answer begins anew");
+                tracing::debug!(reason, "an answer is requested again");
                 self.store.said(&self.owner, state.id.into());
                 *state = State::new(&self.scrubber);
                 return;

@@ -30,7 +30,7 @@ pub(crate) async fn report(
     for wanted in history.open_calls() {
         let told = match store.fate(tenant, wanted.call).await? {
             Some(outcome) => call_result::after_a_crash(&wanted, outcome),
-            None => call_result::not_made(&wanted, "the run was given up before"),
+            None => call_result::not_made(&wanted, "the run had been given up"),
         };
         results.push(Part::Result(told));
     }

@@ -71,7 +71,7 @@ impl Run<'_> {
         if beyond.is_empty() {
             return Ok(());
         }
-        let why = format!("{} calls may be made in one run", self.profile.limits.calls);
+        let why = format!("the limit of {} calls in one run is reached", self.profile.limits.calls);
         self.tell(beyond.iter().map(|wanted| call_result::not_made(wanted, &why)).collect()).await
     }
 
@@ -102,7 +102,7 @@ impl Run<'_> {
     async fn made(&mut self, offer: &Offer, calls: &[Wanted]) -> (Vec<(Wanted, ToolResult)>, Waits) {
         let stopped = self.stopping.now.is_cancelled();
         let early = |wanted: &Wanted| match stopped {
-            true => Some(call_result::not_made(wanted, "the run was stopped before")),
+            true => Some(call_result::not_made(wanted, "the run had been stopped")),
             false => call_result::broken(wanted),
         };
         let early: Vec<Option<ToolResult>> = calls.iter().map(early).collect();

@@ -19,13 +19,16 @@ impl Run<'_> {
     pub(super) async fn reached(&self, asked: u32, made: u32) -> Result<Option<String>, RunError> {
         let limits = &self.profile.limits;
         if asked.saturating_add(1) >= limits.iterations {
-            return Ok(Some(format!("the model may be asked {} times in one run", limits.iterations)));
+            return Ok(Some(format!(
+                "the limit of {} requests to the model in one run is reached",
+                limits.iterations
+            )));
         }
         if made >= limits.calls {
-            return Ok(Some(format!("{} calls may be made in one run", limits.calls)));
+            return Ok(Some(format!("the limit of {} calls in one run is reached", limits.calls)));
         }
         if self.time_left().is_zero() {
-            return Ok(Some(format!("it may take {} seconds", limits.seconds)));
+            return Ok(Some(format!("its time limit of {} seconds is reached", limits.seconds)));
         }
         if let Some(why) = self.beyond_budget().await? {
             return Ok(Some(why));
@@ -35,14 +38,14 @@ impl Run<'_> {
         let filter = UsageFilter { session, from, ..UsageFilter::default() };
         let cost = self.deployment.store.usage(&self.caller.tenant, &filter).await?.cost;
         let spent = u64::try_from(cost).unwrap_or(0);
-        Ok((spent >= most).then(|| format!("it has cost {spent} of {most} millionths of a US dollar")))
+        Ok((spent >= most).then(|| format!("it has cost {}; the limit is {}", dollars(spent), dollars(most))))
     }
 
     /// Returns the part of the tree's budget that is used up, in words.
     async fn beyond_budget(&self) -> Result<Option<String>, RunError> {
         let Budget { tokens, cost_micros, until } = self.order.budget;
         if until.is_some_and(|until| self.deployment.clock.now() >= until) {
-            return Ok(Some("the time that it was given is over".to_owned()));
+            return Ok(Some("its time budget is used up".to_owned()));
         }
         if tokens.is_none() && cost_micros.is_none() {
             return Ok(None);
@@ -52,13 +55,20 @@ impl Run<'_> {
         let (used, spent) = (usage.tokens, u64::try_from(usage.cost).unwrap_or(0));
         let used = used.input + used.cache_read + used.cache_write + used.output;
         Ok(match (tokens, cost_micros) {
-            (Some(most), _) if used >= most => {
-                Some(format!("it and the runs that share its budget have used {used} of {most} tokens"))
-            }
+            (Some(most), _) if used >= most => Some(format!(
+                "it and the runs that share its budget have used {used} tokens; the limit is {most}"
+            )),
             (_, Some(most)) if spent >= most => Some(format!(
-                "it and the runs that share its budget have cost {spent} of {most} millionths of a US dollar"
+                "it and the runs that share its budget have cost {}; the limit is {}",
+                dollars(spent),
+                dollars(most)
             )),
             _ => None,
         })
     }
+}
+
+/// A cost in US dollars, from millionths of one.
+fn dollars(micros: u64) -> String {
+    format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -67,7 +67,7 @@ impl Run<'_> {
             let answer = match answer {
                 Ok(answer) => answer,
                 Err(error) => {
-                    tracing::warn!(run = %self.lease.job, %error, "nothing was written down before the summary");
+                    tracing::warn!(run = %self.lease.job, %error, "nothing was saved to memory before the summary");
                     return Ok(());
                 }
             };

@@ -116,7 +116,7 @@ impl Run<'_> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::warn!(run = %self.lease.job, %error, "the history could not be summed up");
+                tracing::warn!(run = %self.lease.job, %error, "the history could not be summarised");
                 return Ok(None);
             }
         };

@@ -144,7 +144,7 @@ impl Run<'_> {
             }
             None => {
                 attributes.push(("error.type", tracing.text("cancelled")));
-                Some("nobody waited for the answer any more".to_owned())
+                Some("the request was cancelled".to_owned())
             }
         };
         tracing.end(Span {

@@ -57,7 +57,7 @@ async fn tools_are_cancelled_and_what_follows_is_not_made() {
     assert_eq!(bench.world.writes.load(Ordering::SeqCst), 0);
     let results = bench.results().await;
     assert!(results[0].failed);
-    assert_eq!(text(&results[1]), "not made: the run was stopped before");
+    assert_eq!(text(&results[1]), "not made: the run had been stopped");
     assert_eq!(bench.roles().await, [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::System]);
     bench.check_history().await;
 }

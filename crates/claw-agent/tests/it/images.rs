@@ -209,7 +209,7 @@ async fn the_digest_of_another_tenants_image_shows_nothing() {
     let blob = NewBlob::new("image/png", PNG).unwrap();
     bench.deployment.store.put_blob(&fixture::tenant("other"), &blob, NOW).await.unwrap();
     let error = show(&bench, &[named(PNG), Part::text("look")]).await.unwrap_err().to_string();
-    assert!(error.contains("nothing is stored under it"), "{error}");
+    assert!(error.contains("no image with this digest is stored"), "{error}");
     assert!(bench.messages().await.is_empty());
     // The same holds if a stored message names it.
     store_unchecked(&bench, &[named(PNG), Part::text("look")]).await;

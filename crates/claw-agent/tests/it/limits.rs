@@ -42,7 +42,7 @@ async fn calls_beyond_the_limit_are_not_made() {
     let results = bench.results().await;
     let made: Vec<bool> = results.iter().map(|told| !told.failed).collect();
     assert_eq!(made, [true, true, true, false]);
-    assert_eq!(text(&results[3]), "not made: 3 calls may be made in one run");
+    assert_eq!(text(&results[3]), "not made: the limit of 3 calls in one run is reached");
     check_limited(&bench.events().await);
     bench.check_history().await;
 }
@@ -115,7 +115,7 @@ async fn the_time_of_a_run_holds_for_a_tool_that_runs() {
 async fn a_model_that_takes_longer_than_the_run_may_is_told_from_one_that_was_stopped() {
     let script = "[[turn]]\ndo = [{ say = \"I think\" }, { hang = true }]";
     let bench = Bench::with(script, RunLimits { seconds: 1, ..patient() }).await;
-    assert_eq!(bench.ask("go").await, "the run ends here: it may take 1 seconds");
+    assert_eq!(bench.ask("go").await, "the run ends here: it reached its time limit of 1 seconds");
     check_limited(&bench.events().await);
     bench.check_history().await;
 }

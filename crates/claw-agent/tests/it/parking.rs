@@ -112,7 +112,7 @@ async fn a_no_and_an_approval_that_expires_are_told_to_the_model() {
         assert_eq!(bench.state(job).await, JobState::Done);
         assert_eq!(bench.world.writes.load(Ordering::SeqCst), 0);
         let told = text(&bench.results().await[1]);
-        assert!(told.contains(if expires { "nobody answered within" } else { "ann said no" }), "{told}");
+        assert!(told.contains(if expires { "nobody answered within" } else { "ann denied" }), "{told}");
         bench.check_history().await;
     }
 }
@@ -196,8 +196,10 @@ const PRICED: &str = r#"
 async fn the_use_of_a_parent_stops_its_child() {
     let tokens = Budget { tokens: Some(107), ..Budget::default() };
     let cost = Budget { cost_micros: Some(100), ..Budget::default() };
-    for (budget, why) in [(tokens, "have used 107 of 107 tokens"), (cost, "have cost 100 of 100 millionths")]
-    {
+    for (budget, why) in [
+        (tokens, "have used 107 tokens; the limit is 107"),
+        (cost, "have cost $0.000100; the limit is $0.000100"),
+    ] {
         for is_child in [true, false] {
             let bench = Bench::new(&PRICED.replace("WHY", why)).await;
             let order = Order { budget, ..order() };

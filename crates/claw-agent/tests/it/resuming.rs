@@ -86,7 +86,7 @@ async fn a_run_that_is_given_up_says_what_nobody_knows() {
     bench.restarted();
     bench.worker.drain().await.unwrap();
     let told: Vec<String> = bench.results().await.iter().map(text).collect();
-    assert_eq!(told[0], "not made: the run was given up before");
+    assert_eq!(told[0], "not made: the run had been given up");
     assert!(told[1].starts_with("unknown: "), "{}", told[1]);
     assert_eq!(bench.world.writes.load(Ordering::SeqCst), 0);
     assert_eq!(bench.roles().await, [Role::User, Role::Assistant, Role::Tool, Role::System]);

@@ -127,7 +127,7 @@ async fn a_run_whose_program_dies_each_time_is_reported() {
     }
     bench.restarted();
     bench.worker.drain().await.unwrap();
-    assert_eq!(bench.last_words().await, "the run was begun 2 times and never came to its end");
+    assert_eq!(bench.last_words().await, "the run was started 2 times and never finished");
     assert_eq!(bench.roles().await, [Role::User, Role::System]);
 }
 

@@ -89,10 +89,8 @@ impl Failure {
                 ToolError::invalid(format!("`{path}` leads through a file that is not a directory"))
             }
             Self::Special(what) => forbidden(format!("`{path}` is {what}, not a file")),
-            Self::Links => {
-                forbidden(format!("`{path}` has several names (hard links) and belongs to somebody else"))
-                    .try_instead("copy it to a new file")
-            }
+            Self::Links => forbidden(format!("`{path}` has hard links and belongs to another user"))
+                .try_instead("copy it to a new file"),
             Self::LinkLoop => ToolError::invalid(format!("`{path}` leads through too many links")),
             Self::Moved | Self::Stale => unavailable(format!("`{path}` keeps changing while it is opened"))
                 .try_instead("try again when nothing else works on it"),
@@ -122,11 +120,11 @@ impl Failure {
                     .try_instead("read a part of it")
             }
             Self::Full(errno) => {
-                unavailable(format!("there is no room for `{path}`; what was there is kept"))
+                unavailable(format!("no space is left to write `{path}`; its old content is unchanged"))
                     .because(io::Error::from(errno))
             }
             Self::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                forbidden(format!("the operating system does not let Clawsmith use `{path}`")).because(error)
+                forbidden(format!("the operating system denies Clawsmith access to `{path}`")).because(error)
             }
             Self::Io(error) => {
                 unavailable(format!("`{path}` cannot be used now: {}", error.kind())).because(error)

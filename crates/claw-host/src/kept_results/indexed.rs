@@ -59,7 +59,7 @@ impl IndexedArtifacts {
         let forgotten = match self.index.prune_artifacts(before, self.keeping.bytes).await {
             Ok(forgotten) => forgotten,
             Err(error) => {
-                tracing::warn!(%error, "old results stay for now");
+                tracing::warn!(%error, "old kept results could not be deleted; they stay for now");
                 return;
             }
         };

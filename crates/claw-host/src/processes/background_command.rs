@@ -179,7 +179,7 @@ impl BackgroundCommand for Kept {
             ToolError::failed(message).try_instead("check how it ended, or start it again")
         };
         if input.keys && !self.known.script.terminal {
-            return Err(ToolError::invalid(format!("`{name}` has no terminal, so there are no keys"))
+            return Err(ToolError::invalid(format!("`{name}` has no terminal, so it takes no keys"))
                 .try_instead("write text to it, or start it with `pty`"));
         }
         {
@@ -189,7 +189,7 @@ impl BackgroundCommand for Kept {
             }
             let identity = self.identity(&held);
             if seen.and_then(|sight| sight.identity.as_deref()) != Some(identity.as_str()) {
-                let message = format!("something else was typed into `{name}` since this was judged");
+                let message = format!("something else was typed into `{name}` since this input was judged");
                 return Err(ToolError::new(ErrorKind::Conflict, message)
                     .try_instead("call again, so that it is judged again"));
             }

@@ -95,7 +95,9 @@ impl ProcessTable {
     fn make_room(&self, owner: &Owner, limits: &ProcessLimits) -> Result<Slot<'_>, ToolError> {
         if limits.per_session == 0 {
             let message = "no command may run in the background here (`limits.background_commands` is 0)";
-            return Err(ToolError::new(ErrorKind::Unavailable, message).try_instead("run it to its end"));
+            return Err(
+                ToolError::new(ErrorKind::Unavailable, message).try_instead("run it in the foreground")
+            );
         }
         let mut starting = self.starting();
         let all = self.of_owner(owner);

@@ -128,7 +128,7 @@ impl Extractor {
                 ran = self.run(self.options.quiet) => match ran {
                     Ok(done) if done != Extracted::default() => tracing::info!(?done, "facts extracted"),
                     Ok(_) => {}
-                    Err(error) => tracing::warn!(%error, "facts could not be extracted; it is tried again"),
+                    Err(error) => tracing::warn!(%error, "facts could not be extracted; the extraction is retried"),
                 },
             }
             tokio::select! {
@@ -176,7 +176,7 @@ impl Extractor {
         let mut pieces: VecDeque<Range<usize>> = cut(&lines).into();
         if pieces.len() > MOST_PIECES {
             let why = format!(
-                "it is {} bytes long, and facts are extracted from at most {}; split the document",
+                "the document has {} bytes; facts are extracted from at most {}, so split it",
                 work.text.len(),
                 LONGEST_PIECE * MOST_PIECES
             );
@@ -192,7 +192,7 @@ impl Extractor {
             let answer = self.ask(work, &lines, &piece).await?;
             models.insert(format!("{}/{}", answer.provider, answer.model));
             let read = match answer.stop {
-                Stop::Length => Err("it was cut off".to_owned()),
+                Stop::Length => Err("the answer was cut off".to_owned()),
                 _ => reading.take(&words(&answer), piece.clone()),
             };
             let Err(why) = read else { continue };
@@ -272,7 +272,7 @@ impl Extractor {
             at: SystemClock.now(),
         };
         if let Err(error) = self.store.record_usage(usage).await {
-            tracing::error!(%error, "what an extraction cost could not be written");
+            tracing::error!(%error, "the cost of an extraction could not be recorded");
         }
     }
 
@@ -282,7 +282,7 @@ impl Extractor {
         let wait = if failed.passes { doubled.min(LONGEST_WAIT) } else { LONGEST_WAIT };
         let wait = failed.retry_after.unwrap_or_default().max(wait);
         let next = UnixMillis(SystemClock.now().0.saturating_add(millis(wait)));
-        tracing::warn!(path = %work.key.path, why = %failed.why, "no facts were extracted; it is tried again");
+        tracing::warn!(path = %work.key.path, why = %failed.why, "no facts were extracted; the extraction is retried");
         self.store.fail_extraction(work, &failed.why, next).await
     }
 }

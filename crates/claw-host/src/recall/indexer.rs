@@ -94,7 +94,7 @@ impl Indexer {
                 ran = self.run() => match ran {
                     Ok(done) if done != Indexed::default() => tracing::info!(?done, "memory indexed"),
                     Ok(_) => {}
-                    Err(error) => tracing::warn!(%error, "the memory could not be indexed; it is tried again"),
+                    Err(error) => tracing::warn!(%error, "the memory could not be indexed; the indexing is retried"),
                 },
             }
             tokio::select! {
@@ -150,7 +150,7 @@ impl Indexer {
             // A newer version is work of its own.
             EmbeddingDone::Stale => {}
             EmbeddingDone::Missing => {
-                let message = "a vector was not kept; it is made again".to_owned();
+                let message = "a vector is missing in the store; it is computed again".to_owned();
                 let error = EmbedError { message, transient: true, retry_after: None };
                 self.fail(work, &error).await?;
             }
@@ -165,7 +165,7 @@ impl Indexer {
         let wait = if error.transient { doubled.min(LONGEST_WAIT) } else { LONGEST_WAIT };
         let wait = error.retry_after.unwrap_or_default().max(wait);
         let next = SystemClock.now().0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
-        tracing::warn!(path = %work.key.path, %error, "passages got no vectors; they are tried again");
+        tracing::warn!(path = %work.key.path, %error, "the vectors of a document could not be computed; they are retried");
         self.store.fail_embedding(&work.key, work.version, &error.message, UnixMillis(next)).await
     }
 }

@@ -87,7 +87,9 @@ impl StoredMemory {
             Ok(Err(error)) => return Err(format!("searched by words alone: {error}")),
             Err(_) => {
                 let seconds = LONGEST_EMBED.as_secs();
-                return Err(format!("searched by words alone: no vector came within {seconds} s"));
+                return Err(format!(
+                    "searched by words alone: the embedding model did not answer within {seconds} s"
+                ));
             }
         };
         let MemoryReader { tenant, agent, user } = reader.clone();

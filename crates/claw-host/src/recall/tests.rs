@@ -175,7 +175,7 @@ async fn a_model_that_changes_its_length_is_told_and_mixes_nothing() {
     let state = store.memory_state(&TenantId::main(), Some("test:meaning")).await.unwrap();
     assert_eq!((state.unembedded, state.vectors, state.failures.len()), (1, 4, 1));
     let error = &state.failures[0].error;
-    assert!(error.contains("5 numbers") && error.contains("before have 3"), "{error}");
+    assert!(error.contains("5 numbers") && error.contains("its earlier vectors have 3"), "{error}");
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ fn fields(front: &str) -> Result<BTreeMap<String, Field>, SkillError> {
         let key = match reader.next()? {
             Event::MappingEnd => break,
             Event::Scalar(key, ..) => key.into_owned(),
-            _ => return Err(wrong("a field of its front matter has no plain name".to_owned())),
+            _ => return Err(wrong("the name of a field in its front matter is not plain text".to_owned())),
         };
         let value = reader.value()?;
         if fields.insert(key.clone(), value).is_some() {

@@ -84,9 +84,7 @@ fn more(index: u64, delta: &Value, gather: &mut Gather<'_>) -> Result<(), Troubl
         "thinking_delta" => gather.thinking(words("thinking")),
         "signature_delta" => gather.seal_thinking(seal(words("signature").to_owned())),
         "input_json_delta" if !gather.args(index, words("partial_json")) => {
-            return Err(Trouble::garbled(format!(
-                "there are arguments of a call {index} that did not begin"
-            )));
+            return Err(Trouble::garbled(format!("arguments came for call {index}, which had not begun")));
         }
         _ => {}
     }

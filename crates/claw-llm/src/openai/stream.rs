@@ -27,7 +27,7 @@ impl Reader for Stream {
         let data = data.trim();
         if data == "[DONE]" {
             if !self.begun {
-                return Err(Trouble::garbled("the stream ended before it began"));
+                return Err(Trouble::garbled("the stream ended before the answer began"));
             }
             self.ended = true;
             return Ok(());
@@ -141,7 +141,12 @@ fn stop(reason: &str) -> Result<Stop, Trouble> {
         "tool_calls" | "function_call" => Stop::Calls,
         "content_filter" | "refusal" => Stop::Refused,
         // OpenRouter's answer if the provider behind it failed.
-        "error" => return Err(Trouble::new(claw_core::port::Fault::Unavailable, "it stopped with an error")),
+        "error" => {
+            return Err(Trouble::new(
+                claw_core::port::Fault::Unavailable,
+                "the provider stopped the answer with an error",
+            ));
+        }
         _ => Stop::Done,
     })
 }

@@ -63,7 +63,7 @@ fn what_was_said_is_kept_short() {
         of_status(400, None, r#"{"error":{"message":"temperature must be below 2"}}"#.as_bytes()).message;
     assert_eq!(said, "status 400: temperature must be below 2");
     assert_eq!(of_status(400, None, r#"{"detail":"no"}"#.as_bytes()).message, "status 400: no");
-    assert_eq!(of_status(503, None, b"").message, "status 503: nothing more was said");
+    assert_eq!(of_status(503, None, b"").message, "status 503: no details");
     let page = format!("<html>\n\n{}</html>", "x ".repeat(5_000));
     assert!(of_status(502, None, page.as_bytes()).message.len() < 450);
 }

@@ -73,24 +73,25 @@ pub(super) fn providers(
 fn provider(name: &str, written: &ProviderConfig, directory: &Path) -> Result<Provider, ConfigError> {
     let refuse = |key: &str, reason: String| ConfigError { key: format!("providers.{name}{key}"), reason };
     if name.is_empty() || name.contains('/') {
-        return Err(refuse("", "a provider's name has letters and no `/`".to_owned()));
+        return Err(refuse("", "a provider's name must not be empty or contain `/`".to_owned()));
     }
     let known = known_providers::PROVIDERS.iter().find(|known| known.name == name);
     let Some(kind) = written.kind.or(known.map(|known| known.kind)) else {
-        let reason =
-            "is not known by name; say how it is spoken to: `openai`, `anthropic`, `gemini` or `scripted`";
+        let reason = "is missing, and the provider is not known by name; set `openai`, `anthropic`, `gemini` or `scripted`";
         return Err(refuse(".kind", reason.to_owned()));
     };
     let same_kind = known.filter(|known| known.kind == kind);
     let scripted = kind == ProviderKind::Scripted;
     if !scripted && written.script.is_some() {
-        return Err(refuse(".script", "goes with the kind `scripted` only".to_owned()));
+        return Err(refuse(".script", "needs the kind `scripted`".to_owned()));
     }
     let base = match (&written.base_url, same_kind) {
         _ if scripted => None,
         (Some(text), _) => Some(base_url(text).map_err(|reason| refuse(".base_url", reason))?),
         (None, Some(known)) => Some(base_url(known.base_url).map_err(|reason| refuse(".base_url", reason))?),
-        (None, None) => return Err(refuse(".base_url", "is missing; say where the provider is".to_owned())),
+        (None, None) => {
+            return Err(refuse(".base_url", "is missing; set the URL of the provider".to_owned()));
+        }
     };
     let script = match scripted {
         true => {
@@ -149,7 +150,8 @@ pub(crate) fn base_url(text: &str) -> Result<Url, String> {
         || url.fragment().is_some()
     {
         return Err(
-            "it holds more than scheme, host, port and path; put keys into `key_env` or `key_secret`".into(),
+            "the URL may have only scheme, host, port and path; put keys into `key_env` or `key_secret`"
+                .into(),
         );
     }
     Ok(url)

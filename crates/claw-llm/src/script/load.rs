@@ -52,7 +52,7 @@ fn turn(written: Spanned<file::Turn>, pace: Pace) -> Result<Turn, Wrong> {
         None => When::default(),
     };
     if steps.is_empty() {
-        return Err((span, "`do` is empty; say something with `{ say = \"...\" }`".into()));
+        return Err((span, "`do` is empty; give at least one step, such as `{ say = \"...\" }`".into()));
     }
     let last = steps.len() - 1;
     let steps = steps.into_iter().enumerate().map(|(at, written)| {
@@ -72,7 +72,7 @@ fn when(written: file::When) -> Result<When, Wrong> {
     let regex = |text: Option<Spanned<String>>| {
         let compiled = text.map(|text| {
             Regex::new(text.get_ref())
-                .map_err(|error| (text.span(), format!("no regular expression: {error}")))
+                .map_err(|error| (text.span(), format!("not a regular expression: {error}")))
         });
         compiled.transpose()
     };
@@ -128,7 +128,7 @@ fn step(written: file::Step, pace: Pace, when: &When) -> Result<(Written, Option
     }
     if let Some(tool) = &written.call {
         let args = match (written.args, &written.args_text) {
-            (Some(_), Some(_)) => return Err("`args` and `args_text` exclude each other".into()),
+            (Some(_), Some(_)) => return Err("`args` and `args_text` cannot be combined".into()),
             (None, Some(text)) => ArgsTemplate::Text(Template::parse(text, when)?),
             (args, None) => ArgsTemplate::table(args.unwrap_or_default(), when)?,
         };
@@ -175,14 +175,14 @@ fn check_keys(written: &file::Step) -> Result<(), String> {
         return Err("`hang = false` does nothing; leave the step out".into());
     }
     match given().find(|key| key != kind && !with.contains(key)) {
-        Some(key) => Err(format!("`{key}` does not go with `{kind}`")),
+        Some(key) => Err(format!("`{key}` cannot be combined with `{kind}`")),
         None => Ok(()),
     }
 }
 
 fn fault(failure: Failure, retry_after: Option<Duration>) -> Result<Fault, String> {
     if retry_after.is_some() && !matches!(failure, Failure::RateLimited) {
-        return Err("`retry_after_ms` goes with `fail = \"rate_limited\"` only".into());
+        return Err("`retry_after_ms` needs `fail = \"rate_limited\"`".into());
     }
     Ok(match failure {
         Failure::RateLimited => Fault::RateLimited { retry_after },

@@ -169,14 +169,14 @@ fn a_broken_script_is_refused_with_line_and_reason() {
     refuses("[[turn]]\ndo = [", Some(2), "");
     refuses("[[turn]]\ndo = []", Some(1), "`do` is empty");
     refuses("[[turn]]\nwhen.sayd = 'x'\ndo = [{ say = 'x' }]", Some(2), "unknown field `sayd`");
-    refuses("[[turn]]\nwhen.said_matches = '('\ndo = [{ say = 'x' }]", Some(2), "no regular expression");
+    refuses("[[turn]]\nwhen.said_matches = '('\ndo = [{ say = 'x' }]", Some(2), "not a regular expression");
     refuses(
         "[[turn]]\ndo = [\n  { say = 'x' },\n  { say = 'x', think = 'y' },\n]",
         Some(4),
         "exactly one of `say`",
     );
     refuses("[[turn]]\ndo = [{ cut = 3 }]", Some(2), "exactly one of");
-    refuses("[[turn]]\ndo = [{ say = 'x', id = 'y' }]", Some(2), "`id` does not go with `say`");
+    refuses("[[turn]]\ndo = [{ say = 'x', id = 'y' }]", Some(2), "`id` cannot be combined with `say`");
     refuses("[[turn]]\ndo = [{ say = '{{said.x}}' }]", Some(2), "needs `when.said_matches`");
     refuses("[[turn]]\nwhen.said_matches = '(?<y>.)'\ndo = [{ say = '{{said.x}}' }]", Some(3), "it has `y`");
     refuses("[[turn]]\nwhen.said_matches = '(.)'\ndo = [{ say = '{{said.2}}' }]", Some(3), "no group `2`");
@@ -187,7 +187,7 @@ fn a_broken_script_is_refused_with_line_and_reason() {
     );
     refuses("[[turn]]\ndo = [{ call = 't', args = { a = nan } }]", Some(2), "is not a JSON number");
     refuses("[[turn]]\ndo = [{ fail = 'tired' }]", Some(2), "unknown variant `tired`");
-    refuses("[[turn]]\ndo = [{ fail = 'garbled', retry_after_ms = 1 }]", Some(2), "only");
+    refuses("[[turn]]\ndo = [{ fail = 'garbled', retry_after_ms = 1 }]", Some(2), "needs `fail");
     refuses("[[turn]]\ndo = [{ hang = true }, { say = 'x' }]", Some(2), "nothing can follow `hang`");
     refuses("[[turn]]\ndo = [{ say = 'x', cut = 1 }, { say = 'x' }]", Some(2), "nothing can follow `cut`");
     refuses("piece = 0\n[[turn]]\ndo = [{ say = 'x' }]", Some(1), "at least 1");
@@ -195,7 +195,7 @@ fn a_broken_script_is_refused_with_line_and_reason() {
     let error = Script::parse("a.toml", "[[turn]]\ndo = []").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "script `a.toml`, line 1: `do` is empty; say something with `{ say = \"...\" }`"
+        "script `a.toml`, line 1: `do` is empty; give at least one step, such as `{ say = \"...\" }`"
     );
 }
 

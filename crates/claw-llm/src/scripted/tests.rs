@@ -112,5 +112,8 @@ async fn what_fits_nothing_is_said() {
     let (answer, _) = ask("[[turn]]\nwhen.said = 'x'\ndo = [{ say = 'y' }]").await;
     let error = answer.unwrap_err();
     assert_eq!(error.fault, Fault::BadRequest);
-    assert!(error.message.contains("no turn of the script `test` fits; the last words were `go`"), "{error}");
+    assert!(
+        error.message.contains("no turn of the script `test` matches the last user message `go`"),
+        "{error}"
+    );
 }

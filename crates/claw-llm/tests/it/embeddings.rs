@@ -164,7 +164,7 @@ async fn never_takes_a_part_for_the_whole() {
         (openai(&[&[1.0]]), None, true, "1 vectors for 2 texts"),
         (openai(&[&[1.0], &[1.0, 2.0]]), None, false, "a vector of 2 numbers where 1 are expected"),
         (openai(&[&[1.0, 2.0], &[1.0, 2.0]]), Some(3), false, "a vector of 2 numbers where 3 are expected"),
-        (openai(&[&[0.0, 0.0], &[1.0, 2.0]]), None, true, "without a direction"),
+        (openai(&[&[0.0, 0.0], &[1.0, 2.0]]), None, true, "a vector of zeros"),
         (openai(&[&[], &[]]), None, false, "a vector of 0 numbers"),
         (
             r#"{"data": [{"index": 0, "embedding": [1.0]}, {"ind"#.to_owned(),

@@ -112,7 +112,7 @@ async fn a_stream_that_ends_too_soon_is_no_answer() {
         let (answer, _) = ask_at(kind, &server, &asked("go")).await;
         let error = answer.unwrap_err();
         assert_eq!(error.fault, Fault::Connection, "{kind:?}");
-        assert!(error.message.contains("ended before the answer did"), "{error}");
+        assert!(error.message.contains("ended before the answer was complete"), "{error}");
     }
 }
 
@@ -230,5 +230,5 @@ async fn a_wrong_base_url_is_told_with_what_to_check() {
         Some(format!("{}/x?y", server.base_url(ProviderKind::OpenAi)));
     let keys = std::sync::Arc::new(crate::kit::Table(Default::default()));
     let error = claw_llm::Providers::new(config, std::path::Path::new("."), keys).unwrap_err();
-    assert!(error.to_string().starts_with("`providers.p.base_url`: it holds more"), "{error}");
+    assert!(error.to_string().starts_with("`providers.p.base_url`: the URL may have only"), "{error}");
 }

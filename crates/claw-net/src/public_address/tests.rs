@@ -26,15 +26,15 @@ fn refuses_what_is_near() {
         &["10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fd12::1", "fec0::1"],
         Some("a private network"),
     );
-    check(&["100.64.0.1", "100.127.255.255", "100.100.100.200"], Some("a provider's shared network"));
-    check(&["169.254.1.1", "fe80::1", "febf::1"], Some("the local link"));
+    check(&["100.64.0.1", "100.127.255.255", "100.100.100.200"], Some("a carrier's shared network (CGNAT)"));
+    check(&["169.254.1.1", "fe80::1", "febf::1"], Some("a link-local address"));
 }
 
 #[test]
 fn refuses_metadata_services() {
     check(&["169.254.169.254", "168.63.129.16"], Some("a cloud's metadata service"));
     check(&["fd00:ec2::254"], Some("a private network"));
-    check(&["192.0.0.192"], Some("a range for protocols"));
+    check(&["192.0.0.192"], Some("a range reserved for protocols"));
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn refuses_ipv4_carried_in_ipv6() {
     check(&["::ffff:127.0.0.1", "64:ff9b::127.0.0.1", "::ffff:7f00:1"], Some("this machine"));
     check(&["::ffff:10.0.0.1", "64:ff9b::192.168.0.1"], Some("a private network"));
     check(&["::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"], Some("a cloud's metadata service"));
-    check(&["64:ff9b:1::1.1.1.1", "64:ff9b::1:0:1.1.1.1"], Some("a translator's own range"));
+    check(&["64:ff9b:1::1.1.1.1", "64:ff9b::1:0:1.1.1.1"], Some("a range for local NAT64 translation"));
     check(&["::127.0.0.1", "::1.1.1.1", "::", "::ffff:0:1.1.1.1"], Some("a reserved range"));
     check(&["2002:7f00:1::", "2002:101:101::1"], Some("a tunnel"));
-    check(&["2001::1", "2001:0:5ef5:79fb::1", "2001:1ff::1"], Some("a range for protocols"));
+    check(&["2001::1", "2001:0:5ef5:79fb::1", "2001:1ff::1"], Some("a range reserved for protocols"));
 }
 
 #[test]
@@ -60,5 +60,5 @@ fn refuses_what_is_routed_nowhere() {
         Some("a range for documentation"),
     );
     check(&["198.18.0.1", "198.19.255.255"], Some("a range for benchmarks"));
-    check(&["192.88.99.1"], Some("a relay of tunnels"));
+    check(&["192.88.99.1"], Some("a 6to4 relay"));
 }

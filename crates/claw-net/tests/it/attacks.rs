@@ -120,7 +120,7 @@ async fn refuses_redirects_from_elsewhere_to_a_named_origin() {
     let server = Server::redirecting(302, local.url().as_str()).await;
     let client = client(&[&server, &local]);
     let error = client.send(Request::new(Method::GET, server.url()).redirects(5)).await.unwrap_err();
-    assert!(error.to_string().contains("takes no redirected requests"), "{error}");
+    assert!(error.to_string().contains("redirects from other servers to it are refused"), "{error}");
     assert_eq!(local.asked(), [""; 0]);
 }
 
@@ -165,7 +165,7 @@ async fn refuses_to_send_a_body_on_to_another_origin() {
     let server = Server::redirecting(307, "http://elsewhere.example/").await;
     let request = Request::new(Method::POST, server.url()).body("words").redirects(5);
     let error = client(&[&server]).send(request).await.unwrap_err();
-    assert!(error.to_string().contains("sent on to another origin"), "{error}");
+    assert!(error.to_string().contains("sent to another origin"), "{error}");
 }
 
 #[tokio::test]

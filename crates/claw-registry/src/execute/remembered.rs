@@ -34,7 +34,7 @@ impl Trip<'_> {
         match store.rules(&caller.tenant, &caller.agent, &caller.session, now).await {
             Ok(rules) => rules.into_iter().filter_map(readable).collect(),
             Err(error) => {
-                tracing::error!(%error, "remembered rules could not be read, so none holds");
+                tracing::error!(%error, "remembered rules could not be read, so none applies");
                 Vec::new()
             }
         }
@@ -88,7 +88,7 @@ impl Trip<'_> {
                 Ok(_) => {}
                 Err(StoreError::RuleState { .. }) => return false,
                 Err(error) => {
-                    tracing::error!(%error, rule = %id, "a remembered rule could not be counted, so it does not hold");
+                    tracing::error!(%error, rule = %id, "the use of a remembered rule could not be counted, so the rule does not apply");
                     return false;
                 }
             }
@@ -108,7 +108,7 @@ fn readable(rule: Rule) -> Option<(RuleId, RuleContent)> {
     match serde_json::from_value(rule.new.rule) {
         Ok(content) => Some((rule.new.id, content)),
         Err(error) => {
-            tracing::warn!(%error, rule = %rule.new.id, "a remembered rule cannot be read and holds no more");
+            tracing::warn!(%error, rule = %rule.new.id, "a remembered rule cannot be read, so it does not apply");
             None
         }
     }
@@ -131,14 +131,14 @@ impl Trip<'_> {
                 RuleWidth::Directory,
                 RuleContent::Directory { path: root.path.clone(), access: root.access },
             )]),
-            _ => Err("it needs several directories; grant them one by one"),
+            _ => Err("the call needs several directories; grant them one by one"),
         };
         let suggested = rules.and_then(|rules| {
             let suggestion = |(width, content): (RuleWidth, RuleContent)| {
                 let rule = serde_json::to_value(&content).unwrap_or(Value::Null);
                 match rule.is_object() && scrubber.json(&rule) == rule {
                     true => Ok(Suggestion { width, rule, text: held(&content, judged) }),
-                    false => Err("it holds a secret, which is not kept"),
+                    false => Err("the rule would hold a secret"),
                 }
             };
             rules.into_iter().map(suggestion).collect::<Result<Vec<_>, _>>()

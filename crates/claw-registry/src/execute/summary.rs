@@ -31,7 +31,7 @@ pub(super) fn summary(judged: &Judged, args: &Value, scrubber: &CallScrubber) ->
     if rest.as_object().is_none_or(|fields| !fields.is_empty()) {
         let other = if rest == *args { "" } else { "other " };
         let shown = scrubber.json(&rest);
-        let hidden = if shown == rest { "" } else { ", in which values are hidden that may differ" };
+        let hidden = if shown == rest { "" } else { " (some values are hidden)" };
         lines.push(format!("with the {other}arguments{hidden}:"));
         lines.push(block(&shown.to_string(), scrubber));
     }
@@ -61,11 +61,11 @@ fn ask_lines(judged: &Judged, analysed: &AnalysedAsk, scrubber: &CallScrubber) -
                 _ => None,
             });
             lines.push(format!("type into {}, which runs:", plain(&input.process, scrubber)));
-            lines.push(block(to.unwrap_or("a command that is not there"), scrubber));
+            lines.push(block(to.unwrap_or("an unknown command"), scrubber));
             lines.push("this:".to_owned());
             lines.push(block(&input.text, scrubber));
             if input.end {
-                lines.push("and nothing more".to_owned());
+                lines.push("and end its input".to_owned());
             }
             lines.extend(verdict.map(|verdict| commands(judged, verdict, scrubber)).unwrap_or_default());
         }
@@ -96,13 +96,13 @@ fn ask_lines(judged: &Judged, analysed: &AnalysedAsk, scrubber: &CallScrubber) -
             lines.push(block(seen.unwrap_or("there is no such skill"), scrubber));
         }
         Ask::Session { session, sends } => {
-            let what = if *sends { "say something in session" } else { "read session" };
+            let what = if *sends { "send a message to session" } else { "read session" };
             lines.push(format!("{what} {}", plain(session, scrubber)));
             let of_session = |sight: &&Sight| matches!(&sight.target, Target::Session { session: seen } if seen == session);
             let place = judged.sights.iter().find(of_session).and_then(|sight| sight.path.as_deref());
             lines.extend(place.map(|place| format!("which works in {}", plain(place, scrubber))));
         }
-        Ask::Opaque => lines.push("do something that cannot be told beforehand".to_owned()),
+        Ask::Opaque => lines.push("do something that cannot be known in advance".to_owned()),
     }
     lines
 }
@@ -119,7 +119,7 @@ fn script_lines(
     lines.push(block(&script.text, scrubber));
     lines.extend(environment(&script.env, scrubber));
     if let Some(input) = script.input.as_ref().filter(|input| !input.is_empty()) {
-        lines.push("reading from its standard input:".to_owned());
+        lines.push("with this standard input:".to_owned());
         lines.push(block(input, scrubber));
     }
     // If the script is a single command, it would be shown twice.
@@ -212,7 +212,7 @@ fn commands(judged: &Judged, verdict: &Verdict, scrubber: &CallScrubber) -> Vec<
     let mut lines = vec!["which would run:".to_owned()];
     lines.extend(times.into_iter().map(line));
     if hidden > 0 {
-        lines.push(format!("  and {hidden} other commands, which do not fit here"));
+        lines.push(format!("  and {hidden} other commands, which are not shown"));
     }
     lines
 }

@@ -120,7 +120,7 @@ pub(super) async fn bounded(
         caught = &mut work => return uncaught(caught),
         () = time.over() => {
             let message = format!("the call took longer than {} s and was stopped", time.limit.as_secs_f64());
-            ToolError::new(ErrorKind::TimedOut, message).try_instead("ask for less at once, or allow more time")
+            ToolError::new(ErrorKind::TimedOut, message).try_instead("ask for less in one call, or set a longer timeout")
         }
     };
     cancel.cancel();
@@ -130,7 +130,7 @@ pub(super) async fn bounded(
             Ok(output) => output.model_text(),
             Err(error) => error.message,
         };
-        stopped.message.push_str("; at the end it said:\n");
+        stopped.message.push_str("; its output until then:\n");
         stopped.message.push_str(&said);
     }
     Err(stopped)
@@ -144,7 +144,7 @@ fn uncaught(caught: Caught) -> Result<Output, ToolError> {
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> ToolError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    ToolError::new(ErrorKind::Internal, "the tool crashed; that is a mistake in the tool")
+    ToolError::new(ErrorKind::Internal, "the tool crashed, because of a bug in it")
         .try_instead("call it with other arguments, or use another tool")
         .because(format!("it panicked: {text}"))
 }

@@ -95,7 +95,7 @@ impl ChangeSite {
             let failed = mode == ApplyMode::OnSuccess && exit != Some(0);
             let unasked = |why: &str, agreed: bool| match agreed {
                 true => None,
-                false => Some(format!("{why}, and nobody has agreed to it")),
+                false => Some(format!("{why}, and nobody has approved it")),
             };
             if failed {
                 let reason = "`shell.apply` is `on_success`, and the exit code is not 0";
@@ -109,7 +109,7 @@ impl ChangeSite {
                     self.hold_all(&*pending, &mut changes, &reason);
                 }
             } else if !asked.is_empty() {
-                let reason = "the command changed files that make other programs run something";
+                let reason = "the command changed files that can make other programs run commands";
                 let agreed = self.let_pass(grant, &*pending, &asked, reason).await?;
                 for (path, why) in asked {
                     let held = unasked(why, agreed).map(|reason| HeldChange { path, reason });
@@ -162,9 +162,9 @@ impl ChangeSite {
                 let is_configured = grant.approvals(&self.executor).narrowing.is_empty();
                 Some(match is_configured {
                     true => {
-                        "`approvals.effects.write` does not allow it, and its text did not say that it writes"
+                        "`approvals.effects.write` does not allow it, and the command's text did not show that it writes"
                     }
-                    false => "the mode does not allow it, and its text did not say that it writes",
+                    false => "the mode does not allow it, and the command's text did not show that it writes",
                 })
             }
             _ => None,
@@ -295,7 +295,10 @@ impl ChangeSite {
             return Ok(false);
         }
         let scrubber = self.scrubber(grant);
-        let mut lines = vec!["the command ran on a layer, and would change these files now:".to_owned()];
+        let mut lines = vec![
+            "the command has run; its changes are held back. Approving applies them to these files:"
+                .to_owned(),
+        ];
         let mut bound = Vec::new();
         for (path, why) in asked.iter().take(SHOWN_FILES) {
             let [before, after] = pending.contents(path, COMPARED).await;
@@ -351,7 +354,7 @@ fn hold_with_directories(list: &[FileChange], held: &mut Vec<HeldChange>) {
     let kept: Vec<&Path> =
         list.iter().filter(is_deleted).filter(holds).map(|change| change.path.as_path()).collect();
     let below = |change: &&FileChange| kept.iter().any(|kept| change.path.starts_with(kept));
-    let reason = "its directory holds something that may not be deleted";
+    let reason = "its directory contains something that may not be deleted";
     let more: Vec<HeldChange> = list
         .iter()
         .filter(below)

@@ -150,7 +150,7 @@ fn checked(request: InputRequest, scrubber: &CallScrubber) -> Result<InputReques
             Validator::compile(&schema).map_err(|error| refuse(error.to_string()))?;
             let fields = schema.get("properties").and_then(Value::as_object).map_or(0, serde_json::Map::len);
             if fields > MOST_FIELDS {
-                return Err(refuse(format!("it has {fields} fields, and {MOST_FIELDS} are taken")));
+                return Err(refuse(format!("it has {fields} fields; at most {MOST_FIELDS} are allowed")));
             }
             InputForm::Form { schema: scrubber.json(&schema) }
         }
@@ -167,16 +167,16 @@ fn checked(request: InputRequest, scrubber: &CallScrubber) -> Result<InputReques
 /// The request as a person reads it.
 fn summary(input: &InputRequest, scrubber: &CallScrubber) -> String {
     let mut lines = vec![
-        format!("MCP server `{}` asks for input. Its words, which nobody has checked:", input.server),
+        format!("MCP server `{}` asks for input. Its message, which nobody has checked:", input.server),
         block(&input.message, scrubber),
     ];
     match &input.form {
         InputForm::Url { url } => {
-            lines.push("it wants you to visit this page, which is not opened for you:".to_owned());
+            lines.push("it asks you to visit this page, which is not opened automatically:".to_owned());
             lines.push(block(url, scrubber));
         }
         InputForm::Form { schema } => {
-            lines.push("it wants these values:".to_owned());
+            lines.push("it asks for these values:".to_owned());
             let required = |name: &str| {
                 let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
                 names.filter_map(Value::as_str).any(|required| required == name)
@@ -195,7 +195,7 @@ fn summary(input: &InputRequest, scrubber: &CallScrubber) -> String {
                 }
             }
             if fields.is_none_or(serde_json::Map::is_empty) {
-                lines.push("  none: it only wants your consent".to_owned());
+                lines.push("  none: it only asks for your consent".to_owned());
             }
         }
     }

@@ -277,6 +277,6 @@ pub(crate) fn owner(caller: &Caller) -> Owner {
 /// The error for a request that the plan did not name.
 fn unplanned(what: String) -> ToolError {
     ToolError::new(ErrorKind::Forbidden, format!("{what} is not in the plan of this call"))
-        .try_instead("use another tool; this one does other things than it says")
+        .try_instead("use another tool; this one does things that it did not announce")
         .because("a tool must name in `plan` what it will do")
 }

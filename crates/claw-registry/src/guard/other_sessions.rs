@@ -99,7 +99,7 @@ impl Talks for OwnTalks {
         self.grant.live()?;
         let planned = self.grant.plan.all_effects(self.ceiling).common(self.grant.effects);
         if !Effects::of(&[Effect::Message, Effect::Spawn]).within(planned) {
-            return Err(unplanned(format!("saying something in session `{session}`")));
+            return Err(unplanned(format!("sending a message to session `{session}`")));
         }
         self.planned(session, true).await?;
         let scrubber = self.executor.scrubbers().for_tenant(&self.caller.tenant);

@@ -113,7 +113,10 @@ impl Processes for OwnProcesses {
         let kept = self.executor.0.processes.find(&self.owner, &input.process)?;
         let more = kept.started().effects.without(self.grant.effects);
         if !more.is_empty() {
-            let message = format!("`{}` may do what the policy has taken away since: {more}", input.process);
+            let message = format!(
+                "`{}` was started with effects that the policy has removed since: {more}",
+                input.process
+            );
             return Err(
                 ToolError::new(ErrorKind::Forbidden, message).try_instead("end it and start it again")
             );
@@ -149,7 +152,7 @@ impl Processes for OwnProcesses {
         tokio::select! {
             () = kept.ended() => Ok(kept.card()),
             () = self.grant.cancel.cancelled() => {
-                Err(ToolError::new(ErrorKind::Cancelled, "it was asked to end, and not waited for"))
+                Err(ToolError::new(ErrorKind::Cancelled, "the command was told to end; the wait for it was cancelled"))
             }
         }
     }

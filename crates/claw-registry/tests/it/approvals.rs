@@ -56,7 +56,7 @@ async fn no_refuses_it() {
     let (reply, ()) = tokio::join!(bench.executor.execute(&offer, ls()), answer(&bench, false));
     let (step, reason) = refused(&reply);
     assert_eq!(step, "judge");
-    assert!(reason.starts_with("ada said no to this call"), "{reason}");
+    assert!(reason.starts_with("ada denied this call"), "{reason}");
     assert!(bench.shell.runs().is_empty());
 }
 

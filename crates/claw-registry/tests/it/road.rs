@@ -139,7 +139,7 @@ async fn a_call_that_takes_too_long_is_stopped() {
     let bench = Bench::new(Setup::default());
     let reply = bench.call("wait", json!({})).await;
     assert_eq!(reply.failure().unwrap().kind, ErrorKind::TimedOut);
-    let message = "the call took longer than 5 s and was stopped; at the end it said:\nstopped";
+    let message = "the call took longer than 5 s and was stopped; its output until then:\nstopped";
     assert_eq!(reply.failure().unwrap().message, message);
 }
 

@@ -156,8 +156,8 @@ async fn refuses_keys_of_nobody_and_keys_that_are_taken(store: impl AccessStore)
     let unknown = NewKey { user: Some(user("ann").id), ..ours.clone() };
     check_refused(store.add_key(unknown).await, "there is no user `ann` in a tenant `main`");
     store.add_key(ours.clone()).await.unwrap();
-    check_refused(store.add_key(NewKey { id: KeyId::new(), ..ours.clone() }).await, "taken");
-    check_refused(store.add_key(NewKey { hash: key(2).hash(), ..ours.clone() }).await, "taken");
+    check_refused(store.add_key(NewKey { id: KeyId::new(), ..ours.clone() }).await, "exists already");
+    check_refused(store.add_key(NewKey { hash: key(2).hash(), ..ours.clone() }).await, "exists already");
     assert_eq!(
         store.keys(&TenantId::main()).await.unwrap(),
         [Key { new: ours, revoked: None, last_used: None }]

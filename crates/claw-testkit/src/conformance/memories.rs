@@ -140,7 +140,7 @@ async fn refuses_vectors_of_another_length_under_one_model(store: impl Memories)
     put(&ours, MODEL, &[(1, 3)]).await.unwrap();
     for mixed in [&[(2, 4)][..], &[(2, 3), (3, 2)]] {
         let refused = put(&ours, MODEL, mixed).await.unwrap_err().to_string();
-        assert!(refused.contains("those it gave before have 3"), "{refused}");
+        assert!(refused.contains("its earlier vectors have 3"), "{refused}");
     }
     assert!(put(&ours, "other", &[(1, 4), (2, 3)]).await.is_err(), "among each other");
     assert_eq!(store.embeddings(&ours, MODEL, &[[2; 32], [3; 32]]).await.unwrap(), [], "none of them");

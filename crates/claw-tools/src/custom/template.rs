@@ -53,7 +53,9 @@ pub enum TemplateError {
         key: String,
     },
     /// A list within a word.
-    #[error("at character {at}: `{key}` is a list, which must be a whole argument: each item becomes one")]
+    #[error(
+        "at character {at}: `{key}` is a list, so it must be a whole argument; each item becomes an argument of its own"
+    )]
     List {
         /// Position.
         at: usize,

@@ -217,12 +217,12 @@ fn waited(awaited: &Awaited, expected: &Expected, limit: Duration) -> Output {
             format!("`{name}` printed:\n{matched}\n[{state}; continue from offset {}]", awaited.next)
         }
         (None, Some(pattern), ProcessState::Ended(_)) => {
-            format!("`{name}` never printed anything like `{pattern}`: {state}")
+            format!("`{name}` printed nothing that matches `{pattern}`: {state}")
         }
         (None, None, ProcessState::Ended(_)) => format!("`{name}`: {state}"),
         (None, pattern, ProcessState::Running) => {
             let what = match pattern {
-                Some(pattern) => format!("printed nothing like `{pattern}`"),
+                Some(pattern) => format!("printed nothing that matches `{pattern}`"),
                 None => "has not ended".to_owned(),
             };
             format!("`{name}` {what} within {} s, and still runs", limit.as_secs())
@@ -235,7 +235,7 @@ fn waited(awaited: &Awaited, expected: &Expected, limit: Duration) -> Output {
 fn state(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".to_owned(),
-        ProcessState::Ended(ProcessEnd::Killed) => "ended by us".to_owned(),
+        ProcessState::Ended(ProcessEnd::Killed) => "killed".to_owned(),
         ProcessState::Ended(ProcessEnd::Lost) => "lost: its exit status is unknown".to_owned(),
         ProcessState::Ended(ProcessEnd::Exited { code: Some(code), .. }) => {
             format!("ended with exit code {code}")

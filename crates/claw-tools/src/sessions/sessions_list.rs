@@ -89,7 +89,7 @@ fn cursor(text: &str) -> Result<(UnixMillis, SessionKey), ToolError> {
     parse().ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
         ToolError::invalid(format!("`{shown}` is not a valid `after`"))
-            .try_instead("pass the last `next` as `after`, or leave it out to start over")
+            .try_instead("pass the `next` of the previous list as `after`, or leave `after` out to start from the beginning")
     })
 }
 

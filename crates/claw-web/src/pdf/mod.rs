@@ -51,7 +51,7 @@ impl std::fmt::Display for Cut {
             Self::Seconds(seconds) => write!(f, "reading it takes longer than {seconds} s"),
             Self::MemoryMib(mib) => write!(f, "reading it needs more than {mib} MiB of memory"),
             Self::OutputMib(mib) => write!(f, "its text is longer than {mib} MiB"),
-            Self::Broke => f.write_str("it crashes its reader"),
+            Self::Broke => f.write_str("reading it crashes the PDF reader"),
         }
     }
 }
@@ -99,10 +99,10 @@ pub(crate) async fn read(
     let advice = "look for an HTML version of it";
     let url = page.url.clone();
     let unavailable = |why: &str| {
-        let told = format!("`{url}` is a PDF, which is read in a sandboxed process only, and {why}");
+        let told = format!("`{url}` is a PDF, which only a sandboxed process may read, and {why}");
         ToolError::new(ErrorKind::Unavailable, told).try_instead(advice)
     };
-    let process = process.ok_or_else(|| unavailable("this program has none"))?;
+    let process = process.ok_or_else(|| unavailable("this program has no such process"))?;
     let Printed { output, cut } = process.run(document).await.map_err(|why| unavailable(&why))?;
     let told = |why: &str| ToolError::failed(format!("`{url}` is a PDF, and {why}")).try_instead(advice);
     let (mut head, mut pages, mut is_whole) = (Head::default(), Vec::new(), false);

@@ -117,7 +117,7 @@ async fn keeps_the_pages_that_were_read_before_it_was_cut_off() {
     let error = read(Some(&Here { lines: 1, cut }), document.clone(), &mut page).await.unwrap_err();
     assert!(error.kind == ErrorKind::TimedOut && error.message.contains("longer than 20 s"), "{error}");
     let error = read(Some(&Here { lines: 1, cut: None }), document, &mut page).await.unwrap_err();
-    assert!(error.message.contains("crashes its reader"), "{error}");
+    assert!(error.message.contains("crashes the PDF reader"), "{error}");
 }
 
 #[tokio::test]

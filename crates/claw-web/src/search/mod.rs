@@ -236,9 +236,7 @@ impl Chain {
         }
         let body = response.decoded().await.map_err(|error| Miss::Failed(told(&error)))?;
         providers::read(link.provider, &body).map_err(|why| match why {
-            providers::Unread::Limited => {
-                Miss::Limited("asks for proof that a person is searching".to_owned())
-            }
+            providers::Unread::Limited => Miss::Limited("asks for a CAPTCHA".to_owned()),
             providers::Unread::Broken(why) => Miss::Failed(format!("sent an invalid answer: {why}")),
         })
     }

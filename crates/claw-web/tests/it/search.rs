@@ -233,7 +233,7 @@ async fn a_page_that_asks_for_a_person_counts_as_a_limit() {
     let server = Server::start(|_| Answer::html("<form id=challenge-form action=/anomaly.js>")).await;
     let error = search(&Setting::of(&[Duckduckgo]).web(&server), &query()).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
-    assert!(error.message.contains("duckduckgo asks for proof that a person is searching"), "{error}");
+    assert!(error.message.contains("duckduckgo asks for a CAPTCHA"), "{error}");
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl Scope {
         }
         if access == Access::Write && root.access == Access::Read {
             let error = ToolError::new(ErrorKind::Forbidden, format!("`{path}` is read-only"));
-            return Err(error.allowed_by("`files.write` grants a directory to be changed"));
+            return Err(error.allowed_by("`files.write` lists the directories that may be changed"));
         }
         Ok(target)
     }

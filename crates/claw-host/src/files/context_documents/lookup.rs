@@ -171,9 +171,10 @@ impl Shelves {
         }
         compare(expect, both.seen.as_ref(), spot.shown)?;
         let Some(mine) = both.mine else {
-            let message = format!("`{}` belongs to the agent, for all its users", spot.shown);
+            let message =
+                format!("`{}` is shared by all users of the agent, so it is not removed", spot.shown);
             return Err(ToolError::new(ErrorKind::Forbidden, message)
-                .try_instead("write it: that creates a version for this user only"));
+                .try_instead("write the file instead: that creates a version for this user only"));
         };
         let removed = self.documents.remove_document(&both.key, mine.version, self.clock.now()).await;
         removed.map_err(|error| match error {

@@ -152,7 +152,7 @@ async fn on_a_full_disk() {
     for expect in [Expect::Anything, Expect::Version(&stat.version)] {
         let told =
             files.write(&FilePlace { expect, ..place }, "file", &vec![b'n'; 200_000]).await.unwrap_err();
-        assert_eq!(told.message, "there is no room for `file`; what was there is kept");
+        assert_eq!(told.message, "no space is left to write `file`; its old content is unchanged");
         assert_eq!(files.read(&place, "file").await.unwrap(), (old.clone(), stat.clone()));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "nothing half written is left");
     }

@@ -96,7 +96,7 @@ async fn writer_without_room() {
     for expect in [Expect::Anything, Expect::Version(&version)] {
         let told = write(LocalFiles::new(), root, expect, &content(1)).await.unwrap_err();
         assert_eq!(told.kind, ErrorKind::Unavailable);
-        assert_eq!(told.message, "there is no room for `file`; what was there is kept");
+        assert_eq!(told.message, "no space is left to write `file`; its old content is unchanged");
         assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "old");
     }
     write(LocalFiles::new(), root, Expect::Version(&version), b"old, changed").await.unwrap();

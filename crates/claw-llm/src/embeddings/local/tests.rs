@@ -88,7 +88,7 @@ fn says_what_is_wrong_with_a_directory() {
         (Vec::new(), "too short"),
         (vec![0xff; 64], "its header claims"),
         (good[..good.len() - 3].to_vec(), "outside of the file"),
-        (good.iter().map(|byte| if *byte == b'F' { b'Q' } else { *byte }).collect(), "are not read"),
+        (good.iter().map(|byte| if *byte == b'F' { b'Q' } else { *byte }).collect(), "is not supported"),
     ] {
         std::fs::write(path.join("model.safetensors"), bytes).unwrap();
         let error = LocalEmbedder::open(path).unwrap_err();
@@ -97,7 +97,7 @@ fn says_what_is_wrong_with_a_directory() {
     std::fs::write(path.join("model.safetensors"), good).unwrap();
     for (text, says) in [
         ("[]", "has no `model`"),
-        (r#"{"model": {"type": "BPE", "vocab": {}}}"#, "`BPE` is not read"),
+        (r#"{"model": {"type": "BPE", "vocab": {}}}"#, "`BPE` is not supported"),
         (r#"{"model": {"vocab": {"a": 99}}}"#, "a token 99, and the matrix has 12 rows"),
         (r#"{"model": {"vocab": {}}}"#, "empty"),
     ] {

@@ -28,7 +28,7 @@ impl Tokenizer {
         let model = whole.get("model").ok_or("it has no `model`")?;
         let kind = model.get("type").and_then(Value::as_str).unwrap_or("WordPiece");
         if kind != "WordPiece" {
-            return Err(format!("a vocabulary of the kind `{kind}` is not read; `WordPiece` is"));
+            return Err(format!("the vocabulary type `{kind}` is not supported; use `WordPiece`"));
         }
         let vocabulary = model.get("vocab").and_then(Value::as_object).ok_or("it has no `model.vocab`")?;
         let entry = |(token, number): (&String, &Value)| {

@@ -62,8 +62,8 @@ impl Matrix {
             let [one, other] = &tensor.get(field)?.as_array()?[..] else { return None };
             Some([usize::try_from(one.as_u64()?).ok()?, usize::try_from(other.as_u64()?).ok()?])
         };
-        let [rows, columns] = pair("shape").ok_or("the matrix has no shape")?;
-        let [begin, end] = pair("data_offsets").ok_or("the matrix has no place")?;
+        let [rows, columns] = pair("shape").ok_or("the matrix has no valid `shape`")?;
+        let [begin, end] = pair("data_offsets").ok_or("the matrix has no `data_offsets`")?;
         let count = rows.checked_mul(columns).filter(|count| (1..=MOST).contains(count));
         let count = count.ok_or_else(|| format!("a matrix of {rows} by {columns} cannot be used"))?;
         let bytes = data.get(begin..end).ok_or("the matrix lies outside of the file")?;
@@ -79,11 +79,11 @@ impl Matrix {
                 bytes.as_chunks::<2>().0.iter().map(wide).collect()
             }
             other => {
-                return Err(format!("numbers of the kind {other:?} are not read; F32, F16 and BF16 are"));
+                return Err(format!("the number type {other:?} is not supported; use F32, F16 or BF16"));
             }
         };
         if numbers.len() != count || numbers.iter().any(|number| !number.is_finite()) {
-            return Err(format!("{count} finite numbers are announced, and it does not have them"));
+            return Err(format!("the matrix must have {count} finite numbers, and it does not"));
         }
         Ok(Self { columns, numbers })
     }

@@ -182,11 +182,10 @@ impl GuardedFiles {
         let Some(shown) = first_shown(&composed.kept, &masked) else { return Ok(masked) };
         let line = 1 + composed.text[..shown.start].matches('\n').count();
         let message = format!(
-            "the change would show a hidden value of `{path}` (line {line} of what it would be); nothing was written"
+            "the change would show a hidden value of `{path}` (line {line} of the new text); nothing was written"
         );
-        Err(ToolError::new(ErrorKind::Forbidden, message).try_instead(
-            "keep the name and the signs around the hidden value as they are, or remove it with its line",
-        ))
+        Err(ToolError::new(ErrorKind::Forbidden, message)
+            .try_instead("leave the text around the hidden value as it is, or remove its whole line"))
     }
 
     /// Writes a file if it is unchanged, after the change is journaled.
@@ -204,11 +203,11 @@ impl GuardedFiles {
         let is_changed = current.as_ref().is_none_or(|current| current.bytes != bytes);
         let diff = match &before {
             Some(before) if is_changed && *before == after.text => {
-                "(a value that is hidden was changed)\n".to_owned()
+                "(a hidden value was changed)\n".to_owned()
             }
             Some(before) => diff::unified(path, before, &after.text, DIFF_LINES),
             None => format!(
-                "({} bytes that were no text were replaced)\n",
+                "({} bytes that were not text were replaced)\n",
                 current.as_ref().map_or(0, |c| c.bytes.len())
             ),
         };
@@ -281,8 +280,9 @@ fn encode_as(path: &str, old: &Text, bytes: &[u8], text: &str) -> Result<Vec<u8>
         return Err(ToolError::invalid(message).try_instead("overwrite the whole file"));
     }
     old.encode(text).map_err(|lacking| {
-        let message = format!("`{path}` is {name}, which has no `{lacking}` (U+{:04X})", u32::from(lacking));
-        ToolError::invalid(message).try_instead("use characters that it has, or overwrite the whole file")
+        let message =
+            format!("`{path}` is {name}, which cannot encode `{lacking}` (U+{:04X})", u32::from(lacking));
+        ToolError::invalid(message).try_instead("use other characters, or overwrite the whole file")
     })
 }
 

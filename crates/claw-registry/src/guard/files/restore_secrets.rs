@@ -179,7 +179,7 @@ fn doubt(new: &Side<'_>, doubtful: usize, text: &str, head: &str) -> ToolError {
         "the new text".to_owned()
     };
     ToolError::invalid(format!(
-        "{of} says `{PLACEHOLDER}` (`{}`), and it cannot be told which hidden value of the file that is; \
+        "{of} contains `{PLACEHOLDER}` (`{}`), and it is unclear which hidden value of the file is meant; \
          nothing was written",
         shown.trim()
     ))

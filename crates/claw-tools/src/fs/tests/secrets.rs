@@ -106,7 +106,7 @@ async fn a_placeholder_that_lines_up_with_nothing_is_not_written() {
         json!({ "path": "c.toml", "content": "[REDACTED]", "mode": "append" }),
     ] {
         let said = failed(&road.call("write_file", args).await, ErrorKind::Invalid);
-        assert!(said.contains("cannot be told") && said.contains("`edit`"), "{said}");
+        assert!(said.contains("it is unclear which") && said.contains("`edit`"), "{said}");
     }
     let edit = json!({ "path": "c.toml", "old_string": "port = 1", "new_string": "port = [REDACTED]" });
     failed(&road.call("edit", edit).await, ErrorKind::Invalid);

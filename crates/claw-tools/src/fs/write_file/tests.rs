@@ -30,7 +30,7 @@ async fn encodings_are_kept() {
     done(&road.call("write_file", append("u16.txt", "b")).await);
     done(&road.call("write_file", append("latin.txt", "sch\u{f6}n\n")).await);
     let said = failed(&road.call("write_file", append("latin.txt", "漢")).await, ErrorKind::Invalid);
-    assert!(said.starts_with("`latin.txt` is windows-1252, which has no `漢` (U+6F22)"), "{said}");
+    assert!(said.starts_with("`latin.txt` is windows-1252, which cannot encode `漢` (U+6F22)"), "{said}");
     let kept: Vec<_> = road.journal.changes().into_iter().map(|kept| kept.after.unwrap()).collect();
     assert_eq!(kept, [b"\xff\xfea\x00\n\x00b\x00".to_vec(), b"K\xe4se und Stra\xdfe\nsch\xf6n\n".to_vec()]);
 }

@@ -94,7 +94,7 @@ fn what_a_model_reads() {
     );
     assert_eq!(
         text(waited(&awaited(None, running), &expected, limit)),
-        "`deadbeef` printed nothing like `ready` within 3 s, and still runs"
+        "`deadbeef` printed nothing that matches `ready` within 3 s, and still runs"
     );
     assert_eq!(
         text(waited(&awaited(None, DONE), &Expected::default(), limit)),

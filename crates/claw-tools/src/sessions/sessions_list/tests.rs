@@ -74,7 +74,7 @@ async fn refuses_an_end_that_was_made_up() {
         let result = fixture().0.run::<SessionsList>(json!({ "after": after })).await;
         let message = failure(result, ErrorKind::Invalid);
         assert!(
-            message.ends_with("pass the last `next` as `after`, or leave it out to start over"),
+            message.ends_with("pass the `next` of the previous list as `after`, or leave `after` out to start from the beginning"),
             "{message}"
         );
     }
