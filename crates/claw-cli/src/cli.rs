@@ -14,11 +14,10 @@ use clawsmith::config::Surroundings;
 use crate::command as commands;
 use crate::exit_code::{Failure, Outcome};
 
-/// Tools for AI agents, with the same checks for every call.
+/// Tools for AI agents, and one guarded road that every call takes.
 ///
-/// For each call, Clawsmith authorises the caller, applies rate limits, validates the arguments, judges the planned
-/// effects by policy and writes to the ledger. Then it runs the tool through guarded ports, and scrubs and caps the
-/// result.
+/// For each call, Clawsmith authorises the caller, applies rate limits, validates the arguments, decides by policy
+/// and records the call. Then it runs the tool through guarded ports, scrubs the result and caps its size.
 #[derive(Debug, Parser)]
 #[command(name = "clawsmith", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {

@@ -5,7 +5,9 @@
 pub(crate) fn hush_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        anstream::eprintln!("clawsmith: internal error at {place} (a bug in Clawsmith); the operation was stopped");
+        anstream::eprintln!(
+            "clawsmith: internal error at {place} (a bug in Clawsmith); the operation was stopped"
+        );
     }));
 }
 

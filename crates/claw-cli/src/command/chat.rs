@@ -205,7 +205,8 @@ impl Chat {
         }
         let bytes = text.len() + piped.as_ref().map_or(0, String::len);
         if bytes > MOST_BYTES {
-            let failure = Failure::usage(format!("the message has {bytes} bytes; at most {MOST_BYTES} are allowed"));
+            let failure =
+                Failure::usage(format!("the message has {bytes} bytes; at most {MOST_BYTES} are allowed"));
             return Err(failure.hint("put it into a file of the workspace and ask about the file"));
         }
         Ok(Message { text, piped })

@@ -139,11 +139,10 @@ fn show(session: &mut Session, all: bool) -> Outcome {
 }
 
 fn forget(session: &mut Session) -> Outcome {
-    let count = session
-        .read()?
-        .loaded
-        .forget(&session.around)
-        .map_err(|error| Failure::failed("the records of accepted files cannot be removed").because(error))?;
+    let count =
+        session.read()?.loaded.forget(&session.around).map_err(|error| {
+            Failure::failed("the records of accepted files cannot be removed").because(error)
+        })?;
     session.told(&json!({ "forgotten": count }), format_args!("forgotten: {count}"))
 }
 

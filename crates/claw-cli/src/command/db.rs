@@ -86,7 +86,10 @@ impl Copy {
             report.chains.len()
         );
         let note = (report.replaced > 0).then(|| {
-            format!("PostgreSQL cannot store NUL characters: U+FFFD replaces them in {}", counted(report.replaced, "text"))
+            format!(
+                "PostgreSQL cannot store NUL characters: U+FFFD replaces them in {}",
+                counted(report.replaced, "text")
+            )
         });
         told(session, &report, &report.chains, words, note)
     }
@@ -142,7 +145,10 @@ impl Restore {
         drop(bar);
         let (file, to, chains) = (report.file.display(), &report.to, report.chains.len());
         let words = format!("restored `{file}` to `{to}`; chains of the ledger: {chains}, all sound");
-        let note = report.aside.as_ref().map(|aside| format!("the previous store was moved to `{}`", aside.display()));
+        let note = report
+            .aside
+            .as_ref()
+            .map(|aside| format!("the previous store was moved to `{}`", aside.display()));
         // A restoration fails on a chain that is not sound.
         told(session, &report, &[], words, note)
     }

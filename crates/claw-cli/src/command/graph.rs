@@ -257,9 +257,8 @@ impl Search {
         let start = graph_start(&self.query);
         if matches!(&start, GraphStart::Words(words) if words.is_empty() || words.len() > GraphQuery::LONGEST)
         {
-            return Err(
-                Failure::usage("the query is empty or too long").hint("search for a name, or for '*' to list all")
-            );
+            return Err(Failure::usage("the query is empty or too long")
+                .hint("search for a name, or for '*' to list all"));
         }
         let kind = self.kind.as_deref().map(entity_kind).transpose()?;
         let (depth, limit) = (usize::from(self.depth), usize::from(self.limit));

@@ -183,7 +183,11 @@ fn show(out: &mut Out, status: &SandboxStatus, is_docker: bool) -> io::Result<()
         out.prose(warning)?;
     }
     out.line("")?;
-    out.heading(if is_docker { "All commands of a container together may use" } else { "A command may use" })?;
+    out.heading(if is_docker {
+        "All commands of a container together may use"
+    } else {
+        "A command may use"
+    })?;
     let limits: &[Column<'_, (&str, String)>] =
         &[("what", &|(what, _)| Cell::new(what)), ("at most", &|(_, most)| Cell::new(most))];
     out.table(&Table::of(&status.limits, limits))?;
@@ -227,7 +231,10 @@ impl Run {
                 tell(format_args!("discarded: {}", visible(&change.path.to_string_lossy())));
             }
             if ran.stragglers > 0 {
-                tell(format_args!("ended {} that the command had left running", counted(ran.stragglers, "process")));
+                tell(format_args!(
+                    "ended {} that the command had left running",
+                    counted(ran.stragglers, "process")
+                ));
             }
             Ok(())
         })?;

@@ -31,7 +31,9 @@ impl Scrub {
         for value in sealed.unwrap_or_default() {
             match scrubber.clone().with_values([SecretValue::new(value, "value")]) {
                 Ok(more) => scrubber = more,
-                Err(_) => claw_terminal::tell("note: a stored secret is too short to be recognised, so it is not removed; set a longer one"),
+                Err(_) => claw_terminal::tell(
+                    "note: a stored secret is too short to be recognised, so it is not removed; set a longer one",
+                ),
             }
         }
         let mut stream = scrubber.stream();

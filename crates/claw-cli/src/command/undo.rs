@@ -212,7 +212,8 @@ impl Work {
                     session.out.diff(&since)?;
                 }
                 let failure = Failure::failed("somebody else changed a file since; nothing was undone");
-                return Err(failure.hint("`--force` undoes the change anyway, and keeps the current content for undo"));
+                return Err(failure
+                    .hint("`--force` undoes the change anyway, and keeps the current content for undo"));
             }
         };
         let row = |one: &Restored| json!({ "id": one.id, "file": one.shown, "removed": one.removed });

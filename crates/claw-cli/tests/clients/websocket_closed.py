@@ -50,7 +50,7 @@ async def main():
         assert (await Client(socket).ask("approvals.list"))["ok"]
         os.kill(pid, signal.SIGTERM)
         for one in [socket, silent]:
-            assert await closed(one) == (1001, "the gateway ends; connect again")
+            assert await closed(one) == (1001, "the gateway is shutting down; connect again")
     print("ok")
 
 

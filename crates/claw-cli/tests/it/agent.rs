@@ -6,7 +6,7 @@ use crate::harness::Home;
 fn an_agent_is_added_changed_shown_and_removed() {
     let home = Home::new();
     let none = home.run(&["agent", "list"]);
-    assert_eq!(none.stdout, "no agent is set up; `default` stands for all of them\n");
+    assert_eq!(none.stdout, "no agent is set up; the agent `default` stands for every agent\n");
     assert!(!home.data().exists(), "looking makes nothing");
     let add = ["agent", "add", "ada", "--about", "Finds things out", "--deny", "datetime", "--model", "m1"];
     let added = home.run(&add);

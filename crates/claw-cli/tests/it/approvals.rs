@@ -251,7 +251,7 @@ fn a_reason_of_a_no_reaches_the_model_and_a_watcher_answers() {
     let denied = home.run(&["approvals", "deny", &id, "--reason", "not on the main branch"]);
     assert_eq!(denied.code, 0, "{}", denied.shown());
     let said_first = said(first);
-    assert!(said_first.contains("tester said no to this call: not on the main branch"), "{said_first}");
+    assert!(said_first.contains("tester denied this call: not on the main branch"), "{said_first}");
     let shown = home.run(&["approvals", "show", &id]);
     assert!(shown.stdout.contains("not on the main branch"), "{}", shown.shown());
 

@@ -122,7 +122,7 @@ async fn what_a_killed_chat_ran_is_gone_and_reported_as_lost() {
     until_none_is_left(&word).await;
 
     let next = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
-    assert!(next.stderr.contains("lost as well: 1 background command of other sessions"), "{}", next.shown());
+    assert!(next.stderr.contains("also lost: 1 background command of other sessions"), "{}", next.shown());
     let again = home.run(&["chat", "-m", "hello", "--session", "cli:other", "--script", &script]);
     assert!(!again.stderr.contains("lost"), "it is reported once: {}", again.shown());
     assert!(std::fs::read_dir(home.data().join("owners")).unwrap().next().is_none());
@@ -137,7 +137,7 @@ fn refuses_a_command_in_the_background_of_one_call() {
     let home = Home::new();
     let ran = home.run(&["tools", "call", "exec", r#"{"command": "sleep 1", "background": true}"#]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stderr.contains("this program ends with the call"), "{}", ran.shown());
+    assert!(ran.stderr.contains("this program exits after the call"), "{}", ran.shown());
     let ran = home.run(&["tools", "call", "process", r#"{"action": "list"}"#]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "nothing runs in the background\n"), "{}", ran.shown());
     let ran = home.run(&["tools", "call", "exec", r#"{"command": "test -t 1 && echo yes", "pty": true}"#]);

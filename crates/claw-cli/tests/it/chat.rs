@@ -40,7 +40,7 @@ fn answers_without_a_key_and_says_that_it_is_a_demo() {
     assert!(ran.stdout.starts_with("Hello! I am Clawsmith's demo"), "{}", ran.shown());
     assert_eq!(
         ran.stderr,
-        "no model is set up: this is a demo that plays a script. The tools it calls are real.\n"
+        "no model is set up: a demo plays a script instead. The tools that it calls are real.\n"
     );
 }
 
@@ -145,7 +145,7 @@ fn the_words_of_a_conversation_are_done_and_not_said() {
     assert!(why.stdout.contains("has `exec`"), "{}", why.shown());
     for word in ["/new", "/exit", "/image a.png"] {
         let ran = home.run(&["chat", "-m", word]);
-        assert!(ran.code == 2 && ran.stderr.contains("at a terminal only"), "{}", ran.shown());
+        assert!(ran.code == 2 && ran.stderr.contains("only in an interactive chat"), "{}", ran.shown());
     }
     let said = home.run(&["chat", "-m", "/etc/hosts is what?"]);
     assert!(said.code == 0 && !said.stdout.is_empty(), "a path is no word: {}", said.shown());

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::approvals::Waiting;
 use crate::harness::{Home, Ran};
+use crate::processes::processes_with;
 
 const TOKEN: &str = "hunter2-and-more-than-that";
 
@@ -19,8 +20,11 @@ case "$1" in
   show) echo "token: $GH_TOKEN"; printf %s "$GH_TOKEN" | base64; printf %s "$GH_TOKEN" | od -An -tx1 | tr -d ' \n' ;;
   split) printf %s "${GH_TOKEN:0:9}"; sleep 0.2; printf '%s\n' "${GH_TOKEN:9}" ;;
   fail) echo "no: $GH_TOKEN" >&2; exit 7 ;;
-  read) cat "$2" ;;
+  read) cat "${@:2}" ;;
   home) echo "$HOME"; cat "$HOME/.config/gh/config.yml" ;;
+  settings) cat "${@:2}"; cd && cat "${@:2}"
+    for name in $(compgen -e); do case "${!name}" in */run/home*) echo "$name leads there" ;; esac; done ;;
+  leave) echo "left by gh" > "$HOME/left"; echo "left by gh" > /tmp/left; echo left ;;
   connect) exec 3<>"/dev/tcp/127.0.0.1/$2" && echo connected ;;
   write) echo "$2" > made ;;
   keep) echo "kept: $GH_TOKEN" > kept ;;
@@ -219,7 +223,7 @@ fn refuses_a_program_that_was_swapped_since_it_was_added() {
     assert!(tested.code == 1 && tested.stderr.contains("credentials accept gh"), "{}", tested.shown());
     assert_eq!(
         home.run(&["credentials", "accept", "gh"]).stdout,
-        "program `gh`: `~/bin/gh` is taken as it is now\n"
+        "program `gh`: `~/bin/gh` is accepted as it is now\n"
     );
     assert!(gh(&home, "gh fail").stdout.contains("[exit code 8]"));
     fs::set_permissions(&binary, Permissions::from_mode(0o775)).unwrap();
@@ -261,7 +265,7 @@ fn a_short_value_is_warned_of_and_what_is_withheld_is_explained() {
     assert!(added.stderr.contains("`GH_TOKEN` is too short to be recognised"), "{}", added.shown());
     let called = gh(&home, "gh pr");
     assert!(!called.stdout.contains("<pr>"), "{}", called.shown());
-    assert!(called.stderr.contains("a credential it ran with is too short"), "{}", called.shown());
+    assert!(called.stderr.contains("one of its credentials is too short"), "{}", called.shown());
     let long = home.ran(home.command(&words).write_stdin(TOKEN));
     assert_eq!((long.code, long.stderr.as_str()), (0, ""), "{}", long.shown());
 }
@@ -322,7 +326,7 @@ fn exec_takes_the_same_way_for_one_program_alone() {
     let with_env = json!({ "command": "gh show", "env": ["GH_HOST=evil.example"] }).to_string();
     refused(&home.run(&["tools", "call", "exec", &with_env]), "its own environment variables");
     let with_input = json!({ "command": "gh show", "stdin": "x" }).to_string();
-    refused(&home.run(&["tools", "call", "exec", &with_input]), "something to read");
+    refused(&home.run(&["tools", "call", "exec", &with_input]), "also has standard input");
     assert!(!home.path().join("project/made").exists());
     // A command beside it sees none of its variables.
     let ran = sh(&home, "env; cat /proc/*/environ | tr '\\0' '\\n'");
@@ -410,6 +414,95 @@ fn refuses_a_configuration_that_an_agent_wrote() {
     home.write("project/.config/gh/config.yml", "aliases: evil");
     let ran = gh(&home, "gh home");
     assert!(ran.stdout.starts_with("/tmp\n") && !ran.stdout.contains("evil"), "{}", ran.shown());
+}
+
+/// Files in a home that a program takes for its user's own: settings, logins, caches, programs.
+const OF_A_HOME: [&str; 5] =
+    [".gitconfig", ".netrc", ".config/gh/config.yml", ".cache/gh/state", ".local/bin/cat"];
+
+#[test]
+fn refuses_the_settings_logins_and_caches_that_a_command_left_in_its_home() {
+    let home = home();
+    let names = OF_A_HOME.join(" ");
+    let planted = sh(
+        &home,
+        &format!(
+            "cd; mkdir -p .config/gh .cache/gh .local/bin; for f in {names}; do echo evil > $f; done; pwd"
+        ),
+    );
+    let of_commands = planted.stdout.lines().next().unwrap().to_owned();
+    let seen = sh(&home, &format!("cd; cat {names}"));
+    assert_eq!(seen.stdout.matches("evil\n").count(), OF_A_HOME.len(), "they last: {}", seen.shown());
+    // By the names that the program itself would use, and by those that they have for commands.
+    let absolute = OF_A_HOME.map(|name| format!("{of_commands}/{name}")).join(" ");
+    for names in [&names, &absolute] {
+        let ran = gh(&home, &format!("gh settings {names}"));
+        assert!(!ran.shown().contains("evil") && !ran.shown().contains("leads there"), "{}", ran.shown());
+        assert_eq!(ran.stdout.matches("No such file").count(), 2 * OF_A_HOME.len(), "{}", ran.shown());
+    }
+    // Nor does anything that it leaves there reach a command, or its own next call.
+    let left = gh(&home, "gh leave");
+    assert!(left.stdout.starts_with("left\n"), "{}", left.shown());
+    let found = sh(&home, "cat ~/left /tmp/left");
+    assert!(!found.stdout.contains("left by gh"), "{}", found.shown());
+    let found = gh(&home, "gh settings /tmp/left");
+    assert!(!found.stdout.contains("left by gh"), "{}", found.shown());
+}
+
+/// The real git, which reads its user's configuration before anything else.
+#[test]
+fn refuses_the_git_configuration_that_a_command_left_in_its_home() {
+    let home = Home::new();
+    let config = "[alias]\n\tx = !touch ran\n[core]\n\tpager = touch ran\n\tfsmonitor = touch ran\n";
+    home.write("project/config", config);
+    // A script, whose commands are not seen before they run.
+    let plant = "mkdir -p ~/.config/git && cp config ~/.gitconfig && cp config ~/.config/git/config && git init -q . && git x\n";
+    home.write("project/plant.sh", plant);
+    let planted = sh(&home, "bash plant.sh");
+    let ran = home.path().join("project/ran");
+    assert!(ran.exists(), "git takes it for its user's own: {}", planted.shown());
+    fs::remove_file(&ran).unwrap();
+    let words = ["credentials", "add", "git"];
+    let added = home.ran(home.command(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").write_stdin(TOKEN));
+    assert_eq!(added.code, 0, "{}", added.shown());
+    for (command, expected) in [("git x", "'x' is not a git command"), ("git status", "No commits yet")] {
+        let shown = gh(&home, command);
+        assert!(shown.stdout.contains(expected), "{command}: {}", shown.shown());
+        assert!(!ran.exists(), "{command}: {}", shown.shown());
+    }
+}
+
+/// The files that a command writes are on a layer until it ends, or until a person has looked at them.
+#[test]
+fn refuses_files_on_the_layers_of_commands() {
+    let signals = "[files]\nwrite = [\"~/signals\"]\n";
+    let home = with_config(&format!("{signals}[shell]\napply = \"review\"\n"));
+    fs::create_dir(home.path().join("signals")).unwrap();
+    let write = "mkdir -p .config/gh; echo evil > .config/gh/config.yml; echo evil > planted";
+    let read = "gh read .config/gh/config.yml planted";
+    let unseen = |when: &str| {
+        let read = gh(&home, read);
+        assert!(read.stdout.contains("[exit code 1]"), "{when}: {}", read.shown());
+        assert!(!read.shown().contains("evil"), "{when}: {}", read.shown());
+    };
+    let signals = home.path().canonicalize().unwrap().join("signals");
+    // It cannot write where the test would see it, so a process whose environment has this word says that it has written.
+    let word = format!("layer-of-a-command-{}", std::process::id());
+    let wait =
+        format!("{write}; WRITTEN={word} sh -c 'until [ -e {}/go ]; do sleep 0.1; done'", signals.display());
+    let mut running = home.process(&["tools", "call", "exec", &json!({ "command": wait }).to_string()]);
+    let mut running =
+        running.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while processes_with(&format!("WRITTEN={word}")) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    unseen("while it runs");
+    fs::write(signals.join("go"), "").unwrap();
+    assert!(running.wait().unwrap().success());
+    unseen("while its changes wait for a person");
+    assert!(!home.path().join("project/planted").exists());
 }
 
 /// An agent could change it at any time, unless it is refused: nobody compares the content of a helper.

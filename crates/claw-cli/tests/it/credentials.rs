@@ -32,7 +32,7 @@ fn a_known_program_is_added_checked_and_removed() {
     assert_eq!(run(&home, &["list"], "").stdout, "no program of tenant `main` has credentials\n");
     let added = run(&home, &["add", "gh"], TOKEN);
     assert_eq!(added.code, 0, "{}", added.stderr);
-    assert_eq!(added.stdout, "program `gh`: `~/bin/gh` is given GH_TOKEN\n");
+    assert_eq!(added.stdout, "program `gh`: `~/bin/gh` runs with GH_TOKEN\n");
     let listed = run(&home, &["list", "--json"], "").json();
     assert_eq!(listed[0]["variables"][0], "GH_TOKEN");
     assert!(listed[0]["deny_args"].as_array().unwrap().len() > 3, "what is known of it came along");
@@ -53,7 +53,7 @@ fn values_come_from_lines_and_from_the_environment() {
     let home = home();
     let words = ["add", "gh", "--env", "GH_TOKEN", "--env", "OTHER", "--from-env", "GH_HOST"];
     let ran = run(&home, &words, &format!("GH_TOKEN={TOKEN}\nOTHER=x=y\n"));
-    assert_eq!(ran.stdout, "program `gh`: `~/bin/gh` is given GH_HOST, GH_TOKEN, OTHER\n", "{}", ran.stderr);
+    assert_eq!(ran.stdout, "program `gh`: `~/bin/gh` runs with GH_HOST, GH_TOKEN, OTHER\n", "{}", ran.stderr);
     let ran = run(&home, &words, &format!("GH_TOKEN={TOKEN}\n"));
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("no line `OTHER=...`"), "{}", ran.stderr);

@@ -73,7 +73,7 @@ fn copies_and_says_so() {
     let expected =
         ["copying messages: 0 of 2 rows", "copying messages: 2 of 2 rows", "comparing messages: 2 of 2 rows"];
     assert_eq!(lines, expected);
-    assert!(ran.stderr.contains("\nnote: not in it: kept results"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("\nnote: not included: kept results"), "{}", ran.stderr);
     let full = home.run(&["db", "copy", "--from", &from, "--to", "sqlite:new.db"]);
     assert_eq!(full.code, 1);
     assert!(full.stderr.contains("is not empty: `"), "{}", full.stderr);

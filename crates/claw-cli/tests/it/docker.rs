@@ -1,14 +1,19 @@
 //! `exec` by the real road, in containers of a real engine. `scripts/with-docker.sh` brings it.
 
 use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::harness::{Home, Ran};
+use crate::processes::processes_with;
 
 /// The image that `scripts/docker.sh` makes.
 pub(crate) const IMAGE: &str = "clawsmith-test/busybox:latest";
@@ -208,10 +213,40 @@ fn freezing_at_commands(engine: &Path, at: &Path) {
                 let (mut from, mut to) = (client.try_clone().unwrap(), engine.try_clone().unwrap());
                 thread::spawn(move || std::io::copy(&mut from, &mut to));
                 let _ = std::io::copy(&mut engine, &mut client);
-                let _ = client.shutdown(std::net::Shutdown::Both);
+                let _ = client.shutdown(Shutdown::Both);
             });
         }
     });
+}
+
+/// Passes everything on to an engine, and nothing while the returned value is true.
+fn freezing_on_demand(engine: &Path, at: &Path) -> Arc<AtomicBool> {
+    let (engine, listener) = (engine.to_owned(), UnixListener::bind(at).unwrap());
+    let frozen = Arc::new(AtomicBool::new(false));
+    let is_frozen = Arc::clone(&frozen);
+    let pass_on = move |mut from: UnixStream, mut to: UnixStream| {
+        let is_frozen = Arc::clone(&is_frozen);
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut bytes) {
+                while is_frozen.load(Ordering::Acquire) {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                if to.write_all(&bytes[..count]).is_err() {
+                    break;
+                }
+            }
+            let _ = to.shutdown(Shutdown::Write);
+        });
+    };
+    thread::spawn(move || {
+        for client in listener.incoming().map(Result::unwrap) {
+            let engine = UnixStream::connect(&engine).unwrap();
+            pass_on(client.try_clone().unwrap(), engine.try_clone().unwrap());
+            pass_on(engine, client);
+        }
+    });
+    frozen
 }
 
 #[test]
@@ -224,6 +259,99 @@ fn an_engine_that_hangs_at_the_first_command_is_told_as_that() {
     for words in [&EXEC[..], &["sandbox", "run", "--", "true"]] {
         let ran = soon(&home, words);
         assert!(ran.stderr.contains("did not answer in time"), "{words:?}: {}", ran.shown());
+    }
+}
+
+/// Sends the engine a request about the home's only container that only a test sends.
+fn ask_engine(home: &Home, socket: &str, what: &str) {
+    let listed = home.run(&["sandbox", "status", "--json"]).json();
+    let [container] = listed["containers"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    let path = format!("/containers/{}/{what}", container["id"].as_str().unwrap());
+    let mut engine = UnixStream::connect(socket).unwrap();
+    write!(engine, "POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    engine.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(" 204 "), "{path}: {answer}");
+}
+
+#[test]
+fn a_paused_container_is_told_within_seconds() {
+    let Some(socket) = socket() else { return };
+    let home = Home::with_config(&config(&socket, "workspace = \"none\"\n"));
+    assert_eq!(sh(&home, "echo fine").stdout, "fine\n[exit code 0]\n");
+    ask_engine(&home, &socket, "pause");
+    let write = json!({ "path": "made.txt", "content": "made\n" }).to_string();
+    let calls: [&[&str]; 3] = [
+        &EXEC,
+        &["tools", "call", "write_file", &write],
+        &["tools", "call", "read_file", r#"{"path": "made.txt"}"#],
+    ];
+    for words in calls {
+        let ran = soon(&home, words);
+        assert!(ran.code != 0 && ran.stderr.contains("is paused"), "{words:?}: {}", ran.shown());
+    }
+    ask_engine(&home, &socket, "unpause");
+    assert_eq!(sh(&home, "ls; echo fine").stdout, "fine\n[exit code 0]\n", "nothing was done later");
+}
+
+/// Runs a call in a process of its own, does something once the command has begun, and waits for its end.
+fn meanwhile(home: &Home, command: &str, act: impl FnOnce()) -> Ran {
+    let begun = home.path().join("project/begun");
+    let args = json!({ "command": format!("touch begun; {command}"), "timeout_seconds": 2 }).to_string();
+    let mut call = home.process(&["tools", "call", "exec", &args]);
+    call.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut call = call.spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !begun.exists() {
+        assert!(Instant::now() < until && call.try_wait().unwrap().is_none(), "it did not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    act();
+    let until = Instant::now() + Duration::from_secs(60);
+    while call.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            call.kill().unwrap();
+            panic!("it waits for what never answers");
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    let Output { status, stdout, stderr } = call.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
+}
+
+#[test]
+fn a_command_whose_container_is_paused_ends_at_its_time_limit() {
+    let Some(socket) = socket() else { return };
+    let home = Home::with_config(&config(&socket, ""));
+    assert_eq!(sh(&home, "true").code, 0);
+    let word = format!("docker-paused-{}", std::process::id());
+    let command = format!("MARK={word} sh -c 'while :; do sleep 1; done'");
+    let ran = meanwhile(&home, &command, || ask_engine(&home, &socket, "pause"));
+    assert!(ran.stdout.contains("time limit"), "{}", ran.shown());
+    assert_eq!(processes_with(&word), 0);
+    // The next one does not find it paused.
+    assert_eq!(sh(&home, "echo fine").stdout, "fine\n[exit code 0]\n");
+}
+
+#[test]
+fn an_engine_that_hangs_while_a_command_runs_is_told_in_time() {
+    let Some(socket) = socket() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let proxy = directory.path().join("engine.sock");
+    let frozen = freezing_on_demand(Path::new(&socket), &proxy);
+    let home = Home::with_config(&config(proxy.to_str().unwrap(), ""));
+    assert_eq!(sh(&home, "true").code, 0);
+    let word = format!("docker-hung-{}", std::process::id());
+    let command = format!("MARK={word} sh -c 'while :; do sleep 1; done'");
+    let ran = meanwhile(&home, &command, || frozen.store(true, Ordering::Release));
+    assert!(ran.code != 0 && ran.stderr.contains("did not answer in time"), "{}", ran.shown());
+    // Nothing of it runs on once the engine answers again.
+    frozen.store(false, Ordering::Release);
+    let until = Instant::now() + Duration::from_secs(60);
+    while processes_with(&word) > 0 {
+        assert!(Instant::now() < until, "nobody waits for it any more");
+        thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -122,7 +122,7 @@ fn says_what_is_wrong_with_what_was_written_down() {
     let ran = home.run(&["doctor", "--json"]);
     assert_eq!(ran.code, 1, "{}", ran.stdout);
     let all = ran.stdout;
-    assert!(all.contains("provider `anthropic` cannot be asked: no key is set"), "{all}");
+    assert!(all.contains("provider `anthropic` cannot be used: no key is set"), "{all}");
     assert!(all.contains("fallback `groq/x` cannot be used"), "{all}");
     assert!(all.contains("`endpoints.rank.base_url`"), "{all}");
 }
@@ -141,7 +141,7 @@ async fn asks_models_where_that_is_wanted() {
     assert!(finding(&run(&["doctor", "--json"]), "models", "good").is_some());
     assert_eq!(server.asked().len(), 0, "looking sends nothing");
     let probed = finding(&run(&["doctor", "--probe", "--json"]), "models", "good").unwrap();
-    assert!(probed["what"].as_str().unwrap().ends_with("and was tested just now"), "{probed}");
+    assert!(probed["what"].as_str().unwrap().ends_with("(tested just now)"), "{probed}");
     assert_eq!(server.asked().len(), 1);
     drop(server);
     assert!(finding(&run(&["doctor", "--probe", "--json"]), "models", "bad").is_some());

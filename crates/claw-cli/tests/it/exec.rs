@@ -373,7 +373,7 @@ fn a_question_shows_the_command_its_parts_and_its_sandbox() {
     let (id, summary) = (question["id"].as_str().unwrap(), question["summary"].as_str().unwrap());
     for line in [
         "run in .:\n  touch made && $EMPTY ls",
-        "reading from its standard input:\n  typed",
+        "with this standard input:\n  typed",
         "which would run:\n  touch made (read, write)",
         "in the kernel sandbox: workspace read and write, changes applied when the command has ended, no \
          network",
@@ -398,7 +398,7 @@ fn a_question_shows_what_does_most_among_many_commands() {
     let summary = question["summary"].as_str().unwrap();
     let listed = summary.split("which would run:\n").nth(1).unwrap();
     assert!(listed.contains("  touch made (read, write)\n"), "{summary}");
-    assert!(listed.contains("other commands, which do not fit here"), "{summary}");
+    assert!(listed.contains("other commands, which are not shown"), "{summary}");
     home.run(&["approvals", "deny", &waiting.id]);
     assert_eq!(waiting.end().code, 3);
 }

@@ -203,7 +203,7 @@ fn a_change_of_a_hidden_value_is_told() {
     call(&home, "read_file", serde_json::json!({ "path": "r.txt" }));
     let args = serde_json::json!({ "path": "r.txt", "old_string": "[REDACTED]", "new_string": key("0000") });
     let ran = call(&home, "edit", args.clone());
-    assert!(ran.code == 0 && ran.stdout.contains("a value that is hidden was changed"), "{}", ran.shown());
+    assert!(ran.code == 0 && ran.stdout.contains("a hidden value was changed"), "{}", ran.shown());
     assert!(!ran.shown().contains("ghp_"), "{}", ran.shown());
     assert!(std::fs::read_to_string(&file).unwrap().contains(&key("0000")));
     let ran = call(&home, "edit", args);

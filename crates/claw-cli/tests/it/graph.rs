@@ -80,11 +80,11 @@ fn facts_are_added_found_merged_and_forgotten() {
     let status = json(&home, &["graph", "status"]);
     assert_eq!((status["entities"].as_u64(), status["relations"].as_u64()), (Some(1), Some(0)));
     let shown = home.run(&["graph", "status"]);
-    assert!(shown.stdout.contains("doubtful pairs 0\n"), "{}", shown.shown());
+    assert!(shown.stdout.contains("possible duplicates 0\n"), "{}", shown.shown());
     for (words, why) in [
         (&["graph", "add", "entity", "\u{200b}", "--type", "x"] as &[&str], "`name` is empty"),
         (&["graph", "add", "relation", "Acme", "x", "Nobody"], "there is no entity `Nobody`"),
-        (&["graph", "search", " "], "ask with a name"),
+        (&["graph", "search", " "], "search for a name"),
         (&["graph", "search", "x", "--as-of", "soon"], "2026-05-03"),
         (&["graph", "search", "x", "--depth", "6"], "0..=5"),
     ] {

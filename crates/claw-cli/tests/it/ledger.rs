@@ -17,7 +17,7 @@ fn an_empty_ledger_is_said_to_be_and_not_made() {
         assert_eq!(ran.code, 0, "{}", ran.shown());
         assert_eq!(
             ran.stdout,
-            "no store at sqlite:~/.local/share/clawsmith/clawsmith.db yet; the first call makes it\n"
+            "no store at sqlite:~/.local/share/clawsmith/clawsmith.db yet; the first call creates it\n"
         );
     }
     assert_eq!(home.run(&["ledger", "show", "--json"]).json(), serde_json::json!([]));

@@ -45,8 +45,8 @@ fn a_known_secret_in_an_error_is_not_in_the_log() {
     assert!(!text.contains(SECRET) && text.contains("REDACTED"), "{text}");
     let json = logged("json");
     assert!(!json.contains(SECRET), "{json}");
-    // The notice that there is no key yet is for the person who starts it, and no line of the log.
-    let logged = json.lines().filter(|line| !line.starts_with("there is no key"));
+    // The notice that there is no API key yet is for the person who starts it, and no line of the log.
+    let logged = json.lines().filter(|line| !line.starts_with("there is no API key"));
     let lines: Vec<Value> = logged.map(|line| serde_json::from_str(line).unwrap()).collect();
     let failed = lines.iter().find(|line| line["message"].to_string().contains("was not reloaded")).unwrap();
     assert_eq!(failed["level"], "ERROR");

@@ -74,7 +74,7 @@ fn both_sides_are_told_of_requests_and_their_reviews() {
     assert_eq!(of_ann.next(), event("requested", "ann"), "bob's request is not ann's to see");
     // Another process answers.
     let rejected = home.run(&["mcp", "review", &of_bobs, "--reject"]);
-    assert!(good(&rejected).stdout.contains("the user who asked is told"), "{}", rejected.shown());
+    assert!(good(&rejected).stdout.contains("the user who made it is notified"), "{}", rejected.shown());
     assert_eq!(of_root.next(), event("rejected", "bob"));
     good(&home.run(&["mcp", "review", &of_anns, "--approve"]));
     assert_eq!(of_root.next(), event("approved", "ann"));
@@ -83,7 +83,7 @@ fn both_sides_are_told_of_requests_and_their_reviews() {
     assert_eq!(from_the_start.next(), event("requested", "bob"));
     assert_eq!(from_the_start.next(), event("rejected", "bob"));
     let asked = home.run(&["mcp", "request", "work", "--reason", "more"]);
-    assert!(good(&asked).stdout.contains("the administrators are told"), "{}", asked.shown());
+    assert!(good(&asked).stdout.contains("the administrators are notified"), "{}", asked.shown());
     assert_eq!(of_root.next().0, "requested");
     // The same over the WebSocket.
     client(&gateway, "websocket_requests.py", &ann, &[&root]);
@@ -250,9 +250,9 @@ fn tools_that_would_have_one_name_are_refused_when_they_are_added() {
     }
     good(&peers.add_faulty(&home, "plain", &named(&["ok"]), &[]));
     refused(add("two", "mcp_plain", "other"), "MCP server `plain` begin with `mcp_plain_`, which overlaps");
-    refused(custom("x_make"), "the names of tools of MCP server `one` begin with `x_`");
+    refused(custom("x_make"), "`x_make` begins with `x_`, the prefix of the tools of MCP server `one`");
     good(&custom("z_make"));
-    refused(add("two", "z_", "ok"), "`z_` begins the name of the custom tool `z_make`");
+    refused(add("two", "z_", "ok"), "the name of the custom tool `z_make` begins with the prefix `z_`");
     assert!(!home.run(&["mcp", "list"]).stdout.contains("two"));
     // The same server again is no other one.
     good(&add("one", "x_", "y_ok"));
@@ -336,7 +336,7 @@ fn a_tool_of_a_file_takes_no_name_of_a_servers_tools() {
     let add = |prefix: &str| peers.add_faulty(&home, "two", &named(&["ok"]), &["--prefix", prefix]);
     let refused = add("z_");
     assert!(
-        refused.stderr.contains("`z_` begins the name of the custom tool `z_make`"),
+        refused.stderr.contains("the name of the custom tool `z_make` begins with the prefix `z_`"),
         "{}",
         refused.shown()
     );

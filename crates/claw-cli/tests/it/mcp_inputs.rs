@@ -153,7 +153,7 @@ fn a_client_that_may_answer_is_asked_for_approvals() {
         let done = call(&answering, mode, "accept", &format!("{at}-yes.txt"));
         assert!(done.contains("asked: `write_file`") && done.contains("result:"), "{mode}: {done}");
         let denied = call(&answering, mode, "decline", &format!("{at}-no.txt"));
-        assert!(denied.contains("error:") && denied.contains("ann said no"), "{mode}: {denied}");
+        assert!(denied.contains("error:") && denied.contains("ann denied"), "{mode}: {denied}");
         let left = call(&answering, mode, "cancel", &format!("{at}-later.txt"));
         assert!(left.contains("asked:") && left.contains("is pending"), "{mode}: {left}");
         // A key without the scope is not asked, whatever its client can do.

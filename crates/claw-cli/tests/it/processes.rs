@@ -406,7 +406,7 @@ async fn refuses_an_answer_to_what_was_typed_when_something_else_was_typed_first
     };
     let (first, second, ()) = tokio::join!(first, second, answers);
     let texts = [first.model_text(), second.model_text()];
-    let conflicts = texts.iter().filter(|text| text.contains("since this was judged")).count();
+    let conflicts = texts.iter().filter(|text| text.contains("since this input was judged")).count();
     assert_eq!(conflicts, 1, "{texts:?}");
     desk.wait(&id, "^(>>> )?(first|second)$").await;
 }
@@ -463,12 +463,12 @@ async fn refuses_another_session_and_another_tenant() {
             let mut args = with;
             args["action"] = json!(action);
             args["id"] = json!(id);
-            refused(&desk.call_as(caller.clone(), "process", args).await, "no background command");
+            refused(&desk.call_as(caller.clone(), "process", args).await, "has no background command");
         }
     }
     assert_eq!(desk.poll(&id, 0).await["card"]["state"]["state"], "running");
     for short in ["", "a", "-"] {
-        refused(&desk.process(json!({ "action": "kill", "id": short })).await, "no background command");
+        refused(&desk.process(json!({ "action": "kill", "id": short })).await, "has no background command");
     }
 }
 
@@ -602,6 +602,57 @@ async fn in_a_container_all_of_it_is_the_same() {
     desk.wait(&id, "ready").await;
     drop(desk);
     until_none_is_left(&word).await;
+}
+
+#[tokio::test]
+async fn refuses_to_survive_in_a_container_by_stopping_what_would_end_it() {
+    let Some(desk) = Desk::in_containers().await else { return };
+    let within = Duration::from_secs(60);
+    // Its supervisor; its keeper too, and every other process that it may signal.
+    for (at, stop) in ["kill -STOP $PPID", "kill -STOP -1"].into_iter().enumerate() {
+        let word = format!("background-frozen-{at}-{}", std::process::id());
+        let script = format!(
+            "echo ready; read go; trap '' HUP TERM; {stop}; touch stopped; setsid sleep 999 & while :; do sleep 1; done"
+        );
+        std::fs::write(desk.workspace.path().join("stop.sh"), script).unwrap();
+        // The shell of the script is the command itself: its parent is what keeps it.
+        let args = json!({ "command": "exec sh stop.sh", "env": [format!("MARK={word}")] });
+        let id = desk.start(args).await;
+        desk.wait(&id, "ready").await;
+        details(&desk.write(&id, "go\n").await);
+        let stopped = desk.workspace.path().join("stopped");
+        let made = async {
+            while !stopped.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(within, made).await.expect("the command got there");
+        let killed = desk.process(json!({ "action": "kill", "id": id }));
+        let card = details(&tokio::time::timeout(within, killed).await.expect("it is killed"));
+        assert_eq!(card["state"]["state"], "ended", "{stop}: {card}");
+        until_none_is_left(&word).await;
+        std::fs::remove_file(stopped).unwrap();
+        // The session's next command has a container that works.
+        let reply = desk.call("exec", json!({ "command": "echo fine" })).await;
+        assert!(reply.model_text().starts_with("fine\n"), "{}", reply.model_text());
+    }
+}
+
+#[tokio::test]
+async fn a_hung_engine_is_told_to_who_starts_a_background_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("engine.sock");
+    // Takes connections and says nothing.
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let docker = DockerOptions { socket, image: crate::docker::IMAGE.to_owned(), ..DockerOptions::default() };
+    let local = LocalShell::new(Arc::new(Launcher::new()), ShellOptions::default());
+    let desk = Desk::over(Arc::new(DockerShell::new(local, docker)), ProcessLimits::default()).await;
+    for args in [json!({ "command": "sleep 999", "background": true }), json!({ "command": "true" })] {
+        let reply = tokio::time::timeout(Duration::from_secs(25), desk.call("exec", args)).await;
+        refused(&reply.expect("within seconds"), "did not answer in time");
+    }
+    let listed = desk.process(json!({ "action": "list" })).await;
+    assert!(listed.model_text().contains("nothing runs"), "{}", listed.model_text());
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ fn a_yes_for_good_covers_the_same_command_and_nothing_beside_it() {
     let sandbox = "the kernel sandbox: workspace read only, no network";
     assert_eq!(revoked.stdout, format!("revoked: `/usr/bin/ls -l`; in {sandbox} ({id})\n"));
     asks(&home, "ls -l");
-    assert_eq!(home.run(&["approvals", "rules"]).stdout, "no rule is remembered\n");
+    assert_eq!(home.run(&["approvals", "rules"]).stdout, "no remembered rules\n");
     assert!(home.run(&["approvals", "rules", "--all"]).stdout.contains("revoked"));
     assert_eq!(home.run(&["approvals", "revoke", "0000"]).code, 2);
 }
@@ -161,7 +161,7 @@ fn a_question_shows_what_would_be_remembered() {
     call.end();
     let call = waiting("curl -H 'Authorization: Bearer abcdefgh12345678' https://example.com");
     let shown = home.run(&["approvals", "show", &call.id]).stdout;
-    assert!(shown.contains("it holds a secret") && !shown.contains("abcdefgh12345678"), "{shown}");
+    assert!(shown.contains("the rule would hold a secret") && !shown.contains("abcdefgh12345678"), "{shown}");
     assert_eq!(home.run(&["approvals", "deny", &call.id]).code, 0);
     call.end();
 }

@@ -129,7 +129,7 @@ fn a_run_is_cancelled_from_another_process_and_keeps_what_it_had() {
         assert_eq!((line + &rest, chat.wait().unwrap().code()), ("Once\nupon\n".to_owned(), Some(130)));
         assert_eq!(place.run_in_state("cancelled")["id"], run.as_str());
         let again = place.run(&["runs", "cancel", &run]);
-        assert!(again.code == 1 && again.stderr.contains("was over already"), "{}", again.shown());
+        assert!(again.code == 1 && again.stderr.contains("had already ended"), "{}", again.shown());
         // The session goes on.
         let next =
             place.chat("[[turn]]\ndo = [{ say = \"Hello.\" }]", &["-m", "hi"]).wait_with_output().unwrap();
@@ -276,7 +276,7 @@ fn a_run_that_is_over_cannot_be_released() {
     assert!(place.chat(hello, &["-m", "hi"]).wait_with_output().unwrap().status.success());
     let run = place.run_in_state("done")["id"].as_str().unwrap().to_owned();
     let released = place.run(&["runs", "release", &run]);
-    assert!(released.code == 1 && released.stderr.contains("it is over"), "{}", released.shown());
+    assert!(released.code == 1 && released.stderr.contains("it has ended"), "{}", released.shown());
     let none = place.run(&["runs", "release", "019b"]);
     assert!(none.code == 2 && none.stderr.contains("there is no run `019b`"), "{}", none.shown());
 }

@@ -251,7 +251,8 @@ fn a_damaged_value_is_named_and_the_rest_goes_on() {
     let ran = home.run_with(&[("CLAWSMITH_KEYS", &keys[0])], &["secrets", "rotate"]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
     assert!(
-        ran.stderr.starts_with("left as it was: the secret `B` (tenant `main`): it is encrypted with key `"),
+        ran.stderr
+            .starts_with("not encrypted again: the secret `B` (tenant `main`): it is encrypted with key `"),
         "{}",
         ran.stderr
     );

@@ -91,5 +91,5 @@ fn the_tour_fits_a_terminal() {
     for line in text.lines().filter(|line| !line.trim_start().starts_with("$ ")) {
         assert!(line.chars().count() <= 80, "{line}\n{text}");
     }
-    assert!(text.contains("validated, judged,\n   recorded, run, scrubbed."), "{text}");
+    assert!(text.contains("limited, validated,\n   judged, recorded, run, scrubbed."), "{text}");
 }

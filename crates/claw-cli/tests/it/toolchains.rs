@@ -325,10 +325,10 @@ fn without_a_key_onboarding_still_offers_the_toolchains() {
     let mut terminal = Terminal::with_variables(&home, &["onboard"], &[("PATH", &path)]);
     terminal.wait_for("Number or name");
     terminal.type_in("demo\r");
-    terminal.wait_for("to be read and not changed: Rust");
+    terminal.wait_for("could use, read-only: Rust");
     terminal.wait_for("Let agents use them?");
     terminal.type_in("\r");
-    terminal.wait_for("no model is written");
+    terminal.wait_for("no model was configured");
     assert_eq!(terminal.ended().0, Some(0));
     let text = fs::read_to_string(home.path().join(".config/clawsmith/clawsmith.toml")).unwrap();
     assert_eq!(text, "[files]\nread = [\"~/.cargo/bin\", \"~/.rustup\"]\n");

@@ -224,7 +224,7 @@ fn a_command_that_changed_nothing_is_not_called_one_that_cannot_be_undone() {
     call(&home, "exec", json!({ "command": "touch made", "dry_run": true }));
     let ran = home.run(&["undo", "list"]);
     assert!(!ran.shown().contains("not covered"), "{}", ran.shown());
-    assert_eq!(ran.stdout, "no change of a file is kept\n", "{}", ran.shown());
+    assert_eq!(ran.stdout, "no changes of files are recorded\n", "{}", ran.shown());
     let ledger = home.run(&["ledger", "show"]).stdout;
     assert!(!ledger.contains("0 changes"), "{ledger}");
     // A command that could write to a place without a layer may have changed it.
@@ -294,7 +294,7 @@ fn a_secret_in_the_name_of_a_file_or_in_a_command_is_not_listed() {
 fn what_is_not_there_is_said() {
     let home = Home::new();
     let ran = home.run(&["undo", "list"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "nothing was changed yet\n"), "{}", ran.shown());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "no changes are recorded yet\n"), "{}", ran.shown());
     call(&home, "write_file", json!({ "path": "a", "content": "x" }));
     let ran = home.run(&["undo", "apply"]);
     assert!(ran.code == 2 && ran.stderr.contains("`--last`"), "{}", ran.shown());
@@ -306,7 +306,7 @@ fn what_is_not_there_is_said() {
     fs::remove_file(home.path().join("project/a")).unwrap();
     assert_eq!(listed(&home)[0]["state"], "already reverted");
     let ran = home.run(&["undo", "apply", "--last"]);
-    assert!(ran.code == 1 && ran.stderr.contains("nothing to undo"), "{}", ran.shown());
+    assert!(ran.code == 1 && ran.stderr.contains("no change is left to undo"), "{}", ran.shown());
     assert_eq!(home.run(&["undo", "show"]).code, 2);
 }
 

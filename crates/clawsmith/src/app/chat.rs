@@ -90,7 +90,7 @@ impl LocalChat {
         }
         if !elsewhere.is_empty() {
             let commands = counted(elsewhere.len(), "background command");
-            lines.push(format!("lost as well: {commands} of other sessions"));
+            lines.push(format!("also lost: {commands} of other sessions"));
         }
         lines
     }

@@ -33,7 +33,7 @@ impl Setup {
             // No command runs then.
             Trust::Gone => report.errors.extend(self.must_be_trusted().err().map(|error| error.to_string())),
             Trust::New | Trust::Changed => report.warnings.push(
-                "nobody has accepted it as it is, so it is not in force; `clawsmith config trust`".to_owned(),
+                "nobody has accepted the file as it is, so it does not apply; review and accept it with `clawsmith config trust`".to_owned(),
             ),
         }
         Ok(report)

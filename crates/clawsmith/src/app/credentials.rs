@@ -224,14 +224,13 @@ impl App {
         let route = match Route::of_argv(&argv, &[Arc::clone(&card)]) {
             Route::Program(route) => route,
             _ if !card.settings.enabled => {
-                return Err(
-                    Error::failed(format!("{} is disabled", program_name(place))).hint("add it again")
-                );
+                return Err(Error::failed(format!("{} is disabled", program_name(place)))
+                    .hint("enable it by adding it again with `clawsmith credentials add`"));
             }
             Route::Refused { reason, .. } => {
                 return Ok(TestedProgram { card, refused: Some(reason), ran: None });
             }
-            Route::Shell => return Err(Error::failed("it would run without its credentials")),
+            Route::Shell => return Err(Error::failed("the program would run without its credentials")),
         };
         let (host, mut context) = (self.programs()?, self.setup.program_context(directory)?);
         context.sights = host.look(&context, &route).await.map_err(not_run)?;
@@ -252,8 +251,10 @@ impl App {
         let mut ran = host.run(context, run).await.map_err(not_run)?.ran;
         let values = context.secrets.reveal().into_iter().map(|text| SecretValue::new(text, "value"));
         let scrubber = self.setup.scrubber()?.with_values(values).map_err(|error| {
-            Error::failed("its output cannot be shown, because its credentials cannot be scrubbed")
-                .because(error)
+            Error::failed(
+                "the output cannot be shown, because the program's credentials cannot be scrubbed from it",
+            )
+            .because(error)
         })?;
         ran.output = scrubber.scrub(&ran.output).into_owned();
         Ok(ran)

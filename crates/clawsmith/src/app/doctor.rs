@@ -215,7 +215,7 @@ async fn store(setup: &Setup) -> (Finding, Option<Status>) {
         Err(failure) => return (Finding::bad(TOPIC, failure.to_string(), "set `store.url`"), None),
     };
     if place == StoreLocation::Memory {
-        let what = "in memory: everything is forgotten when the program ends";
+        let what = "in memory: all data is lost when the program ends";
         return (Finding::worth(TOPIC, what, "remove `store.url` to keep it in a file"), None);
     }
     match claw_store::status(&place).await {
@@ -254,10 +254,10 @@ fn clock(status: Option<&Status>) -> Vec<Finding> {
     match status.and_then(|status| status.clock) {
         Some(server) if (server.0 - now.0).abs() > SKEW_MS => {
             let apart = (server.0 - now.0).abs() / 1000;
-            let what = format!("this machine and the database are {apart} s apart");
+            let what = format!("the clocks of this machine and of the database differ by {apart} s");
             vec![Finding::bad(TOPIC, what, "synchronise both with the same time server (NTP)")]
         }
-        Some(_) => vec![Finding::good(TOPIC, "this machine and the database agree")],
+        Some(_) => vec![Finding::good(TOPIC, "the clocks of this machine and of the database agree")],
         None => vec![Finding::good(TOPIC, rfc3339(now))],
     }
 }
@@ -273,7 +273,7 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
         None => Vec::new(),
     };
     let Ok(file) = setup.key_file() else {
-        return Finding::bad(TOPIC, "there is no place for them", "set `CLAWSMITH_DATA_DIR`");
+        return Finding::bad(TOPIC, "there is no directory for the key file", "set `CLAWSMITH_DATA_DIR`");
     };
     let variable = setup.around.variable(KEYS).cloned();
     if variable.is_none() && !file.exists() && used.is_empty() {
@@ -291,7 +291,7 @@ async fn keys(setup: &Setup, app: Option<&App>) -> Finding {
         }
     }
     match lost {
-        0 => Finding::good(TOPIC, format!("{}, and every secret is encrypted with one of them", ids.len())),
+        0 => Finding::good(TOPIC, format!("{}; every secret is encrypted with one of them", ids.len())),
         lost => Finding::bad(
             TOPIC,
             format!("{lost} secrets cannot be decrypted with the available keys"),

@@ -121,7 +121,7 @@ impl FeedFollower {
             }
             tokio::select! {
                 () = self.deserted.cancelled() => {
-                    return Err(Error::failed("no worker of this process takes runs any more"));
+                    return Err(Error::failed("the workers of this process have stopped"));
                 }
                 changed = self.changes.changed() => {
                     changed.map_err(|_| Error::failed("the store was closed"))?;
@@ -166,7 +166,7 @@ impl Follower {
                     Err(RecvError::Closed) => return Err(closed()),
                 },
                 () = self.deserted.cancelled() => {
-                    return Err(Error::failed("this process takes no more runs of the session")
+                    return Err(Error::failed("the worker of this session has stopped")
                         .hint("the session is saved: connect again, or start `clawsmith chat` again"));
                 }
                 changed = self.changes.changed() => {

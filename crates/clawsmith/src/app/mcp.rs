@@ -346,19 +346,21 @@ fn check(server: &McpServer) -> Result<(), Error> {
             && prefix.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
     {
         return wrong(format!(
-            "`{prefix}` cannot begin the names of tools; start with a letter, then at most 31 letters, digits, `_` or `-`"
+            "`{prefix}` is not a valid prefix of tool names; start with a letter, followed by at most 31 letters, digits, `_` or `-`"
         ));
     }
     // A tool of the server could then be called like a built-in one.
     if let Some(prefix) = &server.prefix
         && let Some(name) = spelled_by(prefix)
     {
-        return wrong(format!("`{prefix}` begins the name of the tool `{name}`; use another prefix"));
+        return wrong(format!(
+            "the name of the built-in tool `{name}` begins with the prefix `{prefix}`; use another prefix"
+        ));
     }
     match &server.transport {
         McpTransport::Stdio(McpProgram { command, read, write, .. }) => {
             if command.trim().is_empty() {
-                return wrong("it has no command".to_owned());
+                return wrong("the command is empty".to_owned());
             }
             match read.iter().chain(write).find(|path| !path.starts_with('/')) {
                 Some(path) => wrong(format!("`{path}` is not an absolute path")),
@@ -380,11 +382,11 @@ fn hint(server: &McpServer) -> String {
         McpTransport::Stdio(program) => {
             let mut grants = Vec::new();
             if !program.network {
-                grants.push("`--network` lets it use the network");
+                grants.push("`--network` for the network");
             }
-            grants.push("`--read DIR` shows it a directory, such as that of its program");
-            grants.push("`--env NAME=VALUE` gives it a variable");
-            format!("it runs in the sandbox: {}", grants.join("; "))
+            grants.push("`--read DIR` for a directory, such as that of the program");
+            grants.push("`--env NAME=VALUE` for a variable");
+            format!("the program runs in the sandbox; grant what it needs: {}", grants.join("; "))
         }
         McpTransport::Http(_) => {
             "check the address; `--sse` uses the older transport; `--header NAME=VALUE` sends a login"

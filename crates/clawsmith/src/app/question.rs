@@ -159,7 +159,7 @@ impl Listener for RequestedApprovals {
 }
 
 /// Advice for a call that was refused because nobody could be asked.
-pub const ASK_ELSEWHERE: &str = "  try: the same on a terminal, where you are asked; or with `--wait`, and answer from \
+pub const ASK_ELSEWHERE: &str = "  try: run it at a terminal, where you are asked; or add `--wait`, and answer from \
                                  another terminal: `clawsmith approvals list`, then `clawsmith approvals approve ID`";
 
 /// Returns whether a call was refused because nobody could be asked.
@@ -186,10 +186,10 @@ pub fn how_ended(found: Option<&Approval>, now: UnixMillis) -> Option<String> {
     Some(match state {
         // The asking program closes it, if it is still there.
         ApprovalState::Pending if now < request.expires => return None,
-        ApprovalState::Approved | ApprovalState::Used => format!("answered elsewhere: {by} said yes"),
-        ApprovalState::Denied => format!("answered elsewhere: {by} said no"),
+        ApprovalState::Approved | ApprovalState::Used => format!("answered elsewhere: {by} approved"),
+        ApprovalState::Denied => format!("answered elsewhere: {by} denied"),
         ApprovalState::Expired if answered_by.is_some() => {
-            format!("answered elsewhere: {by} said yes, and it was not used in time")
+            format!("answered elsewhere: {by} approved, but the approval was not used in time")
         }
         ApprovalState::Pending | ApprovalState::Expired => {
             let waited = request.expires.since(request.asked).as_secs();
@@ -246,8 +246,8 @@ mod tests {
             how_ended(Some(&approval), early).unwrap()
         };
         assert_eq!(said(ApprovalState::Expired, None), expired);
-        assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann said yes");
-        assert_eq!(said(ApprovalState::Denied, Some("ann")), "answered elsewhere: ann said no");
+        assert_eq!(said(ApprovalState::Used, Some("ann")), "answered elsewhere: ann approved");
+        assert_eq!(said(ApprovalState::Denied, Some("ann")), "answered elsewhere: ann denied");
         assert_eq!(said(ApprovalState::Cancelled, None), "the approval was withdrawn: the call was given up");
     }
 }

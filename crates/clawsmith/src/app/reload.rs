@@ -99,11 +99,11 @@ impl Sessions {
                 path.map_or("no file".to_owned(), |path| format!("`{}`", path.display()))
             };
             let what = format!(
-                "the configuration would be {} now; the process was started with {}",
+                "the configuration would now be read from {}, but the process was started with {}",
                 shown(path(&setup)),
                 shown(path(before))
             );
-            return Err(Error::invalid(what).hint("put the file back, or start the process again"));
+            return Err(Error::invalid(what).hint("restore the old file, or restart the process"));
         }
         let needs_restart = keep_what_was_opened(before.config(), &mut setup.loaded.config);
         let app = App { setup: Arc::new(setup), embedder: Arc::default(), ..app.clone() };

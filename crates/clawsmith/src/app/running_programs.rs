@@ -78,7 +78,7 @@ pub(crate) async fn lost(data: &Path, store: &Arc<dyn Backend>) -> Vec<Process> 
         let (later, now) = (Worker { node, boot: BootId::new() }, SystemClock.now());
         // Its runs are taken up at once, not when their leases end.
         if let Err(error) = store.reclaim(&later, now).await {
-            tracing::error!(%error, "runs of a program that is gone could not be taken over yet");
+            tracing::error!(%error, "runs of a process that has ended could not be taken over yet");
             continue;
         }
         match store.lose_processes(&later, now).await {
@@ -86,7 +86,9 @@ pub(crate) async fn lost(data: &Path, store: &Arc<dyn Backend>) -> Vec<Process> 
                 all.extend(lost);
                 let _ = fs::remove_file(entry.path());
             }
-            Err(error) => tracing::error!(%error, "commands that were lost could not be found"),
+            Err(error) => {
+                tracing::error!(%error, "background commands of a process that has ended could not be marked as lost")
+            }
         }
     }
     all

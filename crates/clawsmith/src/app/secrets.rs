@@ -180,7 +180,8 @@ impl HiddenSecrets {
             None => Ok(()),
             Some((tenant, error)) if names.len() == 1 && tenant == self.own => Err(error),
             Some((_, error)) => {
-                let message = format!("the secrets of these tenants cannot be hidden: {}", names.join(", "));
+                let message =
+                    format!("the secrets of these tenants cannot be scrubbed: {}", names.join(", "));
                 Err(Error::failed(message)
                     .because(error)
                     .hint("restore the keys from a backup, or set or remove the secrets of these tenants"))
@@ -190,14 +191,14 @@ impl HiddenSecrets {
 
     async fn changes(&self) -> Result<SealedChanges, Error> {
         self.reader.store.changed_since(self.mark).await.map_err(|error| {
-            Error::failed("changes of secrets cannot be read, so new secrets could not be hidden")
+            Error::failed("changes of secrets cannot be read, so new secrets could not be scrubbed")
                 .because(error)
         })
     }
 
     /// Registers the secrets of one tenant in place of those before.
     async fn hide(&self, executor: &Executor, tenant: &TenantId) -> Result<(), Error> {
-        let unhidden = || Error::failed(format!("the secrets of tenant `{tenant}` cannot be hidden"));
+        let unhidden = || Error::failed(format!("the secrets of tenant `{tenant}` cannot be scrubbed"));
         let values = self.reader.secrets(tenant).await?;
         let hide = {
             let (executor, tenant) = (executor.clone(), tenant.clone());

@@ -262,7 +262,7 @@ impl App {
     ) -> Result<(), Error> {
         if self.lock_file(session).is_some_and(|path| is_locked(&path)) {
             let message = format!("session `{}` is open in another terminal", short_id(session));
-            return Err(Error::invalid(message).hint("leave it there first"));
+            return Err(Error::invalid(message).hint("close it there first"));
         }
         let found = self.store.remove_conversation(tenant, circle, session).await?;
         found.then_some(()).ok_or_else(|| gone(session))

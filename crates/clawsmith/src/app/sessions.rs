@@ -329,15 +329,17 @@ impl Sessions {
         let worked = match (working, grace) {
             (None, _) => return Ok(0),
             (Some(working), None) => working.await,
-            (Some(mut working), Some(grace)) => match timeout(grace, &mut working).await {
-                Ok(worked) => worked,
-                Err(_) => {
-                    self.worker.hand_over();
-                    timeout(HANDING_OVER, working).await.map_err(|_| {
-                        Error::failed("a run does not stop; another process takes it when its lease expires")
+            (Some(mut working), Some(grace)) => {
+                match timeout(grace, &mut working).await {
+                    Ok(worked) => worked,
+                    Err(_) => {
+                        self.worker.hand_over();
+                        timeout(HANDING_OVER, working).await.map_err(|_| {
+                        Error::failed("a run did not stop in time; another process resumes it when its lease expires")
                     })?
+                    }
                 }
-            },
+            }
         };
         let commands = self.deployment().executor.end_processes().await;
         self.deployment().chronicle.written().await;
@@ -345,7 +347,7 @@ impl Sessions {
             collector.flush().await;
         }
         self.owning.end();
-        let failed = || Error::failed("the queue could not be worked on");
+        let failed = || Error::failed("the worker failed");
         match worked {
             Ok(Ok(())) => Ok(commands),
             Ok(Err(error)) => Err(failed().because(error)),

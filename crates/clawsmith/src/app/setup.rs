@@ -56,7 +56,7 @@ impl Setup {
     /// Tells whether the configuration may be used.
     pub fn trust(&self) -> Result<Trust, Error> {
         self.loaded.trust(&self.around).map_err(|error| {
-            Error::failed("it cannot be determined whether the configuration was accepted").because(error)
+            Error::failed("the record of accepted configuration files cannot be read").because(error)
         })
     }
 
@@ -67,7 +67,7 @@ impl Setup {
             self.loaded.found.as_ref().map(|found| found.path.display().to_string()).unwrap_or_default();
         let refused = |what: &str| {
             Error::invalid(format!("`{file}` {what}, so nothing runs here")).hint(
-                "remove it if it is not yours; `clawsmith config trust` shows what it says and accepts it",
+                "if the file is not yours, remove it; otherwise review and accept it with `clawsmith config trust`",
             )
         };
         match trust {

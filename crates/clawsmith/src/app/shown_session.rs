@@ -185,11 +185,11 @@ fn waiting_for(earlier: JobId, state: JobState) -> String {
              `clawsmith runs cancel {earlier}`"
         ),
         JobState::Pending => format!(
-            "which is to be answered first; `clawsmith runs show {earlier}` says more, `clawsmith runs release {earlier}` \
+            "which is queued or waits for a retry; `clawsmith runs show {earlier}` says more, `clawsmith runs release {earlier}` \
              starts it now, `clawsmith runs cancel {earlier}` stops it"
         ),
         _ => format!(
-            "which is at work; `clawsmith runs cancel {earlier}` stops it, `clawsmith runs release {earlier}` takes it \
+            "which is running; `clawsmith runs cancel {earlier}` stops it, `clawsmith runs release {earlier}` takes it \
              from a worker that does not respond"
         ),
     };

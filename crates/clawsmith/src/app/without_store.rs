@@ -20,7 +20,7 @@ pub(crate) struct Unopened;
 
 fn unopened() -> ToolError {
     ToolError::new(ErrorKind::Unavailable, "no store is open")
-        .try_instead("call it with `clawsmith tools call`")
+        .try_instead("call the tool with `clawsmith tools call`")
 }
 
 #[async_trait]

@@ -99,11 +99,11 @@ pub fn indexed(Indexed { documents, embedded, cached, failed, .. }: &Indexed) ->
     let mut lines = Vec::new();
     if documents + failed > 0 {
         let of = counted(*documents, "document");
-        lines.push(format!("vectors of {of}: {embedded} made, {cached} known already"));
+        lines.push(format!("vectors of {of}: {embedded} computed, {cached} from the cache"));
     }
     if *failed > 0 {
         let failed = counted(*failed, "document");
-        lines.push(format!("{failed} without vectors so far; `clawsmith memory status` says why"));
+        lines.push(format!("{failed} still without vectors; `clawsmith memory status` says why"));
     }
     lines
 }
@@ -131,13 +131,13 @@ pub fn extracted(
 /// The result of storing facts.
 pub fn kept(KeptFacts { added, merged, relations, doubtful: pairs, .. }: &KeptFacts) -> Vec<String> {
     let relations = counted(*relations, "relation");
-    let mut lines = vec![format!("{added} added, {merged} known already, {relations}")];
+    let mut lines = vec![format!("{added} added, {merged} merged into known entities, {relations}")];
     lines.extend(doubtful(*pairs));
     lines
 }
 
 fn doubtful(pairs: u64) -> Option<String> {
-    (pairs > 0).then(|| format!("{pairs} may be known by another name; see `clawsmith graph merge`"))
+    (pairs > 0).then(|| format!("possible duplicates: {pairs}; see `clawsmith graph merge`"))
 }
 
 /// The content of a ledger entry.

@@ -22,10 +22,10 @@ pub struct AgentConfig {
     /// The provider of its model. Left out: that of `models`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Model. Left out: that of `models`, or the provider's.
+    /// The model. Left out: that of `models`, or the provider's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The owner of its context files, unless the store says it. Left out: `open`.
+    /// The owner of its context files; a value in the store takes precedence. Left out: `open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KindOfAgent>,
     /// Only these tools are kept, of those that `tools` keeps. Left out: all of them; an empty list: none.
@@ -35,7 +35,7 @@ pub struct AgentConfig {
     pub deny: Vec<String>,
     /// These tools are added, besides those in `tools.also_allow`.
     pub also_allow: Vec<String>,
-    /// Tool rules for this agent with a model of a provider, by the provider's name.
+    /// Tool rules that apply when this agent uses a model of a provider, by the provider's name.
     pub by_provider: BTreeMap<String, AgentProviderTools>,
     /// Paths hidden from this agent, besides those in `files.deny`.
     pub deny_paths: Vec<PathBuf>,

@@ -12,11 +12,10 @@ pub struct CustomToolsConfig {
     /// Administrators of tenants may define custom tools over HTTP. Such tools run programs on this host, so
     /// without this only the deployment's owner may.
     pub tenant_admins: bool,
-    /// A directory whose `*.json` files define custom tools of `tenant`. Its writers define
-    /// programs that run on this host. Read at start. Left out: none.
+    /// A directory whose `*.json` files define custom tools of `tenant`. It is read at start. Whoever can write
+    /// there can run programs on this host. Left out: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// Servers at addresses that are not public that requests of custom tools may reach, such as
-    /// `http://127.0.0.1:8080`.
+    /// Origins at private addresses that requests of custom tools may reach, such as `http://127.0.0.1:8080`.
     pub private_origins: Vec<String>,
 }

@@ -89,18 +89,18 @@ fn unknown(variable: &str, path: &[String], key: &str, names: &[&str]) -> String
     };
     if let Some(name) = names.iter().find(|name| key.starts_with(&format!("{name}_"))) {
         let meant = format!("{}__{}", variable_of(name), key[name.len() + 1..].to_uppercase());
-        return format!("it names no key; two underscores go one level down: `{meant}`");
+        return format!("there is no such key; separate levels with two underscores: `{meant}`");
     }
     let reserved = RESERVED.iter().filter(|_| path.is_empty()).map(|name| &name[PREFIX.len()..]);
     let lower: Vec<String> = reserved.map(str::to_lowercase).collect();
     if let Some(near) = nearest(key, names.iter().copied().chain(lower.iter().map(String::as_str))) {
-        return format!("it names no key; did you mean `{}`?", variable_of(near));
+        return format!("there is no such key; did you mean `{}`?", variable_of(near));
     }
     if names.is_empty() {
         return format!("`{}` has no keys below it", path.join("."));
     }
     let all: Vec<_> = names.iter().map(|name| format!("`{}`", variable_of(name))).collect();
-    format!("it names no key ({variable} would be `{key}`); there are {}", all.join(", "))
+    format!("there is no such key ({variable} would set `{key}`); use one of {}", all.join(", "))
 }
 
 fn value(text: &str, node: Option<Node>) -> Value {

@@ -29,8 +29,8 @@ pub struct FilesConfig {
     pub quota_files: Option<u64>,
     /// Workspaces whose context files (`AGENTS.md`, `USER.md`, ...) and memory are in the store.
     pub context: ContextFiles,
-    /// The most bytes in prompts of a project's own `AGENTS.md` and `CLAUDE.md`, from the workspace up to the
-    /// repository's root; 0 for none.
+    /// The most bytes of a project's own `AGENTS.md` and `CLAUDE.md` files in a prompt. They are read from the
+    /// workspace up to the repository's root. 0 leaves them out.
     #[schemars(range(max = 1_048_576))]
     pub project_bytes: u32,
     /// Days for which changes of files can be undone.
@@ -45,9 +45,9 @@ pub struct FilesConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ContextFiles {
-    /// Those that Clawsmith made, below `workspaces` in the data directory. Elsewhere they are files.
+    /// Workspaces that Clawsmith created, below `workspaces` in the data directory. In others they are files.
     Managed,
-    /// All; files of those names are out of reach.
+    /// All workspaces; tools cannot reach files of those names.
     Store,
 }
 

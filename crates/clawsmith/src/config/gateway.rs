@@ -17,7 +17,7 @@ pub struct GatewayConfig {
     /// The host names of the gateway, besides loopback ones: a request with another `Host` or `Origin` is
     /// refused.
     pub hosts: Vec<String>,
-    /// Other names of agents in `model` of a request: each name with its agent.
+    /// Further names that a request may use for an agent in `model`, each with the agent's id.
     pub aliases: BTreeMap<String, String>,
     /// The certificate for TLS. Left out: plain HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,13 +32,13 @@ pub struct GatewayConfig {
     /// The most WebSocket connections that one API key may have open at a time in one gateway; more are answered with 429.
     #[schemars(range(min = 1, max = 100_000))]
     pub websockets_per_key: u32,
-    /// How many seconds requests and runs have to finish when it is told to end. A run that takes longer is parked, and
-    /// the next start, or another gateway on the same store, goes on with it at once.
+    /// Seconds that requests and runs have to finish when the gateway is told to stop. A run that takes longer is parked;
+    /// the next start, or another gateway on the same store, resumes it at once.
     #[schemars(range(max = 3600))]
     pub drain_secs: u32,
 }
 
-/// The certificate of the gateway. Paths start from the configuration file.
+/// The certificate of the gateway. Relative paths start from the directory of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {

@@ -27,7 +27,7 @@ pub struct LimitsConfig {
     /// The most bytes of arguments of a call.
     #[schemars(range(min = 2))]
     pub argument_bytes: u32,
-    /// The most tokens of all listed tools; tools beyond it are found with `tool_search`. Left out: no limit.
+    /// The most tokens for the definitions of tools; tools beyond it are found with `tool_search`. Left out: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_tokens: Option<u32>,
     /// Days for which whole results are kept.
@@ -39,7 +39,7 @@ pub struct LimitsConfig {
     /// Commands of one session that may run in the background at a time; 0 allows none.
     #[schemars(range(max = 256))]
     pub background_commands: u32,
-    /// The most bytes kept of a background command's output; the newest.
+    /// The most bytes kept of a background command's output; older output is dropped.
     #[schemars(range(min = 1024, max = 67_108_864))]
     pub background_bytes: u32,
 }

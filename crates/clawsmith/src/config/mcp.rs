@@ -8,6 +8,6 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct McpConfig {
     /// Administrators of tenants may define MCP servers that are programs. Such servers run on this host, so without this
-    /// only the deployment's owner may. Servers at private addresses stay the owner's.
+    /// only the deployment's owner may. Servers at private addresses may be defined only by the owner in any case.
     pub tenant_admins: bool,
 }

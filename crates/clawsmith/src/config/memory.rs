@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// The use of documents that a run wrote after it had read untrusted text: `show` them to agents, fenced as data,
-    /// `search_only` (not in prompts), or `hide` them from agents.
+    /// How memory documents are used that a run wrote after it had read untrusted text: `show` them to agents, fenced as
+    /// data; `search_only`, which keeps them out of prompts; or `hide` them from agents.
     pub untrusted: UntrustedMemory,
     /// The model that computes vectors. Left out: only words are searched.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,13 +24,13 @@ pub struct MemoryConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphConfig {
-    /// The provider of the model, of `models.providers`. Left out: the deployment's own.
+    /// The provider of the model, a name in `models.providers`. Left out: the deployment's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model. Left out: the provider's own.
+    /// The model. Left out: the provider's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Facts that the model is less sure of are left out; from 0 to 1.
+    /// The lowest confidence of a stored fact, from 0 to 1. Facts of which the model is less sure are dropped.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_confidence: f64,
     /// Seconds without a write after which facts are extracted from a document.

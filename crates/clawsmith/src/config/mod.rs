@@ -117,7 +117,7 @@ pub struct Config {
     pub skills: SkillsConfig,
     /// The address of `clawsmith serve`.
     pub gateway: GatewayConfig,
-    /// Traces for a collector of OpenTelemetry.
+    /// Traces that are sent to an OpenTelemetry collector.
     pub telemetry: TelemetryConfig,
     /// Settings of single tools, by the tool's name; each tool defines its own.
     pub settings: BTreeMap<String, Map<String, Value>>,

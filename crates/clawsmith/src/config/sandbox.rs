@@ -18,8 +18,8 @@ pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// The kind of sandbox.
     pub backend: SandboxBackend,
-    /// Layers of the kernel sandbox that may be missing on this machine: then they protect nothing, and
-    /// changes of commands cannot be undone.
+    /// Layers of the kernel sandbox that may be missing on this machine. Commands then run without their protection,
+    /// and changes of commands cannot be undone.
     pub allow_missing: Vec<OptionalLayer>,
     /// Names of directories with generated files. If git ignores one, commands write to it directly: its
     /// changes are not held back and cannot be undone.
@@ -44,9 +44,9 @@ impl Default for SandboxConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OptionalLayer {
-    /// A tree of files of its own.
+    /// The mount namespace, with a file tree of its own.
     Mounts,
-    /// A process namespace of its own.
+    /// The process namespace: the command sees only its own processes.
     Processes,
 }
 
@@ -98,10 +98,10 @@ pub struct DockerConfig {
     /// MiB of `/tmp` in a container, and of each other directory of its own. Files there count as its memory.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub tmp_mib: u32,
-    /// Processors for them, in hundredths: 150 is one and a half.
+    /// Processor time for the commands of one container together, in percent of one processor: 150 is one and a half.
     #[schemars(range(min = 1, max = 100_000))]
     pub cpu_percent: u32,
-    /// Processes and threads for them; each command takes two for itself.
+    /// The most processes and threads in one container; each command uses two more than it starts.
     #[schemars(range(min = 16, max = 1_000_000))]
     pub pids: u32,
     /// A container ends when no command has used it for this many seconds.
@@ -123,7 +123,7 @@ pub enum ShownWorkspace {
     None,
     /// Read only.
     Ro,
-    /// Read and write, for callers who may.
+    /// Read and write, for callers that may write.
     #[default]
     Rw,
 }

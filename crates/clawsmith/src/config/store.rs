@@ -16,7 +16,7 @@ pub struct StoreConfig {
     /// `clawsmith.db` in the data directory. A password belongs into `CLAWSMITH_STORE__URL` or `~/.pgpass`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<StoreUrl>,
-    /// SQLite: reading connections, beside the writing one.
+    /// SQLite: the number of connections that read, besides the one that writes.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
     /// SQLite: how many KiB of pages each connection keeps in memory.
@@ -24,13 +24,13 @@ pub struct StoreConfig {
     pub cache_kib: u32,
     /// SQLite: how many MiB of the file are mapped into memory; 0 maps nothing.
     pub mmap_mib: u32,
-    /// PostgreSQL: connections of one node, beside the one that listens for changes.
+    /// PostgreSQL: the number of connections of one node, besides the one that listens for changes.
     #[schemars(range(min = 1, max = 1000))]
     pub connections: u32,
     /// PostgreSQL: how long a statement may take, in seconds.
     #[schemars(range(min = 1))]
     pub statement_timeout_secs: u32,
-    /// The longest wait for a connection, in seconds; with SQLite, for earlier writes.
+    /// The longest wait for a free connection, in seconds; with SQLite, the longest wait for earlier writes.
     #[schemars(range(min = 1))]
     pub acquire_timeout_secs: u32,
     /// The largest blob (an image, a result or an attachment), in MiB.
@@ -41,7 +41,7 @@ pub struct StoreConfig {
     pub tenant_blobs_mib: u32,
 }
 
-/// A store's location. It may hold a password: it is shown, printed and written without it.
+/// A store's location. It may hold a password, which is left out wherever the location is shown or written.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct StoreUrl(String);
@@ -67,7 +67,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place() {
             Ok(place) => place.fmt(f),
-            Err(_) => f.write_str("(does not read)"),
+            Err(_) => f.write_str("(invalid URL)"),
         }
     }
 }

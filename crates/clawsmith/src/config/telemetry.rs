@@ -4,7 +4,7 @@ use claw_net::{Origin, Url};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Traces for a collector of OpenTelemetry.
+/// Traces that are sent to an OpenTelemetry collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {

@@ -85,7 +85,7 @@ impl Loaded {
     pub fn accept(&self, around: &Surroundings) -> io::Result<bool> {
         let Some(Found { path, by: FoundBy::Project }) = &self.found else { return Ok(false) };
         let Some(accepted) = accepted(path, around) else {
-            let reason = "there is no home directory to remember it in; name the file with `--config`";
+            let reason = "there is no home directory to record the acceptance in; name the file with `--config` instead";
             return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         };
         let directory = accepted.parent().unwrap_or(Path::new("."));

@@ -78,7 +78,10 @@ impl Chatting<'_> {
     /// Sends a message and shows the answer. Ctrl-C ends the answer, and not the program.
     async fn say(&mut self, session: &mut Session, text: &str) -> Result<(), Failure> {
         if text.len() > MOST_BYTES {
-            complain("not sent", format_args!("the message has {} bytes; at most {MOST_BYTES} are allowed", text.len()));
+            complain(
+                "not sent",
+                format_args!("the message has {} bytes; at most {MOST_BYTES} are allowed", text.len()),
+            );
             return Ok(());
         }
         let said = match self.talk.said(text).await {
@@ -103,7 +106,10 @@ impl Chatting<'_> {
         match (command.word, command.rest) {
             ("image", path) => {
                 let picture = chat.picture(Path::new(path)).await?;
-                tell_styled(QUIET, format_args!("attached {}; it is sent with your next message", picture.told));
+                tell_styled(
+                    QUIET,
+                    format_args!("attached {}; it is sent with your next message", picture.told),
+                );
                 self.pictures.push(picture.part);
             }
             ("new", _) => {
@@ -112,7 +118,7 @@ impl Chatting<'_> {
                 session.out.line(format_args!("a new session: {id}"))?;
             }
             ("resume", "") => {
-                return Err(Failure::usage("which session?").hint("/sessions lists them"));
+                return Err(Failure::usage("which session?").hint("/sessions lists all sessions"));
             }
             ("resume", name) => {
                 self.move_to(&SessionChoice::Named(name.to_owned())).await?;
@@ -125,8 +131,7 @@ impl Chatting<'_> {
             }
             ("rename", title) => {
                 let renamed = app.rename_session(chat.caller(), &chat.caller().session, title).await;
-                renamed
-                    .map_err(|error| error.hint("send a message first: it creates the session"))?;
+                renamed.map_err(|error| error.hint("send a message first: it creates the session"))?;
                 session.out.line("renamed")?;
             }
             ("sessions", _) => {

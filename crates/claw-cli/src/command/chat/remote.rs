@@ -119,7 +119,14 @@ async fn talk(chat: &Chat, session: &mut Session, remote: RemoteSession) -> Outc
         match lines.entry(&agent).await.map_err(unread)? {
             Entry::End => break,
             Entry::Message(text) if text.len() > MOST_BYTES / 2 => {
-                complain("not sent", format_args!("the message has {} bytes; at most {} are allowed", text.len(), MOST_BYTES / 2));
+                complain(
+                    "not sent",
+                    format_args!(
+                        "the message has {} bytes; at most {} are allowed",
+                        text.len(),
+                        MOST_BYTES / 2
+                    ),
+                );
             }
             Entry::Message(text) => {
                 let sent = remote.lock().await.send(&text, chat.remote_approvals()).await;
@@ -154,7 +161,9 @@ async fn obey(
         ("help" | "?", _) => slash_commands::help_of(session, HELP),
         ("session", _) => Ok(session.out.line(view.key())?),
         ("cost", _) => slash_commands::cost_of(session, &view.usage().await?),
-        ("resume", "") => Err(Failure::usage("which session?").hint("/session shows the key of the current one")),
+        ("resume", "") => {
+            Err(Failure::usage("which session?").hint("/session shows the key of the current one"))
+        }
         ("new" | "resume", _) => {
             let named = Some(rest).filter(|_| word == "resume");
             remote.lock().await.move_to(named).await?;
@@ -162,7 +171,10 @@ async fn obey(
             session.out.line(format_args!("session {}", view.key()))?;
             recap(session, client, view.key()).await
         }
-        _ => Err(Failure::usage(format!("there is no command `/{word}` in a chat with a gateway")).hint("/help")),
+        _ => {
+            Err(Failure::usage(format!("there is no command `/{word}` in a chat with a gateway"))
+                .hint("/help"))
+        }
     }
 }
 

@@ -79,8 +79,10 @@ pub(super) async fn by_itself(
     talk: &Talk,
 ) -> Result<(), Failure> {
     let word = command.word;
-    let only_there =
-        || Failure::usage(format!("`/{word}` works only in an interactive chat at a terminal")).hint("clawsmith chat");
+    let only_there = || {
+        Failure::usage(format!("`/{word}` works only in an interactive chat at a terminal"))
+            .hint("clawsmith chat")
+    };
     // Programs are told of changes; the rest is for people.
     if session.out.json && word != "undo" {
         return Err(only_there());

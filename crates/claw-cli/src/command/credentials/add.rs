@@ -61,7 +61,8 @@ pub(crate) struct Add {
 }
 
 /// The hint if no value was given.
-const EMPTY: &str = "give the value on standard input, or name a variable that holds it with `--from-env NAME`";
+const EMPTY: &str =
+    "give the value on standard input, or name a variable that holds it with `--from-env NAME`";
 
 /// Variables by their names.
 type Values = BTreeMap<String, SecretString>;

@@ -85,7 +85,9 @@ impl Add {
         if !session.out.json && report.is_none() {
             tell(format_args!("log in with `clawsmith mcp login {name}`"));
         } else if !session.out.json && !view.waiting(None)?.is_empty() {
-            tell(format_args!("some definitions must be accepted first: `clawsmith mcp pin {name}` shows them"));
+            tell(format_args!(
+                "some definitions must be accepted first: `clawsmith mcp pin {name}` shows them"
+            ));
         }
         Ok(told)
     }

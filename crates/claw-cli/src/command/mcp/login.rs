@@ -58,7 +58,8 @@ impl Login {
                 pasted = pasted() => pasted,
             };
             let Some(callback) = ended else {
-                return Err(Failure::failed("nobody logged in within ten minutes").hint(format!("start again with `clawsmith mcp login {name}`")));
+                return Err(Failure::failed("nobody logged in within ten minutes")
+                    .hint(format!("start again with `clawsmith mcp login {name}`")));
             };
             // The command line acts as the owner.
             Ok(app.finish_mcp_login(&name, user.as_ref(), &callback, ListedTools::Stored).await?)

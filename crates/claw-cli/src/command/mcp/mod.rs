@@ -315,8 +315,10 @@ impl Pin {
             return Ok(ExitCode::SUCCESS);
         }
         let names = other.join(", ");
-        Err(Failure::failed(format!("these definitions changed while they were shown, so they were not accepted: {names}"))
-            .hint(format!("look at them again with `clawsmith mcp pin {name}`")))
+        Err(Failure::failed(format!(
+            "these definitions changed while they were shown, so they were not accepted: {names}"
+        ))
+        .hint(format!("look at them again with `clawsmith mcp pin {name}`")))
     }
 }
 

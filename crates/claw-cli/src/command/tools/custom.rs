@@ -214,7 +214,8 @@ impl Fields {
             values.insert(name.clone(), json!(session.variable(name).ok_or_else(unset)?));
         }
         if let Some(name) = &self.env {
-            let hint = "give the value on standard input, or name a variable that holds it with `--from-env NAME`";
+            let hint =
+                "give the value on standard input, or name a variable that holds it with `--from-env NAME`";
             let told = prompt::value(&runtime()?, &format!("the value of `{name}`"), hint)?;
             let told = told.ok_or_else(|| Failure::usage("no value was given"))?;
             values.insert(name.clone(), json!(secrecy::ExposeSecret::expose_secret(&told)));

@@ -121,12 +121,12 @@ async fn usual(providers: &Providers, setup: &Setup, probe: bool) -> Vec<Finding
         if is_written && !card.is_ready() {
             let why = card.keys.map_or_else(|error| error, |_| "no key is set".to_owned());
             let fix = format!(
-                "set what `models.providers.{}.key_env` names, or store the key with `clawsmith secrets set`",
+                "set the variable that `models.providers.{}.key_env` names, or store the key with `clawsmith secrets set`",
                 card.name
             );
             findings.push(Finding::worth(
                 TOPIC,
-                format!("provider `{}` cannot be asked: {why}", card.name),
+                format!("provider `{}` cannot be used: {why}", card.name),
                 fix,
             ));
         }
@@ -181,8 +181,8 @@ async fn agents(
         findings.push(Finding::good(
             TOPIC,
             match known.len() {
-                0 => "only the default one".to_owned(),
-                count => format!("{count}, and each has a model"),
+                0 => "only the default agent".to_owned(),
+                count => format!("{count}, each with a model"),
             },
         ));
     }
@@ -217,7 +217,7 @@ async fn credentials(app: &App) -> Vec<Finding> {
         }
     }
     if !findings.iter().any(|finding| finding.state == State::Bad) && !programs.is_empty() {
-        findings.push(Finding::good(TOPIC, format!("{}, and their programs are installed", programs.len())));
+        findings.push(Finding::good(TOPIC, format!("{}, with their programs installed", programs.len())));
     }
     findings
 }
@@ -228,7 +228,7 @@ async fn asked(model: &Arc<dyn Model>, probe: bool) -> Result<&'static str, Stri
         return Ok("");
     }
     match probe_model(&**model).await {
-        Ok(_) => Ok(", and was tested just now"),
+        Ok(_) => Ok(" (tested just now)"),
         Err(error) => Err(error.to_string()),
     }
 }

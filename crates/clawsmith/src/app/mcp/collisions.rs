@@ -29,9 +29,10 @@ impl App {
         }
         let names = self.custom_tool_names().await?;
         match names.iter().find(|name| name.as_str().starts_with(&prefix)) {
-            Some(name) => {
-                Err(taken(server, &format!("`{prefix}` begins the name of the custom tool `{name}`")))
-            }
+            Some(name) => Err(taken(
+                server,
+                &format!("the name of the custom tool `{name}` begins with the prefix `{prefix}`"),
+            )),
             None => Ok(()),
         }
     }
@@ -65,9 +66,9 @@ impl App {
         let servers = self.store.mcp_servers(self.tenant()).await?;
         match servers.iter().find(|server| name.as_str().starts_with(&tool_prefix(server))) {
             Some(server) => Err(Error::conflict(format!(
-                "the names of tools of MCP server `{}` begin with `{}`, as `{name}` does",
-                server.name,
-                tool_prefix(server)
+                "`{name}` begins with `{}`, the prefix of the tools of MCP server `{}`",
+                tool_prefix(server),
+                server.name
             ))
             .hint("use another name")),
             None => Ok(()),

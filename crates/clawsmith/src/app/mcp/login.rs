@@ -117,14 +117,14 @@ pub(super) fn advice(server: &McpServer) -> String {
 
 /// A login in words, for a person.
 pub fn login_words(name: &ServerName, oauth: &McpOAuth, login: Option<&LoginView>) -> String {
-    let whose = if oauth.per_user { "yours" } else { "one for all" };
+    let whose = if oauth.per_user { "yours" } else { "shared by all users" };
     let Some(login) = login else { return format!("none; `clawsmith mcp login {name}` logs in") };
     let mut words = vec![whose.to_owned()];
     if !login.scopes.is_empty() {
         words.push(format!("scopes {}", login.scopes.join(" ")));
     }
     match (login.renewable, login.expires) {
-        (true, _) => words.push("renewed by itself".to_owned()),
+        (true, _) => words.push("renewed automatically".to_owned()),
         (false, Some(ends)) => words.push(format!("until {}", time(UnixMillis(ends as i64 * 1000)))),
         (false, None) => {}
     }

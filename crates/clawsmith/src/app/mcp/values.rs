@@ -38,7 +38,7 @@ pub fn given_value(around: &Surroundings, text: &str) -> Result<(String, SecretS
     }
     match around.variable(text).and_then(|value| value.to_str()) {
         Some(value) => Ok((text.to_owned(), value.to_owned().into())),
-        None => Err(Error::invalid(format!("the environment has no variable `{text}`"))
+        None => Err(Error::invalid(format!("the environment variable `{text}` is not set"))
             .hint(format!("set it, or write `{text}=VALUE`"))),
     }
 }
@@ -190,7 +190,7 @@ pub(super) fn check_values(
     match names(server).iter().find(|name| !has_value(name)) {
         None => Ok(()),
         Some(name) => Err(Error::invalid(format!("MCP server `{}`: `{name}` has no value", server.name))
-            .hint("set it again; a stored secret is not sent to another address or program")),
+            .hint("give its value again; a stored secret is not sent to another address or program")),
     }
 }
 

@@ -39,7 +39,7 @@ impl ServerView {
             let error = Error::not_found(format!("MCP server `{}` lists no tool `{name}`", self.server.name));
             return Err(match nearest(name, names()) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint(format!("`clawsmith mcp tools {}` lists them", self.server.name)),
+                None => error.hint(format!("`clawsmith mcp tools {}` lists its tools", self.server.name)),
             });
         }
         let is_meant = |tool: &&McpTool| only.is_none_or(|only| only == tool.name);

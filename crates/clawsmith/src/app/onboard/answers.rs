@@ -115,7 +115,9 @@ impl AnswerCheck {
         let meant = nearest(name, names.clone()).map(|near| format!("did you mean `{near}`? "));
         let names = names.by_ref().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let meant = meant.unwrap_or_default();
-        Err(format!("`{name}` is not known by name; {meant}there are {names}; for another give `--base-url`"))
+        Err(format!(
+            "`{name}` is not a known provider; {meant}the known ones are {names}; to use another, give its address with `--base-url`"
+        ))
     }
 
     /// Checks the address of a provider.

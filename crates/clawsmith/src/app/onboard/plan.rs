@@ -38,7 +38,9 @@ impl ModelPlan {
             TargetChange::Same => format!("\n`{file}` already has these settings:\n\n"),
             TargetChange::Replace => format!("\nTo replace provider, model and key in `{file}`:\n\n"),
             TargetChange::Clash => {
-                format!("\n`{file}` already configures other models; this would be:\n\n")
+                format!(
+                    "\n`{file}` already configures other models; the settings for this model would be:\n\n"
+                )
             }
         };
         for line in self.text.lines() {
@@ -47,9 +49,8 @@ impl ModelPlan {
         }
         if matches!(answers.key, NewKey::Given(_)) && self.change != TargetChange::Clash {
             let provider = &answers.provider;
-            words += &format!(
-                "\nThe key is stored encrypted as secret `{provider}`, in place of any that is there"
-            );
+            words +=
+                &format!("\nThe key is stored encrypted as secret `{provider}`, replacing any stored before");
         }
         words
     }
@@ -83,12 +84,12 @@ impl ModelPlan {
                     self.text
                 );
                 if matches!(answers.key, NewKey::Given(_)) {
-                    text += &format!("\nand: clawsmith secrets set {}", answers.provider);
+                    text += &format!("\nThen store the key: clawsmith secrets set {}", answers.provider);
                 }
                 text
             }
             (_, true) => "nothing was written".to_owned(),
-            (_, false) => "nothing was written; --no-test writes it untested".to_owned(),
+            (_, false) => "nothing was written; to write it without a test, use --no-test".to_owned(),
         }
     }
 }
@@ -127,10 +128,10 @@ impl Target {
         }
         let (path, why) = (found.path.display(), found.by.words());
         let how = match found.by {
-            FoundBy::Project => "is laid over it here, and its keys win".to_owned(),
-            _ => format!("goes before `{}`, which does not hold here", self.path.display()),
+            FoundBy::Project => "applies here too, and its settings take precedence".to_owned(),
+            _ => format!("is used here instead of `{}`", self.path.display()),
         };
-        Some(format!("`{path}` ({why}) {how}; to write that one: --file {path}"))
+        Some(format!("`{path}` ({why}) {how}; to change that file, use --file {path}"))
     }
 
     fn is(&self, path: &Path, around: &Surroundings) -> bool {
@@ -148,12 +149,12 @@ impl Target {
         let read = setup.read_setting(found.iter().flat_map(|found| &found.directories));
         if self.has("files") {
             let setting = format!("`files.read = {}` in {}", read.list, read.place);
-            let words = format!("Commands do not find {names}; to let them: {setting}");
+            let words = format!("Agents' commands cannot use {names} yet; to allow it, set {setting}");
             return Some(FoundToolchains { words, table: None });
         }
         let setting = format!("read = {}\n", read.list);
         let words =
-            format!("Found for agents' commands, to be read and not changed: {names}\n\n    {setting}");
+            format!("Toolchains that agents' commands could use, read-only: {names}\n\n    {setting}");
         Some(FoundToolchains { words, table: Some(format!("[files]\n{setting}")) })
     }
 

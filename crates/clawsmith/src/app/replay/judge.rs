@@ -34,9 +34,10 @@ static OUTSIDE: LazyLock<[Root; 1]> = LazyLock::new(|| [root("/")]);
 /// A word that looks like a secret in an address.
 const TELLING: &str = "?aGVsbG8gd29ybGQgdGhpcyBpcyBh4fK9";
 
-const NO_TOOL: &str = "there is no tool of that name any more";
-const NO_ARGUMENTS: &str = "the ledger does not have all of the arguments, or they do not fit the tool";
-const NO_WORKSPACE: &str = "rules of files differ, and the ledger does not have the workspace";
+const NO_TOOL: &str = "the tool no longer exists";
+const NO_ARGUMENTS: &str =
+    "the ledger does not hold all arguments of the call, or the tool no longer accepts them";
+const NO_WORKSPACE: &str = "the rules for files differ, and the ledger does not say which workspace it was";
 
 fn root(path: &str) -> Root {
     Root { path: path.into(), access: Access::Write }
@@ -77,7 +78,7 @@ impl Fact {
             Self::SecretInAddress => "the ledger does not have the secret in the address",
             Self::Outside => "the ledger does not say whether a path was outside the workspace",
             Self::OtherWorkspace => "the ledger does not say where the other session worked",
-            Self::NoMounts => "the ledger does not say whether mounts held the command",
+            Self::NoMounts => "the ledger does not say whether the sandbox had mounts",
             Self::HarmlessInput => "the ledger does not say which command the text was typed into",
         }
     }

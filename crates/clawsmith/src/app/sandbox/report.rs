@@ -111,15 +111,15 @@ impl CommandSandbox {
         };
         let mounted = layers.works(LayerName::Mounts);
         let temporary_files =
-            if mounted { "its session's own" } else { "none: without mounts there is no private one" };
+            if mounted { "private to the session" } else { "none: a private one needs mounts" };
         let mut reach = self.workspace_and_grants(write, "", access(write));
         reach.push(ReachedPath::new("/tmp", "", temporary_files));
         reach.push(ReachedPath::new("programs and libraries of the system", "", "read"));
         reach.extend(self.hidden());
         let network = match self.options.network {
             Network::None => "none",
-            Network::Loopback => "itself",
-            Network::Host => "what this machine can",
+            Network::Loopback => "its own loopback interface",
+            Network::Host => "the network of this machine",
         };
         reach.push(ReachedPath::new("network", "", network));
         let count =
@@ -200,7 +200,7 @@ impl CommandSandbox {
         };
         let mut reach = self.workspace_and_grants(write, "/workspace", shown);
         reach.push(ReachedPath::new("the image", "/", "read"));
-        reach.push(ReachedPath::new("its own", "/tmp", "gone with the container"));
+        reach.push(ReachedPath::new("its own", "/tmp", "removed with the container"));
         reach.extend(self.hidden());
         reach.push(ReachedPath::new("network", "", network));
         SandboxStatus {
@@ -233,7 +233,7 @@ impl CommandSandbox {
     fn hidden(&self) -> impl Iterator<Item = ReachedPath> {
         let hidden = |path: &std::path::PathBuf| ReachedPath {
             is_hidden: true,
-            ..ReachedPath::new(path.display(), "", "never, wherever it lies")
+            ..ReachedPath::new(path.display(), "", "never, even if granted")
         };
         self.options.hidden.iter().map(hidden)
     }
@@ -242,13 +242,13 @@ impl CommandSandbox {
 /// Says whose commands are sandboxed, and what it means for those that are not.
 const fn held(mode: SandboxMode) -> &'static str {
     match mode {
-        SandboxMode::All => "Every command of a tool runs in it (`sandbox.mode` is `all`).",
+        SandboxMode::All => "Every command of a tool runs in the sandbox (`sandbox.mode` is `all`).",
         SandboxMode::NonMain => {
-            "Commands of your own sessions at the terminal run outside of it (`sandbox.mode` is \
+            "Commands of your own sessions at the terminal run outside the sandbox (`sandbox.mode` is \
              `non-main`): an agent there can reach the store and answer its own approvals."
         }
         SandboxMode::Off => {
-            "No command of a tool runs in it (`sandbox.mode` is `off`): an agent can reach the store and \
+            "No command of a tool runs in the sandbox (`sandbox.mode` is `off`): an agent can reach the store and \
              answer its own approvals."
         }
     }

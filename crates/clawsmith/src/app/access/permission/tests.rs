@@ -40,7 +40,8 @@ const fn row(permission: Permission) -> &'static str {
 }
 
 /// Rows that say more of a permission that has another row.
-const MORE: [&str; 2] = ["see and change tenants", "undo your own file changes"];
+const MORE: [&str; 3] =
+    ["define MCP servers with private addresses", "see and change tenants", "undo your own file changes"];
 
 #[test]
 fn the_table_of_the_docs_is_this_one() {
