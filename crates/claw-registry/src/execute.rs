@@ -15,11 +15,11 @@ mod rehearse;
 mod remembered;
 mod request;
 mod run;
-mod shown;
 mod skills;
 pub(crate) mod summary;
 mod telling;
 mod timeout;
+mod translate_paths;
 
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
@@ -39,6 +39,7 @@ pub use self::rehearse::{Rehearsal, RehearsedVerdict};
 pub use self::request::{Arguments, Asking, Request};
 use self::run::Ran;
 pub use self::timeout::{Paused, TimeLimit};
+use self::translate_paths::translate_paths;
 use crate::call_spans::CallTrace;
 use crate::offer::{Offered, State};
 use crate::registry::Built;
@@ -439,7 +440,7 @@ impl Trip<'_> {
         let validator = self.built.validator().map_err(|why| Refusal::at(Step::Validate, why.0))?;
         let mut checked = args.and_then(|args| validator.check(args, &|args| scrubber.json(args)));
         if let Ok(checked) = &mut checked {
-            shown::translate(self.offer.caller(), checked);
+            translate_paths(self.offer.caller(), checked);
         }
         checked.map_err(|error| {
             let ToolError { message, advice, setting, details, .. } = error.into();

@@ -1,4 +1,5 @@
-//! Translates paths: a workspace path as commands see it means the same file for every tool.
+//! Translates paths in the arguments of a call: a workspace path as commands see it means the same file for
+//! every tool.
 
 use std::path::{Component, Path};
 
@@ -11,7 +12,7 @@ use claw_schema::validate::Checked;
 const PATHS: [&str; 6] = ["path", "paths", "directory", "root", "working_dir", "file_path"];
 
 /// Makes paths that begin with the sandbox's name of the workspace relative to it, with a note.
-pub(super) fn translate(caller: &Caller, checked: &mut Checked) {
+pub(super) fn translate_paths(caller: &Caller, checked: &mut Checked) {
     let Some(shown) = caller.shown_workspace.as_deref() else { return };
     // If this is also the workspace's own path, there is nothing to translate.
     if caller.workspace.starts_with(shown) {
@@ -53,7 +54,7 @@ mod tests {
             Caller::new(AgentId::new("a").unwrap(), SessionKey::new("cli:x").unwrap(), "/srv/project");
         let translated = |caller: &Caller, args: Value| {
             let mut checked = Checked { args, notes: Vec::new() };
-            translate(caller, &mut checked);
+            translate_paths(caller, &mut checked);
             (checked.args, checked.notes.len())
         };
         let args = json!({ "path": "/workspace/a/b.txt", "content": "/workspace/a" });
