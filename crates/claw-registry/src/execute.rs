@@ -15,9 +15,9 @@ mod rehearse;
 mod remembered;
 mod request;
 mod run;
+mod scrub_progress;
 mod skills;
 pub(crate) mod summary;
-mod telling;
 mod timeout;
 mod translate_paths;
 

@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::abandoned::Abandoned;
 use super::judge::Judged;
+use super::scrub_progress::scrub_progress;
 use super::timeout::{Bounds, TimeLimit, bounded};
-use super::{Trip, programs, telling};
+use super::{Trip, programs};
 use crate::guard::{self, Grant, Site};
 
 /// A call that has run.
@@ -32,8 +33,7 @@ impl Trip<'_> {
         let (secrets, settings) = (Secrets::default(), judged.analysis.prints_settings());
         let cancel = self.request.cancel.child_token();
         let abandoned = Abandoned::watch(self.executor, self.offer, self.request.call, meta, &cancel);
-        let (progress, tail) =
-            telling::scrubbed(self.executor, settings, self.offer, &self.request, &secrets);
+        let (progress, tail) = scrub_progress(self.executor, settings, self.offer, &self.request, &secrets);
         let Bounds { limit, grace } = self.bounds();
         let time = TimeLimit::new(limit);
         let grant = Arc::new(Grant {

@@ -11,8 +11,9 @@ use super::Request;
 use crate::scrub::Telling;
 use crate::{Executor, Offer};
 
-/// The call's progress, and its end: text that the stream holds back is sent when the call is over.
-pub(super) fn scrubbed(
+/// Returns the call's progress, scrubbed, and its end: text that the stream holds back is sent when the call is
+/// over.
+pub(super) fn scrub_progress(
     executor: &Executor,
     settings: bool,
     offer: &Offer,
