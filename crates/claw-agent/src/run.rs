@@ -7,6 +7,7 @@
 mod ask_model;
 mod cached;
 mod ended_commands;
+mod fit_context_window;
 mod give_up;
 mod make_calls;
 mod reached_limits;
