@@ -16,15 +16,15 @@ use serde::Serialize;
 use crate::config::{AgentTools, PolicyConfig, ProviderTools, TenantTools};
 use crate::entry::{BadEntry, List};
 
-mod for_caller;
+mod decide;
 #[cfg(test)]
 pub(crate) mod sample;
 mod step;
 mod tool_set;
 mod trace;
-mod words;
+mod trace_text;
 
-pub use for_caller::View;
+pub use decide::View;
 pub use step::{Kind, Step};
 pub use tool_set::ToolSet;
 pub use trace::{Mark, Reason, Rule, Trace};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use claw_core::tool::{Effects, Profile};
 use smol_str::SmolStr;
 
-use super::words::Words;
+use super::decide::State;
+use super::trace_text::Words;
 use super::{Kind, Step};
 use crate::entry::{Entry, List};
 
@@ -126,36 +127,6 @@ pub enum Reason {
     By(Step),
     /// There is no such tool.
     Unregistered,
-}
-
-/// The state of a tool after a step. The decision and its explanation both use [`State::after`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct State {
-    pub(super) present: bool,
-    pub(super) denied: Option<Step>,
-    pub(super) reason: Reason,
-}
-
-impl State {
-    pub(super) const START: Self = Self { present: true, denied: None, reason: Reason::Open };
-
-    pub(super) fn after(mut self, step: Step, mark: Mark) -> Self {
-        let present = match mark {
-            Mark::Drops | Mark::Denies(_) => false,
-            Mark::Adds(_) => true,
-            _ => self.present,
-        };
-        if present != self.present {
-            (self.present, self.reason) = (present, Reason::By(step));
-        }
-        match mark {
-            Mark::Denies(_) => self.denied = self.denied.or(Some(step)),
-            // Whatever removed it before, the deny list is what excludes it now.
-            Mark::Barred(_) => self.reason = self.denied.map_or(self.reason, Reason::By),
-            _ => {}
-        }
-        self
-    }
 }
 
 /// The steps that led to a verdict.

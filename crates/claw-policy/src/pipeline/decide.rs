@@ -1,10 +1,10 @@
-//! The policy for one caller.
+//! Decides which tools one caller gets: each step makes a mark on a tool, and the marks decide.
 
 use std::sync::Arc;
 
 use claw_core::tool::{Effects, Meta};
 
-use super::trace::{Rules, State};
+use super::trace::Rules;
 use super::{Decision, Kind, Mark, Reason, Rule, Step, ToolSet, Trace, Verdict};
 use crate::entry::List;
 use crate::profile;
@@ -99,5 +99,35 @@ impl<'t> View<'t> {
             (Kind::AlsoAllow, hit) => hit.map_or(Mark::Silent, Mark::Adds),
             (Kind::Profile | Kind::Allow, hit) => hit.map_or(Mark::Drops, Mark::Keeps),
         }
+    }
+}
+
+/// The state of a tool after a step. The decision and its explanation both use [`State::after`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct State {
+    pub(super) present: bool,
+    denied: Option<Step>,
+    reason: Reason,
+}
+
+impl State {
+    pub(super) const START: Self = Self { present: true, denied: None, reason: Reason::Open };
+
+    pub(super) fn after(mut self, step: Step, mark: Mark) -> Self {
+        let present = match mark {
+            Mark::Drops | Mark::Denies(_) => false,
+            Mark::Adds(_) => true,
+            _ => self.present,
+        };
+        if present != self.present {
+            (self.present, self.reason) = (present, Reason::By(step));
+        }
+        match mark {
+            Mark::Denies(_) => self.denied = self.denied.or(Some(step)),
+            // Whatever removed it before, the deny list is what excludes it now.
+            Mark::Barred(_) => self.reason = self.denied.map_or(self.reason, Reason::By),
+            _ => {}
+        }
+        self
     }
 }
