@@ -7,7 +7,7 @@ use claw_core::TenantId;
 use claw_core::port::{Http, HttpAnswer, HttpHost, HttpRequest};
 use claw_core::tool::{Ask, Effect, ErrorKind, ToolError};
 
-use super::web::refuse_secrets;
+use super::refuse_secrets::refuse_secrets;
 use super::{Grant, Site, unplanned};
 use crate::scrub::CallScrubber;
 

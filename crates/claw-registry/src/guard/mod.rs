@@ -16,6 +16,7 @@ mod kept_results;
 mod memory;
 mod other_sessions;
 mod processes;
+mod refuse_secrets;
 mod scope;
 mod sessions;
 mod shell;
