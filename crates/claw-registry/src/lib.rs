@@ -28,13 +28,14 @@ mod shell_settings;
 pub mod skill_checks;
 mod tool_layer;
 mod tool_overlay;
+mod unified_diff;
 
 pub use approver::{ApprovalAnswer, Approver};
 pub use bound_tool::BoundTool;
 pub use call_spans::CallSpan;
 pub use execute::{Arguments, Asking, Paused, Rehearsal, RehearsedVerdict, Request, TimeLimit};
 pub use executor::{Executor, ExecutorBuilder, Limits, WeakExecutor};
-pub use guard::{AgentFiles, FileRules, unified_diff};
+pub use guard::{AgentFiles, FileRules};
 pub use offer::{Offer, OfferOptions};
 pub use recorded_operation::{Operation, Recorder};
 pub use registry::{
@@ -45,3 +46,4 @@ pub use scrub::{CallScrubber, Saying, Scrubbers, SecretError};
 pub use shell_settings::{AgentCommands, CommandRules};
 pub use tool_layer::{CallerTools, ToolLayer};
 pub use tool_overlay::OverlayScope;
+pub use unified_diff::unified_diff;

@@ -21,10 +21,10 @@ use claw_policy::control_files::{Entry, control_reason};
 use similar::{ChangeTag, TextDiff};
 
 use self::quota::growth;
-use super::files::unified_diff;
 use super::{Grant, Site};
 use crate::execute::summary;
 use crate::scrub::CallScrubber;
+use crate::unified_diff::unified_diff;
 use crate::{Asking, Executor, Offer, approval};
 
 /// Longest file that is compared line by line.

@@ -41,7 +41,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::files::SeenTable;
-pub use self::files::unified_diff;
 pub(crate) use self::other_sessions::look_at_sessions;
 pub use self::scope::{AgentFiles, FileRules};
 pub(crate) use self::scope::{Beside, scope};

@@ -11,7 +11,8 @@ use claw_core::tool::{Digest, ErrorKind, ToolError};
 use super::match_placeholders::Last;
 use super::restore_secrets::{Composed, compose, first_shown};
 use super::seen_files::Seen;
-use super::{Current, GuardedFiles, WHOLE_BYTES, absent, changed, diff};
+use super::{Current, GuardedFiles, WHOLE_BYTES, absent, changed};
+use crate::unified_diff::unified_diff;
 
 /// Most diff lines that describe a write.
 const DIFF_LINES: usize = 400;
@@ -205,7 +206,7 @@ impl GuardedFiles {
             Some(before) if is_changed && *before == after.text => {
                 "(a hidden value was changed)\n".to_owned()
             }
-            Some(before) => diff::unified(path, before, &after.text, DIFF_LINES),
+            Some(before) => unified_diff(path, before, &after.text, DIFF_LINES),
             None => format!(
                 "({} bytes that were not text were replaced)\n",
                 current.as_ref().map_or(0, |c| c.bytes.len())
@@ -291,7 +292,7 @@ fn stale(path: &str, seen: &Seen, now: Option<&Masked>) -> ToolError {
     let mut message = format!("`{path}` differs from what this session last saw");
     if let (Some(seen), Some(now)) = (&seen.text, now) {
         message.push_str(":\n");
-        message.push_str(&diff::unified(path, seen, &now.text, CONFLICT_LINES));
+        message.push_str(&unified_diff(path, seen, &now.text, CONFLICT_LINES));
     }
     ToolError::new(ErrorKind::Conflict, message).try_instead("read it again before you change it")
 }

@@ -7,7 +7,6 @@
 //! - [`change`] is the only way to write a file: journaled, and only if the file has not changed.
 
 mod change;
-mod diff;
 mod match_placeholders;
 mod restore_secrets;
 mod seen_files;
@@ -25,7 +24,6 @@ use claw_core::text::{self, Masked, Text};
 use claw_core::tool::{Ask, Caller, Digest, ErrorKind, Target, ToolError};
 use claw_core::{CallId, ToolName};
 
-pub use self::diff::unified as unified_diff;
 use self::seen_files::Seen;
 pub(crate) use self::seen_files::SeenTable;
 use super::{Grant, Site};

@@ -8,7 +8,7 @@ const COMPARED: usize = 4_000;
 const LINE: usize = 500;
 
 /// A unified diff of a file's text, of at most `most` lines.
-pub fn unified(path: &str, old: &str, new: &str, most: usize) -> String {
+pub fn unified_diff(path: &str, old: &str, new: &str, most: usize) -> String {
     if old == new {
         return String::new();
     }
