@@ -9,6 +9,7 @@ mod approval;
 mod ask;
 mod call_progress;
 mod completion;
+mod control_characters;
 mod editor;
 mod markdown;
 mod output;
@@ -28,8 +29,9 @@ pub use ask::{
 };
 pub use call_progress::Live;
 pub use completion::{Completion, Names, complete};
+pub use control_characters::visible;
 pub use editor::{Entry, Heard, LineEditor};
-pub use output::{Out, complain, fit_to, tell, tell_styled, told_columns, visible};
+pub use output::{Out, complain, fit_to, tell, tell_styled, told_columns};
 pub use progress::{Progress, StepCount};
 pub use run::{CallResult, RunDisplay, tell_change, took};
 pub use spinner::{Spinner, TICK};

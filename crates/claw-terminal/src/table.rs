@@ -247,3 +247,6 @@ fn put(text: &mut String, at: usize, line: &[Place], row: &[Cell], colour: bool)
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+#[cfg(test)]
+mod tests;
