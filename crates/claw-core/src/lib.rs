@@ -8,13 +8,13 @@
 
 pub mod attachment;
 pub mod counted;
+pub mod did_you_mean;
 pub mod event;
 pub mod graph;
 pub mod id;
 pub mod image;
 pub mod media_type;
 pub mod message;
-pub mod nearest;
 pub mod own_listen_addresses;
 pub mod port;
 pub mod provenance;

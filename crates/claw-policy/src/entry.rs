@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 
 use crate::group;
 use crate::pipeline::ToolSet;
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 
 /// An entry, as written and as parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]

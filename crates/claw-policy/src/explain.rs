@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use crate::entry::{Entry, List, Target, Use};
 use crate::pipeline::{Kind, Mark, Policy, Rule, Step, Subject, ToolSet, Trace, Verdict};
 use crate::profile;
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 
 /// The reason why a caller has or lacks a tool.
 #[derive(Debug, Clone, Serialize)]

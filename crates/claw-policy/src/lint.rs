@@ -14,7 +14,7 @@ use crate::config::{PolicyConfig, SubagentTools};
 use crate::entry::{BadEntry, Entry, List, Target};
 use crate::group;
 use crate::pipeline::{Kind, Policy, ToolSet};
-use claw_core::nearest::{misspelt, nearest};
+use claw_core::did_you_mean::{misspelt, nearest};
 
 mod survey;
 

@@ -24,8 +24,8 @@ mod translate_paths;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
+use claw_core::did_you_mean::nearest;
 use claw_core::event::What;
-use claw_core::nearest::nearest;
 use claw_core::port::{ActiveSkills, Root, Scope};
 use claw_core::store::{CallContext, EntryEvent, Outcome, Record, StoreError};
 use claw_core::tool::{Ask, Caller, Cost, Effect, Effects, Need, Output, ToolError};

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};

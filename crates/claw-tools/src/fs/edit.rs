@@ -5,8 +5,8 @@
 
 mod find;
 mod line_ends;
-mod nearest;
 mod patch;
+mod similar_text;
 
 use claw_core::port::Splice;
 use claw_core::tool::{Call, Effect, Facts, Group, Meta, Need, Output, Plan, Tool, ToolError};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_core::port::{AgentDirectory as _, AgentEntry, AgentSource, Clock as _, ResolvedAgent};
 use claw_core::store::{Agent, AgentKind, AgentSetup, AgentWrite, StoreError};
 use claw_core::tool::ToolError;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::PoisonError;
 
 use claw_agent::Order;
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_core::store::JobFilter;
 use claw_core::tool::{Caller, Effect};
 use claw_policy::approval::{EffectRule, Narrowing};

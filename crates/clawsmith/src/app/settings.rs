@@ -1,6 +1,6 @@
 //! A tenant's settings of built-in tools, its secrets, and its own tool rules.
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_core::port::Clock as _;
 use claw_core::store::{Layer, SecretCard, SecretPlace, Settings, StoredSettings, TenantChange};
 use claw_core::tool::Need;

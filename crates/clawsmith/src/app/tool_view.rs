@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_core::tool::{Caller, Meta, Spec};
 use claw_policy::pipeline::{Subject, Verdict};
 use claw_registry::{Registry, Status};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_llm::{KNOWN_PROVIDERS, ModelsConfig};
 
 use super::find::Surroundings;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use toml::{Table, Value};
 
 use super::find::Surroundings;

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use claw_core::AgentId;
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_policy::pipeline::{Policy, PolicyError};
 use claw_policy::shell::Rules;
 use claw_store::StoreLocation;

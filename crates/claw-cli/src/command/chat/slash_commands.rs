@@ -1,7 +1,7 @@
 //! Commands of a chat, such as `/policy` and `/undo`: their list, and those that need no terminal.
 
 use claw_core::counted::counted;
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_core::store::Usage;
 use claw_policy::explain::explain;
 use claw_policy::pipeline::Subject;

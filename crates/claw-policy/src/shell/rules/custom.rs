@@ -15,7 +15,7 @@ use super::Seen;
 use super::table::{RULES, Rule, find};
 use crate::shell::verdict::{Argument, Decision};
 use crate::shell::walk::Walker;
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 
 /// Rules for shell commands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use claw_core::tool::ToolError;
 
 use super::line_ends::{Plain, Replacement, to_plain};
-use super::{Edit, nearest};
+use super::{Edit, similar_text};
 
 /// Number of lines named if a text occurs too often.
 const NAMED: usize = 20;
@@ -22,7 +22,7 @@ pub(super) fn all(path: &str, plain: &Plain<'_>, edits: &[Edit]) -> Result<Vec<R
             return Err(ToolError::invalid(format!("{origin}: the new text is the same as the old")));
         }
         let Some(first) = plain.text.find(&*old) else {
-            return Err(nearest::not_found(path, plain, &old, &origin));
+            return Err(similar_text::not_found(path, plain, &old, &origin));
         };
         let step = plain.text[first..].chars().next().map_or(1, char::len_utf8);
         let again = plain.text[first + step..].contains(&*old);

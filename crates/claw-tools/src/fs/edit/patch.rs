@@ -3,7 +3,7 @@
 use claw_core::tool::ToolError;
 
 use super::line_ends::{Plain, Replacement, to_plain};
-use super::nearest;
+use super::similar_text;
 
 /// A hunk of a diff.
 struct Hunk<'p> {
@@ -155,7 +155,7 @@ impl File<'_> {
                 );
                 Err(ToolError::invalid(message).try_instead("name the right line, or add lines around it"))
             }
-            (None, _) => Err(nearest::not_found(self.path, self.plain, &old.join("\n"), origin)),
+            (None, _) => Err(similar_text::not_found(self.path, self.plain, &old.join("\n"), origin)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! MCP servers as people read them: their tools, grants and changed definitions.
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_core::store::{McpGrant, McpServer, McpTool, McpToolState};
 use claw_mcp::ConnectionView;
 use serde::Serialize;

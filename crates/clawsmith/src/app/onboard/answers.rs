@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use claw_core::nearest::nearest;
+use claw_core::did_you_mean::nearest;
 use claw_llm::{
     EnvKeys, KNOWN_PROVIDERS, KeyPlace, Keys as _, KnownProvider, ModelsConfig, ProviderConfig, ProviderKind,
     Providers,
