@@ -8,18 +8,18 @@ mod cache;
 mod config;
 mod error;
 mod fetch;
-mod host;
 mod host_lists;
 mod page;
 pub mod pdf;
 mod search;
 mod seen_hosts;
+mod web_access;
 
 pub use claw_net::Lookup;
 
 pub use config::{SearchConfig, SearchProviderConfig, WebConfig};
 pub use error::WebConfigError;
-pub use host::{SearchKeys, WebAccess, WebParts};
 pub use host_lists::{BadPattern, HostPatterns};
 pub use page::{Page, Source, extract};
 pub use search::SearchProvider;
+pub use web_access::{SearchKeys, WebAccess, WebParts};

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::config::{SearchConfig, SearchProviderConfig};
 use crate::error::WebConfigError;
-use crate::host::SearchKeys;
+use crate::web_access::SearchKeys;
 
 /// Longest response, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;

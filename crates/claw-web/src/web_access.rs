@@ -1,4 +1,4 @@
-//! The web of a deployment: lists, cache, fetcher and search providers under one port.
+//! Web access of a deployment: lists, cache, fetcher and search providers under one port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
