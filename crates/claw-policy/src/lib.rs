@@ -3,7 +3,8 @@
 //! - [`pipeline`] decides which tools a caller gets, with a trace; [`explain`], [`lint`] and [`diff`] put it
 //!   into words.
 //! - [`approval`] decides whether a planned call may run, must be asked about or is denied.
-//! - [`control_files`] finds files of a workspace that make other programs run something.
+//! - [`control_files`] finds files of a workspace that make other programs run something; [`git_config`] tells
+//!   which settings of git do not.
 //! - [`rate_window`] limits the calls of a session by the figures of [`rate_config`].
 //! - [`scrub`] removes secrets from text.
 //! - [`shell`] judges shell commands.
@@ -17,6 +18,7 @@ pub mod control_files;
 pub mod diff;
 pub mod entry;
 pub mod explain;
+pub mod git_config;
 pub mod group;
 pub mod lint;
 pub mod pipeline;

@@ -14,7 +14,7 @@ use claw_host::files::{RoutedFiles, Routing, StoredSeen, StoredUndo, workspace_p
 use claw_host::recall::StoredGraph;
 use claw_host::{ArtifactLimits, FileArtifacts, IndexedArtifacts, ProcessKeeping, SystemClock};
 use claw_llm::EnvKeys;
-use claw_policy::control_files::harmless_settings;
+use claw_policy::git_config::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_registry::rate_limiter::Limiter;
 use claw_registry::{AgentFiles, Discovery, Executor, FileRules, Registry};

@@ -13,7 +13,7 @@ use claw_core::port::{HostRan, ProgramHost as _, ProgramRun, UnixMillis};
 use claw_core::store::{Credentials, OpenProgram, ProgramCard, ProgramPlace, ProgramSettings, StoreError};
 use claw_core::tool::ToolError;
 use claw_core::{ProgramName, TenantId};
-use claw_policy::control_files::harmless_settings;
+use claw_policy::git_config::harmless_settings;
 use claw_policy::program::OPEN_VARIABLES;
 use claw_sandbox::shell::{CredentialedPrograms, ProgramRules, digest_program};
 use tokio::sync::watch;
