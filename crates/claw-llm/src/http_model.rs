@@ -1,4 +1,5 @@
-//! A model behind HTTP: rotates its keys and retries transient failures; [`retry`](crate::retry) says when.
+//! A model behind HTTP: retries transient failures, when [`retry`](crate::retry) says so, and rotates its keys as
+//! [`key_rotation`](crate::key_rotation) says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use claw_net::{Bytes, Client, HeaderName, HeaderValue, Method, Request, Response
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::collect_answer::Gather;
+use crate::key_rotation::KeyRotation;
 use crate::provider_error::{self, Trouble};
 use crate::retry::Retry;
 use crate::sse::Events;
@@ -46,42 +48,29 @@ impl Model for Remote {
 
     async fn ask(&self, question: &Question, ear: &dyn Ear) -> Result<Answer, ModelError> {
         let body = self.wire.body(question, &self.card).to_string();
-        let keys = self.keys.len().max(1);
-        let mut key = self.turn.load(Ordering::Relaxed) % keys;
+        let mut keys = KeyRotation::new(self.keys.len(), &self.turn);
         let mut again = 0;
-        // Keys not tried since the last wait, and the transient failures of the others.
-        let mut fresh = keys;
-        let mut limited: Option<Trouble> = None;
         loop {
             let listening = Listening::new(ear);
-            let trouble = match self.once(&body, key, &listening).await {
+            let trouble = match self.once(&body, keys.current(), &listening).await {
                 Ok(answer) => {
-                    self.turn.store(key, Ordering::Relaxed);
+                    keys.worked();
                     return Ok(answer);
                 }
                 Err(trouble) => self.without_keys(trouble),
             };
-            if matches!(trouble.fault, Fault::RateLimited { .. } | Fault::Unauthorised) && fresh > 1 {
-                fresh -= 1;
-                key = (key + 1) % keys;
-                if matches!(trouble.fault, Fault::RateLimited { .. }) {
-                    limited = Some(trouble.clone());
-                }
+            if keys.switch_after(&trouble) {
                 listening.again(&trouble.message);
                 continue;
             }
-            let trouble = match limited.take() {
-                Some(limited) if trouble.fault == Fault::Unauthorised => limited,
-                _ => trouble,
-            };
+            let trouble = keys.decisive(trouble);
             let Some(wait) = self.retry.wait(trouble.fault, again) else {
                 return Err(self.error(trouble));
             };
             listening.again(&trouble.message);
             tokio::time::sleep(wait).await;
             again += 1;
-            fresh = keys;
-            key = self.turn.load(Ordering::Relaxed) % keys;
+            keys.restart();
         }
     }
 }

@@ -13,6 +13,7 @@ mod endpoints;
 mod fallback;
 mod gemini;
 mod http_model;
+mod key_rotation;
 mod known_models;
 mod known_providers;
 mod message_order;
