@@ -6,7 +6,7 @@ use claw_host::files::UndoLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{days, mib};
+use super::{days, in_days, in_mib, mib};
 
 /// The files that tools may reach, workspace quotas, and the history kept for undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +53,7 @@ pub enum ContextFiles {
 
 impl Default for FilesConfig {
     fn default() -> Self {
+        let undo = UndoLimits::default();
         Self {
             deny: Vec::new(),
             read: Vec::new(),
@@ -61,8 +62,8 @@ impl Default for FilesConfig {
             quota_files: None,
             context: ContextFiles::Managed,
             project_bytes: 32 * 1024,
-            undo_days: 30,
-            undo_mib: 1024,
+            undo_days: in_days(undo.age),
+            undo_mib: in_mib(undo.bytes),
         }
     }
 }

@@ -8,7 +8,7 @@ use claw_registry::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{days, mib};
+use super::{days, in_days, in_mib, in_u32, mib};
 
 /// Limits of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,17 +46,20 @@ pub struct LimitsConfig {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
+        let calls = Limits::default();
+        let results = ArtifactKeeping::default();
+        let processes = ProcessLimits::default();
         Self {
             rate: RateConfig::default(),
-            timeout_secs: 60,
-            grace_secs: 2,
-            output_bytes: 32 * 1024,
-            argument_bytes: 4 * 1024 * 1024,
+            timeout_secs: in_u32(calls.timeout.as_secs()),
+            grace_secs: in_u32(calls.grace.as_secs()),
+            output_bytes: in_u32(calls.output_bytes),
+            argument_bytes: in_u32(calls.argument_bytes),
             tool_tokens: None,
-            result_days: 30,
-            result_mib: 1024,
-            background_commands: 8,
-            background_bytes: 1 << 20,
+            result_days: in_days(results.age),
+            result_mib: in_mib(results.bytes),
+            background_commands: in_u32(processes.per_session),
+            background_bytes: in_u32(processes.output_bytes),
         }
     }
 }

@@ -221,5 +221,20 @@ fn mib(mib: u32) -> u64 {
     u64::from(mib) * 1024 * 1024
 }
 
+/// The whole days of a time.
+fn in_days(time: Duration) -> u32 {
+    in_u32(time.as_secs() / days(1).as_secs())
+}
+
+/// The whole MiB of a number of bytes.
+fn in_mib(bytes: u64) -> u32 {
+    in_u32(bytes / mib(1))
+}
+
+/// A number of a library, as the configuration file holds it.
+fn in_u32(number: impl TryInto<u32>) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,11 @@
 use std::ffi::OsString;
 
+use claw_host::files::UndoLimits;
+use claw_host::{ArtifactKeeping, ProcessLimits};
+use claw_registry::Limits;
 use serde_json::json;
 
-use super::{Config, Loaded, Surroundings, schema};
+use super::{Config, FilesConfig, LimitsConfig, Loaded, Surroundings, schema};
 
 fn around(variables: &[(&str, &str)]) -> Surroundings {
     let variables = variables.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))).collect();
@@ -80,4 +83,14 @@ fn the_schema_accepts_what_is_the_default() {
     for key in default.as_object().unwrap().keys() {
         assert!(properties.contains_key(key), "{key}");
     }
+}
+
+#[test]
+fn the_defaults_of_the_libraries_are_those_of_the_file() {
+    let limits = LimitsConfig::default();
+    assert_eq!(limits.for_calls(), Limits::default());
+    assert_eq!(limits.for_processes(), ProcessLimits::default());
+    let (results, expected) = (limits.artifact_keeping(), ArtifactKeeping::default());
+    assert_eq!((results.age, results.bytes), (expected.age, expected.bytes));
+    assert_eq!(FilesConfig::default().undo_limits(), UndoLimits::default());
 }
