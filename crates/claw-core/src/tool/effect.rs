@@ -111,6 +111,11 @@ impl Effects {
         Self(bits)
     }
 
+    /// Returns the set as bits.
+    pub(super) const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Returns whether `effect` is in the set.
     pub const fn has(self, effect: Effect) -> bool {
         self.0 & (1 << effect as u8) != 0

@@ -387,7 +387,7 @@ impl Sight {
 }
 
 /// Everything that determines a call's effects and its caller: an approval binds its digest.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy)]
 pub struct Identity<'a> {
     /// The tool's definition: its metadata and its schema.
     pub definition: Digest,
@@ -401,6 +401,39 @@ pub struct Identity<'a> {
     pub plan: &'a Plan,
     /// The sights of the plan's targets.
     pub sights: &'a [Sight],
+}
+
+impl Identity<'_> {
+    /// Returns the digest of all parts.
+    pub fn digest(&self) -> Digest {
+        let Self { definition, place, left, args, plan, sights } = self;
+        let Plan { effects, asks, given } = plan;
+        let mut parts = Vec::with_capacity(TYPICAL);
+        parts.extend_from_slice(definition.as_bytes());
+        parts.extend_from_slice(place.as_bytes());
+        parts.extend([left.bits(), effects.bits()]);
+        // The first parts have fixed lengths, and JSON without spaces holds no line break: no two identities have the
+        // same bytes.
+        write_json(&mut parts, args);
+        parts.push(b'\n');
+        write_json(&mut parts, asks);
+        parts.push(b'\n');
+        write_json(&mut parts, given);
+        parts.push(b'\n');
+        write_json(&mut parts, sights);
+        Digest::of_bytes(&parts)
+    }
+}
+
+/// The bytes of most values whose digests are computed.
+const TYPICAL: usize = 1024;
+
+/// Appends a value as JSON. Strings, maps with string keys and sequences always serialise. If a value does not, it is
+/// marked by a byte that no JSON text holds, so that its digest equals that of no serialisable value.
+fn write_json(text: &mut Vec<u8>, value: &impl Serialize) {
+    if serde_json::to_writer(&mut *text, value).is_err() {
+        text.push(0xff);
+    }
 }
 
 /// A SHA-256: of a call's [`Identity`], of a definition, of a file.
@@ -425,14 +458,9 @@ impl Digest {
     /// Returns the digest of a value as JSON. Fields are in the order of their type and map keys sorted, so
     /// that equal values have equal digests and no two different ones the same text.
     pub fn of(value: &impl Serialize) -> Self {
-        let mut hash = HashWriter { hash: Sha256::new(), gathered: Vec::with_capacity(GATHERED) };
-        // Strings, maps with string keys and sequences always serialise. If a value does not, it is marked by
-        // a byte that no JSON text holds, so that its digest equals that of no serialisable value.
-        if serde_json::to_writer(&mut hash, value).is_err() {
-            hash.gathered.push(0xff);
-        }
-        hash.hash.update(&hash.gathered);
-        Self(hash.hash.finalize().into())
+        let mut text = Vec::with_capacity(TYPICAL);
+        write_json(&mut text, value);
+        Self::of_bytes(&text)
     }
 
     /// Returns the digest of bytes.
@@ -448,36 +476,6 @@ impl Digest {
     /// Returns the raw bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
-    }
-}
-
-/// Bytes that are gathered before they are hashed: JSON is written in pieces of a few bytes.
-const GATHERED: usize = 1024;
-
-struct HashWriter {
-    hash: Sha256,
-    gathered: Vec<u8>,
-}
-
-impl std::io::Write for HashWriter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.write_all(bytes)?;
-        Ok(bytes.len())
-    }
-    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        if self.gathered.len() + bytes.len() > GATHERED {
-            self.hash.update(&self.gathered);
-            self.gathered.clear();
-            if bytes.len() > GATHERED {
-                self.hash.update(bytes);
-                return Ok(());
-            }
-        }
-        self.gathered.extend_from_slice(bytes);
-        Ok(())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

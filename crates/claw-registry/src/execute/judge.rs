@@ -99,14 +99,9 @@ impl Trip<'_> {
         let access = self.access(&analysis, effects);
         let mut sights = self.look(&plan, &analysis, CommandRights { effects: left, access }, &place).await?;
         sights.extend(self.asked.iter().map(|root| Sight::outside(root.path.display().to_string())));
-        let digest = Digest::of(&Identity {
-            definition: self.built.definition(),
-            place: place.digest,
-            left,
-            args,
-            plan: &plan,
-            sights: &sights,
-        });
+        let definition = self.built.definition();
+        let identity = Identity { definition, place: place.digest, left, args, plan: &plan, sights: &sights };
+        let digest = identity.digest();
         let built = Arc::clone(&self.built);
         let mut judged =
             Judged { built, plan, analysis, effects, left, sights, digest, place, approval: None };

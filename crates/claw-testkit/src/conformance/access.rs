@@ -288,8 +288,8 @@ async fn keeps_tenants_apart(store: impl AccessStore) {
     store.add_key(ours.clone()).await.unwrap();
     assert_eq!(store.keys(&other).await.unwrap(), []);
     assert_eq!(store.revoke_key(&other, ours.id, NOW).await.unwrap(), None);
-    check_refused(store.add_key(theirs.clone()).await, "taken");
-    check_refused(store.add_key(NewKey { id: KeyId::new(), ..theirs }).await, "taken");
+    check_refused(store.add_key(theirs.clone()).await, "exists already");
+    check_refused(store.add_key(NewKey { id: KeyId::new(), ..theirs }).await, "exists already");
     let admitted = store.authenticate(&key(1).hash(), NOW).await.unwrap().unwrap();
     assert_eq!(
         (admitted.key, admitted.tenant),

@@ -22,17 +22,21 @@ fn the_digest_covers_everything_that_decides() {
         plan: &plan,
         sights: &[],
     };
-    assert_eq!(Digest::of(&base), Digest::of(&base.clone()));
+    assert_eq!(base.digest(), base.clone().digest());
+    let fewer = Plan { effects: Effects::NONE, ..plan.clone() };
+    let given = Plan { given: Some(Box::default()), ..plan.clone() };
     let others = [
         Identity { definition: Digest::of_bytes(b"edit2"), ..base },
         Identity { place: Digest::of(&elsewhere), ..base },
         Identity { left: Effects::NONE, ..base },
         Identity { args: &other_args, ..base },
         Identity { plan: &other_plan, ..base },
+        Identity { plan: &fewer, ..base },
+        Identity { plan: &given, ..base },
         Identity { sights: &sight, ..base },
     ];
     for other in others {
-        assert_ne!(Digest::of(&base), Digest::of(&other), "{other:?}");
+        assert_ne!(base.digest(), other.digest(), "{other:?}");
     }
 }
 

@@ -136,7 +136,11 @@ async fn a_database_that_freezes_in_the_middle_of_an_operation_is_named_in_time(
             }
         };
         let error = timeout(STUCK, stopped).await;
-        check_silent(&error.unwrap_or_else(|_| panic!("part {part} has a bound")));
+        let error = error.unwrap_or_else(|_| panic!("part {part} has a bound"));
+        // A server that misses the rest of a statement may end the wait first.
+        if !error.to_string().contains("due to statement timeout") {
+            check_silent(&error);
+        }
         proxy.thaw();
         works_again(&store).await;
         work(&store).await.unwrap();
