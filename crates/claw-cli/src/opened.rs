@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use claw_terminal::{Column, Out};
 use clawsmith::app::{App, Setup};
 use serde::Serialize;
+use tokio::runtime::Runtime;
 
 use crate::cli::Session;
 use crate::exit_code::{Failure, Outcome};
 
 /// Creates a runtime on this thread alone: one command makes one call.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::failed("the runtime could not be started").because(error))
 }
@@ -21,7 +22,27 @@ pub(crate) fn with_app<T>(
     setup: &Setup,
     work: impl AsyncFnOnce(&App) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    runtime()?.block_on(async {
+    run_with_app(&runtime()?, setup, work)
+}
+
+/// Like [`with_app`], with a thread for each processor: many clients are served at once.
+pub(crate) fn with_serving_app<T>(
+    setup: &Setup,
+    work: impl AsyncFnOnce(&App) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    claw_sandbox::limit_heaps();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::failed("the runtime could not be started").because(error))?;
+    run_with_app(&runtime, setup, work)
+}
+
+fn run_with_app<T>(
+    runtime: &Runtime,
+    setup: &Setup,
+    work: impl AsyncFnOnce(&App) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    runtime.block_on(async {
         let app = setup.open().await?;
         let done = work(&app).await;
         app.close().await;

@@ -21,7 +21,7 @@ use claw_core::store::{
 use claw_core::tool::Caller;
 use claw_core::{AgentId, NodeId, SecretName, ServerName, SessionKey, TenantId};
 use claw_host::SystemClock;
-use claw_mcp::{Clients, Hub, HubOptions, McpSecrets, Parts, Served, http_server};
+use claw_mcp::{Clients, Hub, HubOptions, McpSecrets, Parts, Served, default_threads, http_server};
 use claw_policy::config::PolicyConfig;
 use claw_policy::pipeline::Policy;
 use claw_policy::rate_config::RateConfig;
@@ -31,8 +31,10 @@ use claw_store::SqliteStore;
 use claw_store_memory::MemoryStore;
 use claw_testkit::{FakeShell, Reply};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    UrlElicitationCapability,
 };
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RequestContext, RunningService};
 use rmcp::transport::streamable_http_client::{
@@ -40,7 +42,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{RoleClient, RoleServer, ServerHandler};
+use rmcp::{ClientHandler, RoleClient, RoleServer, ServerHandler};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -67,6 +69,8 @@ fn main() {
     match words.first().map(String::as_str) {
         Some(UPSTREAMS) => return runtime().block_on(serve_upstreams()),
         Some(PART) => {
+            // As the program does.
+            claw_sandbox::limit_heaps();
             // On the runtime's own threads, as calls of a gateway or an agent are.
             let part = async move {
                 match words[1].as_str() {
@@ -225,8 +229,23 @@ impl Drop for Upstreams {
     }
 }
 
+/// A client that declares the same abilities as ours, which the newer lifecycle sends with every request, and does nothing
+/// else.
+struct Bare;
+
+impl ClientHandler for Bare {
+    fn get_info(&self) -> ClientConfig {
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        ClientConfig::new(capabilities, Implementation::new("bare", "1"))
+    }
+}
+
 /// A client of the protocol library alone.
-async fn bare_client(url: String) -> RunningService<RoleClient, ()> {
+async fn bare_client(url: String) -> RunningService<RoleClient, Bare> {
     let config = StreamableHttpClientTransportConfig::with_uri(url).max_concurrent_requests(256);
     let transport = StreamableHttpClientTransport::with_client(reqwest::Client::new(), config);
     // The lifecycle in which the bridge speaks to the same server.
@@ -234,14 +253,14 @@ async fn bare_client(url: String) -> RunningService<RoleClient, ()> {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
-    ().serve_with_lifecycle(transport, lifecycle).await.unwrap()
+    Bare.serve_with_lifecycle(transport, lifecycle).await.unwrap()
 }
 
 fn arguments(note: &str) -> Value {
     json!({ "number": 70, "fields": ["name", "owner"], "note": note })
 }
 
-async fn bare_call(client: &RunningService<RoleClient, ()>, tool: &str, note: &str) {
+async fn bare_call(client: &RunningService<RoleClient, Bare>, tool: &str, note: &str) {
     let Value::Object(arguments) = arguments(note) else { unreachable!() };
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let result = client.peer().call_tool(params).await.unwrap();
@@ -300,6 +319,7 @@ impl Bridge {
             directory: directory.path().to_owned(),
             sandboxed: false,
             clock: Arc::new(SystemClock),
+            threads: default_threads(),
         });
         let registry = Arc::new(Registry::new(World::new(Arc::new(SystemClock))));
         for builtin in claw_tools::builtin() {

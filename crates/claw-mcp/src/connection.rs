@@ -4,6 +4,7 @@ mod dial;
 mod failure;
 mod live;
 mod reconnect;
+mod threads;
 mod view;
 mod watching;
 
@@ -27,6 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::dial::{DialError, dial};
 pub(crate) use self::live::{CallArguments, TimedCall};
 use self::reconnect::{LOST, keep_up};
+pub(crate) use self::threads::ConnectionThreads;
 pub use self::view::{ConnectionStatus, ConnectionView};
 use self::watching::{Listed, read};
 use crate::error::McpError;
@@ -172,7 +174,7 @@ impl Connection {
         if begun {
             let (target, now, stop) = (Arc::clone(&self.target), self.now.clone(), self.stop.clone());
             let retry = Arc::clone(&self.retry);
-            tokio::spawn(async move {
+            self.target.place.threads.next().spawn(async move {
                 tokio::select! {
                     () = keep_up(target, &now, &retry) => {}
                     () = stop.cancelled() => {}

@@ -282,12 +282,13 @@ impl ClientHandler for Watcher {
 
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("clawsmith", env!("CARGO_PKG_VERSION"));
-        let form = FormElicitationCapability::new().with_schema_validation(true);
-        let elicitation =
-            ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new());
+        // The newer lifecycle sends this with every request, so it holds no more than a server needs to know.
+        let elicitation = ElicitationCapability::new()
+            .with_form(FormElicitationCapability::new())
+            .with_url(UrlElicitationCapability::new());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
-        capabilities.roots = Some(RootsCapabilities::default());
+        capabilities.roots = (!self.0.roots.is_empty()).then(RootsCapabilities::default);
         let mut config = ClientConfig::new(capabilities, us);
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config

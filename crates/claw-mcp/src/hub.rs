@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::connection::{Connection, ConnectionView, ServerReport, Target};
+use crate::connection::{Connection, ConnectionThreads, ConnectionView, ServerReport, Target};
 use crate::error::McpError;
 use crate::grants::{Access, access};
 use crate::oauth::{LoginPlace, LoginView, LoginWish, endpoint_of};
@@ -35,6 +35,13 @@ pub struct HubOptions {
     pub sandboxed: bool,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// The most threads of their own that connections live on. With none, they live on the runtime of their callers.
+    pub threads: usize,
+}
+
+/// Returns the threads for connections that suit this machine: one for two processors, at most four.
+pub fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |processors| processors.get() / 2).clamp(1, 4)
 }
 
 /// A weak reference to a hub: it does not keep its connections.
@@ -56,6 +63,7 @@ pub(crate) struct ConnectionParts {
     directory: PathBuf,
     pub(crate) sandboxed: bool,
     clock: Arc<dyn Clock>,
+    pub(crate) threads: ConnectionThreads,
     /// A lock per login, held while it is renewed.
     refreshing: Mutex<HashMap<LoginKey, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -138,7 +146,8 @@ pub(crate) const MOST_CALLERS: usize = 10_000;
 impl Hub {
     /// Creates a hub without connections: each is made when first needed.
     pub fn new(options: HubOptions) -> Self {
-        let HubOptions { store, secrets, shell, directory, sandboxed, clock } = options;
+        let HubOptions { store, secrets, shell, directory, sandboxed, clock, threads } = options;
+        let ends = CancellationToken::new();
         let changes = store.changes(Topic::Mcp);
         let refreshing = Mutex::default();
         let place = ConnectionParts {
@@ -148,6 +157,7 @@ impl Hub {
             directory,
             sandboxed,
             clock,
+            threads: ConnectionThreads::new(threads, ends.clone()),
             refreshing,
         };
         Self(Arc::new(Inner {
@@ -155,7 +165,7 @@ impl Hub {
             changes,
             tenants: Mutex::default(),
             connections: Mutex::default(),
-            ends: CancellationToken::new().drop_guard(),
+            ends: ends.drop_guard(),
         }))
     }
 

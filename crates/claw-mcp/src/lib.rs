@@ -31,7 +31,7 @@ pub use connection::{ConnectionStatus, ConnectionView, ServerReport};
 pub use error::{McpError, Unread};
 pub use grants::{Access, access};
 pub use http::request::Parts;
-pub use hub::{Hub, HubOptions, WeakHub};
+pub use hub::{Hub, HubOptions, WeakHub, default_threads};
 pub use oauth::{LoginView, LoginWish};
 pub use secrets::{McpSecrets, SecretKind, secret_name};
 pub use serve::{

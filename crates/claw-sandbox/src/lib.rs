@@ -35,6 +35,15 @@ pub fn can_close_ports() -> bool {
     kernel::sys::landlock_version().is_ok_and(|version| version >= 4)
 }
 
+/// Limits the heaps of the C library to one for each processor, to be called before threads are started. Otherwise glibc makes
+/// one for nearly every thread, and memory that was freed in one serves no other.
+pub fn limit_heaps() {
+    // With a single one, threads would wait for each other.
+    kernel::sys::limit_heaps(
+        std::thread::available_parallelism().map_or(2, |processors| processors.get().max(2)),
+    );
+}
+
 /// Gives the memory back that a start needed and nothing uses any more: pages of the program's code are unmapped, and mapped
 /// again when they are next executed. Saves a process that waits most of its resident memory.
 pub fn release_code() -> std::io::Result<()> {

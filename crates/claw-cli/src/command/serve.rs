@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use crate::cli::Session;
 use crate::exit_code::{Failure, Outcome};
-use crate::opened::with_app;
+use crate::opened::with_serving_app;
 
 /// The note on the first signal to stop.
 const ENDING: &str = "shutting down: active requests and runs may finish; a second signal quits at once";
@@ -53,7 +53,7 @@ impl Serve {
             reload: Some(reload),
             drain: Duration::from_secs(setup.config().gateway.drain_secs.into()),
         };
-        with_app(&setup, async |app| {
+        with_serving_app(&setup, async |app| {
             reload_on_hangup(hangups)?;
             let listener = TcpListener::bind(address).await.map_err(|error| {
                 Failure::failed(format!("cannot listen on {address}"))

@@ -48,6 +48,7 @@ impl Setting {
             shell: Arc::new(FakeShell::new(Reply::exits(1, "broken"))),
             directory: directory.path().join("mcp"),
             sandboxed: false,
+            threads: 0,
             clock: Arc::new(ManualClock::default()),
         });
         let program = McpProgram { command: "server".into(), ..McpProgram::default() };

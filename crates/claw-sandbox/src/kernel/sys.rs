@@ -1,7 +1,6 @@
 //! The kernel calls without a safe wrapper. All `unsafe` of this crate is here.
 //!
-//! Everything in this file runs in the helper, which has one thread, asks the kernel about its features, or gives memory
-//! back to it.
+//! Everything in this file runs in the helper, which has one thread, asks the kernel about its features, or saves memory.
 
 #![expect(unsafe_code, reason = "the kernel is called directly; each call says why it is sound")]
 
@@ -51,6 +50,18 @@ pub(crate) fn release_code() -> io::Result<()> {
         check(answer.into())?;
     }
     Ok(())
+}
+
+/// Limits the heaps of the C library, which would make one for nearly every thread, each with free memory that the others cannot
+/// use. Has no effect with another C library.
+pub(crate) fn limit_heaps(most: usize) {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes two numbers; a number that it does not accept changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, libc::c_int::try_from(most.max(1)).unwrap_or(libc::c_int::MAX));
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = most;
 }
 
 /// Returns start and length of the mappings of this file that are not writable and in which no page was written, by the

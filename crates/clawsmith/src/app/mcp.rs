@@ -69,6 +69,7 @@ impl App {
             directory: setup.workspaces()?.join(DIRECTORY),
             sandboxed: setup.config().sandbox.mode != SandboxMode::Off,
             clock: Arc::new(SystemClock),
+            threads: claw_mcp::default_threads(),
         }))
     }
 

@@ -175,6 +175,7 @@ async fn connection(shell: &Arc<Scripted>) -> (Arc<Connection>, Setting) {
     let setting = Setting::new().await;
     tokio::time::pause();
     let place = ConnectionParts {
+        threads: ConnectionThreads::new(0, CancellationToken::new()),
         store: Arc::clone(&setting.here) as _,
         secrets: Opener(Arc::new(NoSecrets)),
         shell: Arc::clone(shell) as _,
