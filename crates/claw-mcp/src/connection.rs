@@ -164,6 +164,10 @@ impl Connection {
 
     /// Begins to connect, if that has not happened yet.
     pub(crate) fn wake(&self) {
+        if self.now.borrow().state != ConnectionState::Idle {
+            return;
+        }
+        let runtime = self.target.place.threads.next();
         let begun = self.now.send_if_modified(|now| {
             let idle = now.state == ConnectionState::Idle;
             if idle {
@@ -174,7 +178,7 @@ impl Connection {
         if begun {
             let (target, now, stop) = (Arc::clone(&self.target), self.now.clone(), self.stop.clone());
             let retry = Arc::clone(&self.retry);
-            self.target.place.threads.next().spawn(async move {
+            runtime.spawn(async move {
                 tokio::select! {
                     () = keep_up(target, &now, &retry) => {}
                     () = stop.cancelled() => {}
@@ -191,7 +195,6 @@ impl Connection {
 
     /// Waits for the connection to be up. A connection that pauses after a failure is retried at once.
     pub(crate) async fn live(&self) -> Result<Arc<Live>, McpError> {
-        self.wake();
         let mut now = self.now.subscribe();
         let is_unusable = |now: &Now| now.live.as_ref().is_some_and(|live| !live.watcher.is_usable());
         // Failures up to this one were not waited for.
@@ -203,6 +206,7 @@ impl Connection {
         if matches!(now.borrow().state, ConnectionState::Waiting { .. }) {
             self.retry.notify_one();
         }
+        self.wake();
         let settled = now.wait_for(|now| match &now.state {
             ConnectionState::Connecting => false,
             ConnectionState::Waiting { attempts, .. } => Some(*attempts) != failed,

@@ -38,6 +38,8 @@ struct Shared {
     hidden: Option<Vec<String>>,
     /// The calls that wait for an answer, by the token of their progress.
     calls: Mutex<HashMap<NumberOrString, Waiting>>,
+    /// The number of calls that were followed.
+    followed: AtomicUsize,
     /// The number of requests for input that wait.
     asking: AtomicUsize,
     changed: Notify,
@@ -75,11 +77,14 @@ impl Watcher {
         ListRootsResult::new(self.0.roots.iter().map(Root::new).collect())
     }
 
-    /// Passes the progress of a call and the server's requests for input on until the guard is dropped.
-    pub(crate) fn follow(&self, token: &ProgressToken, call: Call, time: TimeLimit) -> Following {
+    /// Passes the progress of a call and the server's requests for input on until the guard is dropped. The call is known
+    /// before it is sent: its server may answer before the sender goes on.
+    pub(crate) fn follow(&self, call: Call, time: TimeLimit) -> Following {
         let (unread, received) = watch::channel(None);
-        self.calls().insert(token.0.clone(), Waiting { call, time, unread });
-        Following { watcher: self.clone(), token: token.0.clone(), unread: received }
+        let unsent = self.0.followed.fetch_add(1, Ordering::Relaxed);
+        let token = NumberOrString::String(format!("unsent-{unsent}").into());
+        self.calls().insert(token.clone(), Waiting { call, time, unread });
+        Following { watcher: self.clone(), token, unread: received }
     }
 
     /// Tells the calls that wait that a message could not be read. With a token it was the answer of that call. Without one
@@ -184,6 +189,16 @@ pub(crate) struct Following {
 }
 
 impl Following {
+    /// Notes the token under which the call was sent.
+    pub(crate) fn sent(&mut self, token: &ProgressToken) {
+        let mut calls = self.watcher.calls();
+        if let Some(waiting) = calls.remove(&self.token) {
+            calls.insert(token.0.clone(), waiting);
+        }
+        drop(calls);
+        self.token = token.0.clone();
+    }
+
     /// Waits until the answer of the call has come and could not be read.
     pub(crate) async fn unreadable(&mut self) -> Unread {
         let answer = self.unread.wait_for(|message| message.is_some_and(|message| message.is_answer)).await;

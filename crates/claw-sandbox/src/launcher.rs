@@ -306,10 +306,10 @@ fn confined(found: &Found, confinement: &Confinement) -> Result<wire::Confined, 
     match reach.network {
         // Without a network of its own the filter alone keeps it off; without either nothing does.
         Network::None if found.seccomp.is_err() => {
-            refuse(LayerName::Network, "no other layer isolates the network")?
+            refuse(LayerName::Network, "no other layer isolates the network")?;
         }
         Network::Loopback => {
-            refuse(LayerName::Network, "without it the command would share this machine's loopback")?
+            refuse(LayerName::Network, "without it the command would share this machine's loopback")?;
         }
         _ => {}
     }

@@ -167,10 +167,11 @@ impl Live {
     ) -> Result<ServerResult, McpError> {
         let name = || server.name.to_string();
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let time = TimeLimit::new(limit);
+        let mut following = self.watcher.follow(call.clone(), time.clone());
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let mut handle = sent.map_err(|error| self.failed(&name(), error))?;
-        let time = TimeLimit::new(limit);
-        let mut following = self.watcher.follow(&handle.progress_token, call.clone(), time.clone());
+        following.sent(&handle.progress_token);
         let (why, error) = tokio::select! {
             biased;
             // An answer that was read comes first: what could not be read was something else then.

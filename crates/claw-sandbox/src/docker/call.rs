@@ -129,7 +129,7 @@ pub(super) async fn order(
             step: "enter the container".to_owned(),
             reason: mouth.beside.trim().chars().take(2000).collect(),
         }),
-        Err(error) => Err(DockerError::Lost(error.to_string())),
+        Err(error) => Err(error),
     }
 }
 

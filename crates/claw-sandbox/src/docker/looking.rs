@@ -1,6 +1,7 @@
 //! Looking at programs and files through a container, before a call is judged.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use claw_core::port::RunContext;
 use claw_core::tool::{Sight, Target};
@@ -16,6 +17,8 @@ use crate::shell::{TEMPORARY, is_writable};
 
 /// The number of containers that may end while they look at targets.
 const LOOKS: u32 = 3;
+/// The pause between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 impl DockerShell {
     /// Describes the sandbox to the person who is asked for approval.
@@ -36,7 +39,11 @@ impl DockerShell {
     /// Looks at targets inside. Looking changes nothing, so if the container ends meanwhile, a new one looks.
     async fn seen(&self, own: &Own, container: &Container, look: Order) -> Result<Vec<Seen>, DockerError> {
         let mut reason = String::new();
-        for _ in 0..LOOKS {
+        for attempt in 0..LOOKS {
+            if attempt > 0 {
+                // The engine takes a moment to notice that a container ended; until then it starts commands in it that fail.
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+            }
             let heard = match self.pool.order(own, container, &look).await {
                 Ok((_ear, mut mouth)) => call::answer(&self.engine, &container.name, mouth.hear()).await?,
                 Err(error) => Err(error),

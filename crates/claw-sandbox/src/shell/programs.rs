@@ -284,18 +284,16 @@ impl Opened {
         Ok(Self { binary, files, executables, login, is_python_script })
     }
 
-    /// The variables by which Python, where the program may execute it, imports nothing that an agent wrote. A script
-    /// still finds the modules beside it.
+    /// The variables by which Python imports nothing that an agent wrote, for whatever Python the program may execute. A
+    /// script still finds the modules beside it.
     fn python(&self) -> Vec<(String, String)> {
-        if !self.executables.iter().any(|path| python::is_python(path)) {
-            return Vec::new();
-        }
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut variables: Vec<_> = python::VARIABLES.iter().map(owned).collect();
         let beside = Path::new(&self.binary).parent().and_then(Path::to_str);
         // A colon would end the entry.
         if let Some(beside) = beside.filter(|beside| self.is_python_script && !beside.contains(':')) {
-            let given = self.login.variables.iter().find(|(name, _)| name == MODULES);
+            let given =
+                self.login.variables.iter().find(|(name, given)| name == MODULES && !given.is_empty());
             let more = given.map(|(_, given)| format!(":{given}")).unwrap_or_default();
             variables.push((MODULES.to_owned(), format!("{beside}{more}")));
         }

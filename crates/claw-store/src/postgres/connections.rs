@@ -33,18 +33,27 @@ const RETURNING: Duration = Duration::from_secs(2);
 pub(super) struct Connections {
     pool: PgPool,
     patience: Duration,
+    /// The runtime on which the store was opened.
+    home: Handle,
 }
 
 impl Connections {
-    /// Bounds each wait on connections of this pool by `patience`.
-    pub(super) const fn new(pool: PgPool, patience: Duration) -> Self {
-        Self { pool, patience }
+    /// Bounds each wait on connections of this pool by `patience`. Panics outside of a runtime.
+    pub(super) fn new(pool: PgPool, patience: Duration) -> Self {
+        Self { pool, patience, home: Handle::current() }
     }
 
     /// Lends a connection. The pool bounds the wait for it.
     pub(super) async fn acquire(&self) -> Result<Link<'static>, Error> {
-        let connection = self.pool.acquire().await?;
-        let pooled = Pooled { connection, patience: self.patience, is_unanswered: false };
+        let mut acquiring = std::pin::pin!(self.pool.acquire());
+        // A connection belongs to the runtime on which it is made. Others end earlier than the pool.
+        let acquired = std::future::poll_fn(|context| {
+            let _home = self.home.enter();
+            acquiring.as_mut().poll(context)
+        });
+        let (connection, home) = (acquired.await?, self.home.clone());
+        let pooled =
+            Pooled { connection, patience: self.patience, home, is_unanswered: false, is_beginning: false };
         Ok(Link { kind: Kind::Pooled(pooled), patience: self.patience })
     }
 
@@ -99,17 +108,24 @@ struct Pooled {
     connection: PoolConnection<Postgres>,
     /// The longest that the test may take.
     patience: Duration,
+    /// The runtime of the pool.
+    home: Handle,
     /// True if the server owes an answer: none came in time, or the caller gave up.
     is_unanswered: bool,
+    /// True if a transaction may have begun of which the driver does not know: it would not be rolled back.
+    is_beginning: bool,
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
         let patience = if self.is_unanswered { RETURNING } else { self.patience };
         let returned = self.connection.return_to_pool();
-        // Without a runtime there is no pool to go back to.
-        let Ok(runtime) = Handle::try_current() else { return };
-        runtime.spawn(async move {
+        if self.is_beginning {
+            // Unused, it closes the connection.
+            drop(returned);
+            return;
+        }
+        self.home.spawn(async move {
             if timeout(patience, returned).await.is_err() {
                 tracing::warn!("a connection to the store is closed: the server does not answer on it");
             }
@@ -176,9 +192,17 @@ pub(super) struct Transaction {
 impl Transaction {
     async fn begin(link: Link<'static>, statement: Option<SqlStr>) -> Result<Self, Error> {
         let mut transaction = Self { link, is_open: true };
+        transaction.set_beginning(true);
         let Parts { connection, wait } = transaction.link.parts();
         wait.hear(PgTransactionManager::begin(connection, statement)).await?;
+        transaction.set_beginning(false);
         Ok(transaction)
+    }
+
+    fn set_beginning(&mut self, is_beginning: bool) {
+        if let Kind::Pooled(pooled) = &mut self.link.kind {
+            pooled.is_beginning = is_beginning;
+        }
     }
 
     pub(super) async fn commit(mut self) -> Result<(), Error> {

@@ -87,7 +87,7 @@ pub(crate) async fn lost(data: &Path, store: &Arc<dyn Backend>) -> Vec<Process> 
                 let _ = fs::remove_file(entry.path());
             }
             Err(error) => {
-                tracing::error!(%error, "background commands of a process that has ended could not be marked as lost")
+                tracing::error!(%error, "background commands of a process that has ended could not be marked as lost");
             }
         }
     }

@@ -13,11 +13,11 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[("PYTHONNOUSERSITE", "1"), ("PYT
 /// The first Python that obeys `PYTHONSAFEPATH`.
 const FIRST_SAFE: (u32, u32) = (3, 11);
 
-/// Returns whether a path is Python, by the name of its file.
+/// Returns whether a path is Python, by the name of its file: `python3`, `python3.13t`, `python3-dbg`.
 pub(super) fn is_python(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let version = name.strip_prefix("python");
-    version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    let version = name.strip_prefix("python").filter(|version| !version.ends_with("-config"));
+    version.is_some_and(|version| !version.starts_with(char::is_alphabetic))
 }
 
 /// Returns whether a Python obeys [`VARIABLES`]. `path` is its real file. A Python whose version is unknown does not.

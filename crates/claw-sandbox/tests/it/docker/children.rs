@@ -280,7 +280,8 @@ async fn made(path: &Path) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), made).await.expect("the command got there");
+    let in_time = tokio::time::timeout(Duration::from_secs(30), made).await;
+    assert!(in_time.is_ok(), "the command did not get there");
 }
 
 /// The first process of a container, which ends it; stopped from the machine until this is dropped. No signal from inside

@@ -76,6 +76,30 @@ async fn callers_that_give_up_on_a_silent_server_take_no_connection_with_them() 
     works_again(&store).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_begins_after_its_caller_gave_up_takes_no_writes_of_others() {
+    let database = Database::create().await;
+    let (proxy, url) = database.behind_a_proxy();
+    let one = StoreOptions { connections: 1, ..few() };
+    let store = PostgresStore::connect_with(&url, node("a"), &one).await.unwrap();
+    store.enqueue(job()).await.unwrap();
+    proxy.freeze();
+    let soon = Duration::from_millis(100);
+    let given_up = timeout(soon, store.begin_call(intent(CallId::new(), "ls", None))).await;
+    assert!(given_up.is_err(), "nothing answers: {given_up:?}");
+    // What was sent arrives now.
+    proxy.thaw();
+    let new = job();
+    let written = async {
+        while let Err(error) = store.enqueue(new.clone()).await {
+            check_silent(&error);
+        }
+    };
+    timeout(STUCK, written).await.expect("the store works again");
+    let other = PostgresStore::connect_with(&database.url(), node("b"), &few()).await.unwrap();
+    assert!(other.job(&new.tenant, new.id).await.unwrap().is_some(), "it was reported as written");
+}
+
 /// Operations of one answer and of many: statements, transactions, rows, bytes.
 async fn work(store: &PostgresStore) -> Result<(), StoreError> {
     let main = TenantId::main();
