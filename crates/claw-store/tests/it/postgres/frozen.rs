@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claw_core::CallId;
-use claw_core::port::Expect;
+use claw_core::port::{Expect, UnixMillis};
 use claw_core::store::{
     DocumentKey, Documents as _, FileChange, FileError, Ledger as _, Outcome, Queue as _, Shelf, StoreError,
     WorkspaceFiles as _,
@@ -84,21 +84,24 @@ async fn a_transaction_that_begins_after_its_caller_gave_up_takes_no_writes_of_o
     let one = StoreOptions { connections: 1, ..few() };
     let store = PostgresStore::connect_with(&url, node("a"), &one).await.unwrap();
     store.enqueue(job()).await.unwrap();
+    let (leased, lease) = store.claim(claim(&worker("a"))).await.unwrap().unwrap();
     proxy.freeze();
     let soon = Duration::from_millis(100);
     let given_up = timeout(soon, store.begin_call(intent(CallId::new(), "ls", None))).await;
     assert!(given_up.is_err(), "nothing answers: {given_up:?}");
     // What was sent arrives now.
     proxy.thaw();
-    let new = job();
+    let until = UnixMillis(lease.until.0 + 60_000);
+    // One statement, which is no transaction of its own.
     let written = async {
-        while let Err(error) = store.enqueue(new.clone()).await {
+        while let Err(error) = store.extend(&lease, until).await {
             check_silent(&error);
         }
     };
     timeout(STUCK, written).await.expect("the store works again");
     let other = PostgresStore::connect_with(&database.url(), node("b"), &few()).await.unwrap();
-    assert!(other.job(&new.tenant, new.id).await.unwrap().is_some(), "it was reported as written");
+    let seen = other.job(&leased.new.tenant, leased.new.id).await.unwrap().unwrap();
+    assert_eq!(seen.lease.unwrap().until, until, "it was reported as written");
 }
 
 /// Operations of one answer and of many: statements, transactions, rows, bytes.
