@@ -85,23 +85,28 @@ async fn a_transaction_that_begins_after_its_caller_gave_up_takes_no_writes_of_o
     let store = PostgresStore::connect_with(&url, node("a"), &one).await.unwrap();
     store.enqueue(job()).await.unwrap();
     let (leased, lease) = store.claim(claim(&worker("a"))).await.unwrap().unwrap();
-    proxy.freeze();
-    let soon = Duration::from_millis(100);
-    let given_up = timeout(soon, store.begin_call(intent(CallId::new(), "ls", None))).await;
-    assert!(given_up.is_err(), "nothing answers: {given_up:?}");
-    // What was sent arrives now.
-    proxy.thaw();
-    let until = UnixMillis(lease.until.0 + 60_000);
-    // One statement, which is no transaction of its own.
-    let written = async {
-        while let Err(error) = store.extend(&lease, until).await {
-            check_silent(&error);
-        }
-    };
-    timeout(STUCK, written).await.expect("the store works again");
     let other = PostgresStore::connect_with(&database.url(), node("b"), &few()).await.unwrap();
-    let seen = other.job(&leased.new.tenant, leased.new.id).await.unwrap().unwrap();
-    assert_eq!(seen.lease.unwrap().until, until, "it was reported as written");
+    let mut until = lease.until;
+    // The connection is back in the pool after a moment; only then is the beginning of a transaction on its way.
+    for pause in [0, 20, 100, 300] {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        proxy.freeze();
+        let soon = Duration::from_millis(100);
+        let given_up = timeout(soon, store.begin_call(intent(CallId::new(), "ls", None))).await;
+        assert!(given_up.is_err(), "nothing answers: {given_up:?}");
+        // What was sent arrives now.
+        proxy.thaw();
+        until = UnixMillis(until.0 + 60_000);
+        // One statement, which is no transaction of its own.
+        let written = async {
+            while let Err(error) = store.extend(&lease, until).await {
+                check_silent(&error);
+            }
+        };
+        timeout(STUCK, written).await.expect("the store works again");
+        let seen = other.job(&leased.new.tenant, leased.new.id).await.unwrap().unwrap();
+        assert_eq!(seen.lease.unwrap().until, until, "it was reported as written");
+    }
 }
 
 /// Operations of one answer and of many: statements, transactions, rows, bytes.
